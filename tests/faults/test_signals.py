@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 STOKER = [sys.executable, "-m", "stoker.cli.main"]
 
 FEEDING = """
-import sys, stoker
+import sys, warnings, stoker
+warnings.filterwarnings("ignore", ".*EXIF orientation")  # which an image of the sample has
 loader = stoker.Loader(
     stoker.open(sys.argv[1], "train"), batch_size=4, transform=stoker.RandomResizedCrop(64), shuffle=True, threads=3
 )
@@ -124,7 +125,7 @@ def test_a_thread_that_is_at_work_when_the_interpreter_ends() -> None:
 def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
-        FEEDING.replace("import sys, stoker\nloader =", "import sys, stoker, multiprocessing\ndef make(): return")
+        FEEDING.replace("loader =", "import multiprocessing\ndef make(): return", 1)
         + textwrap.dedent("""
         def work(rank):
             return sum(len(batch.indices) for batch in make())
@@ -146,8 +147,9 @@ def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -
 
 def test_a_storm_of_signals(dataset: Path, photos: Path, tmp_path: Path) -> None:
     program = """
-import signal, sys, stoker
+import signal, sys, warnings, stoker
 from pathlib import Path
+warnings.filterwarnings("ignore", ".*EXIF orientation")
 came = 0
 def count(*_):
     global came

@@ -80,7 +80,7 @@ def test_a_share_of_a_short_last_step_may_be_empty_in_every_form(train: stoker.D
         (batch,) = loader
     assert [images.shape for images in batch.images] == [(0, 20, 20, 3), (0, 16, 16, 3), (0, 12, 12, 3), (0, 20, 20, 3)]
     assert batch.boxes[0].offsets.tolist() == [0]
-    assert batch.position == stoker.Position(0, RECORDS)
+    assert batch.position == stoker.Position(1, 0)
 
 
 def test_seeds_belong_to_the_sample_and_the_epoch(train: stoker.Dataset) -> None:

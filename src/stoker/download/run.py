@@ -11,7 +11,7 @@ from stoker.download.unpack import is_unpacked, unpack
 from stoker.errors import DestinationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from stoker.download.catalogue import RemoteDataset, RemoteFile
@@ -98,10 +98,9 @@ def download(
     try:
         found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
         check_space(directory, sum(one.missing_bytes for one in found.values()))
-        for one in found.values():
-            one.mark_missing()  # all before the first is there: readers refuse a folder that files are missing from
         try:
             for file in dataset.files:
+                _mark_missing(found, done)
                 one, path = found[file.name], directory / file.saved_as
                 outcome: Outcome = "there already"
                 fetched = 0
@@ -112,12 +111,17 @@ def download(
                 size, moved = path.stat().st_size, tuple(one.moved_aside)
                 done.append(FetchedFile(path, outcome, size, fetched, file.checksum, folder, moved))
         finally:
-            for one in found.values():
-                one.mark_missing(is_begun=bool(done))
+            _mark_missing(found, done)
     except (OSError, KeyboardInterrupt) as error:
         error.add_note("run the same command to resume")
         raise
     return DownloadReport(tuple(done), directory / dataset.source, time.monotonic() - started)
+
+
+def _mark_missing(found: Mapping[str, _Found], done: Sequence[FetchedFile]) -> None:
+    """Once a file is there, let the others show as unfinished: readers refuse such a folder."""
+    for one in found.values() if done else ():
+        one.mark_missing()
 
 
 class _Found:
@@ -135,12 +139,10 @@ class _Found:
         if wrong is not None:
             self._move_aside(path, wrong)
 
-    def mark_missing(self, *, is_begun: bool = True) -> None:
-        """Make sure that an unfinished file shows as one, or leave no trace where nothing has been fetched."""
-        if is_begun and not self._path.exists():
+    def mark_missing(self) -> None:
+        """Make sure that a file shows as unfinished that is not there."""
+        if not self._path.exists():
             self._part.touch()
-        elif not is_begun and self._part.exists() and self._part.stat().st_size == 0:
-            self._part.unlink()
 
     @property
     def missing_bytes(self) -> int:

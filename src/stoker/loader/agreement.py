@@ -19,6 +19,7 @@ from traceback import walk_stack
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError
+from stoker.loader.ranks import torch_store
 
 if TYPE_CHECKING:
     from stoker.order import Topology
@@ -100,10 +101,11 @@ def _exchanged(store: Any, key: str, rank: int, told: list[Any], others: set[int
 
 
 def _group() -> tuple[Any, int, int] | None:
-    """Return the store of PyTorch's default group or of JAX, neither of which has a public name, with rank and size."""
-    torch: Any = sys.modules.get("torch.distributed")
-    if torch is not None and torch.is_available() and torch.is_initialized():
-        return torch.distributed_c10d._get_default_store(), torch.get_rank(), torch.get_world_size()
+    """Return the store of PyTorch's default group or of JAX, which has no public name for it, with rank and size."""
+    store = torch_store()
+    if store is not None:
+        torch: Any = sys.modules["torch.distributed"]
+        return store, torch.get_rank(), torch.get_world_size()
     jax: Any = getattr(sys.modules.get("jax._src.distributed"), "global_state", None)
     return None if jax is None or jax.client is None else (jax.client, jax.process_id, jax.num_processes)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stoker.loader.dataset import Dataset
     from stoker.loader.mixes import Mix
 
-_LOOKED_AT = 32
+_LOOKED_AT, _MOST_BYTES = 32, 16 << 20
 _known: set[tuple[str, str]] = set()
 
 
@@ -25,7 +25,9 @@ def warn_of_orientation(dataset: Dataset | Mix) -> None:
         if (part.path, part.split) in _known or part.remote is not None or part.schema.image_encoding == "raw":
             continue
         _known.add((part.path, part.split))
-        indices, turned = range(0, len(part), -(-len(part) // _LOOKED_AT)), 0
+        indices, turned = [*range(0, len(part), -(-len(part) // _LOOKED_AT))], 0
+        if not part.shards:
+            indices = [index for index in indices if part.sample_bytes[index] <= _MOST_BYTES]
         for index in indices:
             with suppress(StokerError, OSError):  # reported where the sample is used
                 encoded = part[index].encoded if part.shards else part.records.read(int(part.numbers[index]))

@@ -376,11 +376,16 @@ def _local_ranks() -> tuple[int, str | None]:
     return 1, None
 
 
+def torch_store() -> Any:
+    """Return the store of PyTorch's default group, which has no public name; None without a group."""
+    if _torch() is None:
+        return None
+    return getattr(sys.modules["torch.distributed"].distributed_c10d, "_get_default_store", lambda: None)()
+
+
 def _store_host() -> str:
     """Return where the ranks of PyTorch's group have met; empty without a group, or if that was not over TCP."""
-    if _torch() is None:
-        return ""
-    store: Any = getattr(sys.modules["torch.distributed"].distributed_c10d, "_get_default_store", lambda: None)()
+    store = torch_store()
     while hasattr(store, "underlying_store"):
         store = store.underlying_store
     return str(getattr(store, "host", ""))

@@ -201,7 +201,7 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
 
 def _image_file(folder: str, number: int) -> Path:
     # A class folder, as the builder expects; whatever the name says, all readers go by what a file begins with.
-    return Path(folder, "files", "images", f"{number:012d}.jpg")
+    return Path(folder, "files", "class", f"{number:012d}.jpg")
 
 
 def _fewest_shards(dataset: Dataset, images: int) -> list[int]:
