@@ -94,7 +94,7 @@ def download(
         raise DestinationError(f"{directory} is a file; give a directory", path=str(directory))
     places = dataset.places if place is None else (place,)
     client = Client(places, account, ask)
-    done = []
+    done: list[FetchedFile] = []
     try:
         found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
         check_space(directory, sum(one.missing_bytes for one in found.values()))
