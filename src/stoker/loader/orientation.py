@@ -27,7 +27,8 @@ def warn_of_orientation(dataset: Dataset | Mix) -> None:
         _known.add((part.path, part.split))
         indices, turned = [*range(0, len(part), -(-len(part) // _LOOKED_AT))], 0
         if not part.shards:
-            indices = [index for index in indices if part.sample_bytes[index] <= _MOST_BYTES]
+            sizes = part.sample_bytes
+            indices = [index for index in indices if sizes[index] <= _MOST_BYTES]
         for index in indices:
             with suppress(StokerError, OSError):  # reported where the sample is used
                 encoded = part[index].encoded if part.shards else part.records.read(int(part.numbers[index]))
