@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sources.layouts import LAYOUTS
 from stoker.builder import BuildSettings, SourceSettings
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import SourceTree, columns, items, list_source, read_listing, with_objects, write_listing
+from stoker.sources import SourceTree, columns, items, list_source, read_listing, sorting, with_objects, write_listing
 from stoker.sources.columns import GrowingColumn
 from stoker.sources.items import Group, Item, ItemCollector, ItemTable
 from stoker.storage import location
@@ -30,7 +30,7 @@ LABELS = {b"a": 2, b"b": 0, b"c": 1}
 IMAGES = st.lists(
     st.tuples(
         st.integers(0, len(GROUPS) - 1),
-        st.binary(max_size=2).map(lambda name: b"x/" + name),
+        st.text("ab\xff", max_size=20).map(lambda name: b"x/" + name.encode("latin-1")),
         st.integers(0, 2**40),
         st.integers(0, 3),
     ),
@@ -44,6 +44,7 @@ def in_files(rows: int, chunk: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "HELD_ROWS", rows)
         patch.setattr(items, "HELD_ROWS", rows)
+        patch.setattr(sorting, "HELD_ROWS", rows)
         patch.setattr(columns, "CHUNK_ROWS", chunk)
         patch.setattr(columns, "HELD_NAME_BYTES", 5 * rows)
         yield
@@ -83,6 +84,21 @@ def test_one_class_that_does_not_fit_into_memory_is_sorted(numbers: list[int], a
         table, splits, repeated = collected(images)
     assert list(table) == list(held[0])
     assert (splits, repeated) == held[1:]
+
+
+@given(
+    paths=st.lists(st.text("ab\xff", max_size=30).map(lambda text: text.encode("latin-1")), max_size=60),
+    done=st.sampled_from(["", "a", "n01440764/n01440764_"]),
+)
+@settings(max_examples=80)
+def test_rows_are_sorted_as_the_bytes_of_their_paths(paths: list[bytes], done: str) -> None:
+    paths = [b"folder/" + done.encode() + path for path in paths]
+    starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
+    for rows in (1, 7, 100):
+        with in_files(rows, 5):
+            by_path = sorting.RowsByPath(b"".join(paths), starts, lambda some: np.full(len(some), 7))
+            found = [row for some in by_path.sorted(np.arange(len(paths))) for row in some.tolist()]
+        assert found == sorted(range(len(paths)), key=paths.__getitem__)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -8,14 +8,14 @@ their numbers.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from operator import lt
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import HELD_ROWS, GrowingColumn, GrowingNames, chunks, new_column, random_access, row_range
+from stoker.sources.sorting import RowsByPath, divided
 
 if TYPE_CHECKING:
     import mmap
@@ -29,7 +29,6 @@ SPLITS = ("train", "validation", "test")
 
 _ROWS_AT_A_TIME = 2**14
 _MAX_GROUPS = 2**17
-_CUTS_PER_PART = 64
 _NUMBERS = ("labels", "sizes", "archives", "offsets", "objects")
 
 
@@ -130,18 +129,17 @@ class ItemTable:
         """Return a table of the given rows, in that order; it shares nothing with this one."""
         names, starts = GrowingNames(), new_column(len(rows) + 1, np.int64)
         columns = {name: new_column(len(rows), getattr(self, name).dtype.type) for name in _NUMBERS}
-        end = starts[0] = 0
-        for first, last in chunks(len(rows)):
+        starts[0] = 0
+        data = np.frombuffer(self.names, np.uint8)
+        for first in range(0, len(rows), _ROWS_AT_A_TIME):
+            last = min(first + _ROWS_AT_A_TIME, len(rows))
             some = rows[first:last]
-            for at in range(0, len(some), _ROWS_AT_A_TIME):  # a Python int takes 40 bytes, so not all at once
-                few = some[at : at + _ROWS_AT_A_TIME]
-                for start, stop in zip(self.starts[few].tolist(), self.starts[few + 1].tolist(), strict=True):
-                    end = names.append(self.names[start:stop])
             lengths = self.starts[some + 1] - self.starts[some]
-            starts[first + 1 : last + 1] = starts[first] + np.cumsum(lengths)
+            ends = np.cumsum(lengths)
+            names.append(data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])].tobytes())
+            starts[first + 1 : last + 1] = starts[first] + ends
             for name, column in columns.items():
                 column[first:last] = getattr(self, name)[some]
-        assert end == starts[-1]
         return ItemTable(names.finish(), starts, **columns)
 
 
@@ -253,12 +251,15 @@ class ItemCollector:
     def __init__(self) -> None:
         self.groups: list[Group] = []
         self.repeated = 0
-        self._run = _Collecting()
-        self._runs = _Collecting()
+        self._names = GrowingNames()
+        self._starts = GrowingColumn("q", 0)
+        self._group_of = GrowingColumn("i")
+        self._sizes = GrowingColumn("q")
+        self._offsets = GrowingColumn("q")
         self._collected: _Collected | None = None
 
     def __len__(self) -> int:
-        return len(self._runs.groups) + len(self._run.groups)
+        return len(self._group_of)
 
     def add_group(self, group: Group) -> int:
         """Add a group and return its number.
@@ -273,53 +274,26 @@ class ItemCollector:
 
     def add(self, group: int, path: bytes, size_bytes: int, offset: int = 0) -> None:
         """Append one image of a group; not after one has been asked for. For ``offset`` see `Item`."""
-        run = self._run
-        run.starts.append(run.names.append(path))
-        run.groups.append(group)
-        run.sizes.append(size_bytes)
-        run.offsets.append(offset)
-        if len(run.groups) == HELD_ROWS:
-            self._end_run()
+        self._starts.append(self._names.append(path))
+        self._group_of.append(group)
+        self._sizes.append(size_bytes)
+        self._offsets.append(offset)
 
     def add_folder(self, group: int, folder: bytes, files: Sequence[tuple[bytes, int]]) -> None:
         """Append images of a group as `add` does, given the path of each below a folder and its bytes."""
-        at = 0
-        while at < len(files):
-            run = self._run
-            some = files[at : at + HELD_ROWS - len(run.groups)]
-            paths, sizes = zip(*some, strict=True)
-            end = run.names.append(folder + folder.join(paths))
-            ends = np.cumsum(np.fromiter(map(len, paths), np.int64, len(some)) + len(folder))
-            run.starts.extend(ends + (end - ends[-1]))
-            run.groups.extend(np.full(len(some), group, np.int32))
-            run.sizes.extend(np.asarray(sizes, np.int64))
-            run.offsets.extend(np.zeros(len(some), np.int64))
-            if len(run.groups) == HELD_ROWS:
-                self._end_run()
-            at += len(some)
-
-    def _end_run(self) -> None:
-        """Move what is held in memory to files, sorted, so that rows that belong together lie together."""
-        run, self._run = self._run.finish(), _Collecting()
-        classes = {(group.split, group.class_name): at for at, group in enumerate(self.groups)}
-        ranks = np.asarray([classes[group.split, group.class_name] for group in self.groups], np.int64)[run.groups]
-        prefixes = np.asarray([group.prefix_bytes for group in self.groups], np.int64)[run.groups]
-        firsts, ends = (run.starts[:-1] + prefixes).tolist(), run.starts[1:].tolist()
-        keys = [run.names[first:end] for first, end in zip(firsts, ends, strict=True)]
-        order = np.asarray(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
-        del keys, firsts, ends
-        order = order[np.argsort(ranks[order], kind="stable")]
-        for row in order.tolist():
-            self._runs.starts.append(self._runs.names.append(run.path(row)))
-        self._runs.groups.extend(run.groups[order])
-        self._runs.sizes.extend(run.sizes[order])
-        self._runs.offsets.extend(run.offsets[order])
+        for first, last in chunks(len(files)):
+            paths, sizes = zip(*files[first:last], strict=True)
+            end = self._names.append(folder + folder.join(paths))
+            ends = np.cumsum(np.fromiter(map(len, paths), np.int64, len(paths)) + len(folder))
+            self._starts.extend(ends + (end - ends[-1]))
+            self._group_of.extend(np.full(len(paths), group, np.int32))
+            self._sizes.extend(np.asarray(sizes, np.int64))
+            self._offsets.extend(np.zeros(len(paths), np.int64))
 
     def _all(self) -> _Collected:
         if self._collected is None:
-            if len(self._runs.groups) and len(self._run.groups):
-                self._end_run()
-            self._collected = (self._runs if len(self._runs.groups) else self._run).finish()
+            columns = (self._starts, self._group_of, self._sizes, self._offsets)
+            self._collected = _Collected(self._names.finish(), *(column.finish() for column in columns))
         return self._collected
 
     def file_name(self, row: int) -> bytes:
@@ -379,17 +353,13 @@ class ItemCollector:
         )
         # One integer for split and label; a negative one for what is not an item.
         ranks = np.asarray(splits, np.int64) * 2**32 + np.asarray(labels, np.int64) + 1
-        prefixes = np.asarray([group.prefix_bytes for group in self.groups], np.int64)
         with random_access(all_.groups, *(getattr(table, name) for name in ("names", "starts", *_NUMBERS))):
-            sorting = _Sorting(table, all_.groups, ranks, prefixes)
-            order, ends = sorting.order()
-            self.repeated = sorting.repeated
+            order, ends = self._order(table, all_.groups, ranks)
             if len(order) < count or not all(
                 bool((order[first:end] == np.arange(first, end)).all()) for first, end in chunks(len(order))
             ):
                 table = table.take(order)
-        # The table has the columns, or a copy of what it needs of them.
-        self._run, self._runs, self._collected = _Collecting(), _Collecting(), None
+        self._collected = None  # the table has the columns, or a copy of what it needs of them
         found = {SPLITS[split] for split in splits if split >= 0}
         bounds = pairwise((0, *ends))
         return table, {
@@ -398,31 +368,51 @@ class ItemCollector:
             if split in found
         }
 
+    def _order(
+        self, table: ItemTable, groups: NDArray[np.int32], ranks: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[int]]:
+        """Return the rows in their order, without those that are left out or replaced; and where each split ends.
 
-class _Collecting:
-    """The columns of an `ItemCollector` while they grow."""
+        Args:
+            table: The rows.
+            groups: int32 (N,): the group of each row.
+            ranks: int64 (groups,): by which they are sorted first; rows with a negative one are left out.
+        """
+        ranks, numbers = np.unique(ranks, return_inverse=True)
+        numbers -= int(np.searchsorted(ranks, 0))
+        ranks = ranks[ranks >= 0]
+        prefixes = np.asarray([group.prefix_bytes for group in self.groups], np.int64)
+        by_path = RowsByPath(table.names, table.starts, lambda rows: prefixes[groups[rows]])
+        rows, bounds = divided(row_range(0, len(groups)), lambda rows: numbers[groups[rows]], len(ranks))
+        at, ends = 0, [0] * len(SPLITS)
+        for rank, (first, end) in zip(ranks.tolist(), pairwise(bounds), strict=True):
+            for some in by_path.sorted(rows[first:end]):
+                kept = self._without_replaced(table, groups, some)
+                rows[at : at + len(kept)] = kept  # never beyond what has been sorted
+                at += len(kept)
+            ends[rank // 2**32 :] = [at] * (len(SPLITS) - rank // 2**32)
+        return rows[:at], ends
 
-    def __init__(self) -> None:
-        self.names = GrowingNames()
-        self.starts = GrowingColumn("q", 0)
-        self.groups = GrowingColumn("i")
-        self.sizes = GrowingColumn("q")
-        self.offsets = GrowingColumn("q")
-
-    def finish(self) -> _Collected:
-        """Return the columns; nothing can be added afterwards."""
-        return _Collected(
-            self.names.finish(),
-            self.starts.finish(),
-            self.groups.finish(),
-            self.sizes.finish(),
-            self.offsets.finish(),
-        )
+    def _without_replaced(
+        self, table: ItemTable, groups: NDArray[np.int32], rows: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return sorted rows without members of tars that the next row replaces."""
+        archives = table.archives[rows]
+        same = np.flatnonzero((archives[1:] == archives[:-1]) & (archives[1:] >= 0))
+        pairs = zip(same.tolist(), rows[same].tolist(), rows[same + 1].tolist(), strict=True)
+        replaced = [
+            at
+            for at, row, following in pairs
+            if table.path(row) == table.path(following)
+            and self.groups[groups[row]].prefix_bytes == self.groups[groups[following]].prefix_bytes
+        ]
+        self.repeated += len(replaced)
+        return np.delete(rows, replaced)
 
 
 @dataclass(slots=True)
 class _Collected:
-    """The columns of an `ItemCollector`, in the order in which images were added; of each run, sorted."""
+    """The columns of an `ItemCollector`, in the order in which images were added."""
 
     names: bytes | mmap.mmap
     starts: NDArray[np.int64]
@@ -433,122 +423,3 @@ class _Collected:
     def path(self, row: int) -> bytes:
         """Return the path of one image."""
         return self.names[self.starts[row] : self.starts[row + 1]]
-
-
-class _Sorting:
-    """Puts the rows of a table into their order: by rank, then by the part of the path below the class.
-
-    The rows are taken in runs that fit into memory. Each is sorted by rank, which leaves the rows of a rank in one
-    piece of every run. These are gathered and sorted by path: all at once, or, if a rank has too many, in parts that
-    follow one another, which are found by cutting at some of the paths.
-
-    Args:
-        table: The rows.
-        groups: int32 (N,): the group of each row.
-        ranks: int64 (groups,): by which they are sorted first; rows with a negative one are left out.
-        prefixes: int64 (groups,): how many bytes of the paths do not count.
-
-    Attributes:
-        repeated: How many rows the next one replaces, known at the end.
-    """
-
-    def __init__(
-        self,
-        table: ItemTable,
-        groups: NDArray[np.int32],
-        ranks: NDArray[np.int64],
-        prefixes: NDArray[np.int64],
-    ) -> None:
-        self.repeated = 0
-        self._table = table
-        self._groups = groups
-        self._prefixes = prefixes
-        self._rows = new_column(len(groups), np.int64)
-        self._runs = [self._sort_run(first, ranks) for first in range(0, len(groups), HELD_ROWS)]
-
-    def order(self) -> tuple[NDArray[np.int64], list[int]]:
-        """Return the rows in their order, without those that are left out or replaced; and where each split ends."""
-        order = new_column(len(self._rows), np.int64)
-        at, ends = 0, [0] * len(SPLITS)
-        found = np.unique(np.concatenate([ranks for ranks, _ in self._runs] or [np.empty(0, np.int64)]))
-        for rank in found[found >= 0].tolist():
-            for rows in self._parts(self._pieces(rank)):
-                kept = self._sort(rows)
-                order[at : at + len(kept)] = kept
-                at += len(kept)
-            split = rank // 2**32
-            ends[split:] = [at] * (len(SPLITS) - split)
-        return order[:at], ends
-
-    def _sort_run(self, first: int, ranks: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Sort the rows of a run by rank; return the ranks, and where the rows of each begin and those of all end."""
-        mine = ranks[self._groups[first : first + HELD_ROWS]]
-        order = np.argsort(mine, kind="stable")
-        self._rows[first : first + len(order)] = order + first
-        found, starts = np.unique(mine[order], return_index=True)
-        return found, np.append(starts, len(order)) + first
-
-    def _pieces(self, rank: int) -> list[NDArray[np.int64]]:
-        """Return the rows of a rank in each run that has some; to be changed in place."""
-        pieces = []
-        for ranks, bounds in self._runs:
-            at = int(np.searchsorted(ranks, rank))
-            if at < len(ranks) and ranks[at] == rank:
-                pieces.append(self._rows[bounds[at] : bounds[at + 1]])
-        return pieces
-
-    def _parts(self, pieces: list[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-        """Yield the rows of one rank, in parts of which each one's paths come before those of the next."""
-        total = sum(map(len, pieces))
-        if total <= HELD_ROWS:
-            yield np.concatenate(pieces)
-            return
-        parts = 2 * -(-total // HELD_ROWS)
-        step = max(1, total // (_CUTS_PER_PART * parts))
-        samples: list[bytes] = []
-        for piece in pieces:
-            keys = self._keys(piece)
-            order = sorted(range(len(keys)), key=keys.__getitem__)
-            piece[:] = piece[order]
-            samples += (keys[place] for place in order[::step])
-        samples.sort()
-        cuts = sorted({samples[len(samples) * part // parts] for part in range(1, parts)})
-        bounds = [[0, *(self._find(piece, cut) for cut in cuts), len(piece)] for piece in pieces]
-        for part in range(len(cuts) + 1):
-            yield np.concatenate([piece[at[part] : at[part + 1]] for piece, at in zip(pieces, bounds, strict=True)])
-
-    def _find(self, piece: NDArray[np.int64], cut: bytes) -> int:
-        """Return where the paths from ``cut`` on begin in a piece that is sorted by them."""
-        start, end = 0, len(piece)
-        while start < end:
-            middle = (start + end) // 2
-            if self._keys(piece[middle : middle + 1])[0] < cut:
-                start = middle + 1
-            else:
-                end = middle
-        return start
-
-    def _keys(self, rows: NDArray[np.int64]) -> list[bytes]:
-        """Return the part of the path of each row that counts."""
-        names, starts = self._table.names, self._table.starts
-        firsts = (starts[rows] + self._prefixes[self._groups[rows]]).tolist()
-        return [names[first:end] for first, end in zip(firsts, starts[rows + 1].tolist(), strict=True)]
-
-    def _sort(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return some rows of one rank in their order, without those that the next one replaces."""
-        keys = self._keys(rows)
-        if all(map(lt, keys, islice(keys, 1, None))):  # as a listing gives them
-            return rows
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        replaced = [
-            at
-            for at, (place, following) in enumerate(pairwise(order))
-            if keys[place] == keys[following] and self._same_member(int(rows[place]), int(rows[following]))
-        ]
-        self.repeated += len(replaced)
-        return np.delete(rows[order], replaced)
-
-    def _same_member(self, row: int, other: int) -> bool:
-        table = self._table
-        same_archive = table.archives[row] == table.archives[other] >= 0
-        return bool(same_archive) and table.path(row) == table.path(other)
