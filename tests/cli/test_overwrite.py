@@ -124,7 +124,13 @@ def test_a_source_that_cannot_be_used_leaves_the_old_dataset(source: Path, tmp_p
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
-    *, finished: bool, source: Path, tmp_path: Path, fresh: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+    *,
+    finished: bool,
+    source: Path,
+    tmp_path: Path,
+    fresh: dict[str, bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     old = tmp_path / "old"
     if finished:
@@ -157,9 +163,13 @@ def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
             code = build(source, out, *NEW, "--overwrite", "--yes")
         if finished and 0 < count < 8:  # the old shards and their indexes
             assert code == 130
+            assert main(["info", str(out)]) == 0  # the manifest is the last to go
+            assert "a build has begun here and not ended" in capsys.readouterr().out
             assert build(source, out, *OLD) == 2  # what is left does not pass for the old dataset
         assert build(source, out, *NEW, "--overwrite", "--yes") == 0
         assert contents(out) == fresh, count
+        assert main(["info", str(out)]) == 0
+        assert "a build has begun" not in capsys.readouterr().out
     assert removed > 8
 
 

@@ -147,6 +147,7 @@ def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) ->
         **({"examples": dict(found.examples)} if found.examples else {}),
         "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
         **_box_classes(found),
+        **({"being_built": True} if found.being_built else {}),
     }
 
 
@@ -164,6 +165,8 @@ def _print_dataset(found: DatasetInfo) -> None:
     printer, manifest = Printer(), found.manifest
     schema, source = manifest.schema, manifest.source
     printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
+    if found.being_built:
+        printer.line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
     items = format_count(source.items, "item")
     printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     if source.ignored:

@@ -105,6 +105,7 @@ class DatasetInfo:
         box_histogram: The same of the classes of boxes; empty where boxes have none, or were not counted.
         examples: The value of each extra field in the first record, as text; empty where that cannot be read.
         turned: Of its first images, how many an EXIF orientation turns or mirrors, and how many were looked at.
+        being_built: Whether another build has begun in the directory and not ended: it may have removed shards.
     """
 
     path: str
@@ -113,6 +114,7 @@ class DatasetInfo:
     box_histogram: tuple[ClassCount, ...]
     examples: Mapping[str, str]
     turned: tuple[int, int]
+    being_built: bool
 
 
 def dataset_info(
@@ -147,7 +149,8 @@ def dataset_info(
         first = leading_records([place / name for name in shards], _TURNED_OF)
         turned = _turned(image for features in first for image in features[manifest.schema.image_key][1])
         examples = _examples(place, manifest)
-        return DatasetInfo(str(path), manifest, _histogram(labels, manifest), boxes, examples, turned)
+        histogram = _histogram(labels, manifest)
+        return DatasetInfo(str(path), manifest, histogram, boxes, examples, turned, is_unfinished(place))
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
