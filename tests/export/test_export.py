@@ -527,6 +527,17 @@ def test_a_destination_that_cannot_be_replaced_is_refused_before_anything_is_wri
         export(plain, tmp_path / "mounted", "folder")
     assert list((tmp_path / "mounted").iterdir()) == []
 
+    (tmp_path / "here/own").mkdir()
+
+    def denied(path: Path, **_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", denied)  # a folder of the user's in one of somebody else's
+    with pytest.raises(DestinationError, match=r"here/own cannot be replaced \(Permission denied\); name a new folder"):
+        export(plain, "own", "folder")
+    with pytest.raises(PermissionError):  # nothing is there to be replaced
+        export(plain, tmp_path / "another", "folder")
+
 
 def test_two_exports_do_not_share_a_destination(plain: Path, tmp_path: Path) -> None:
     def second(*, done: int, **_: int) -> None:

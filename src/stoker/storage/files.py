@@ -250,7 +250,8 @@ def folder_at_once(directory: Path) -> Iterator[Path]:
     directory = directory.resolve()
     _refuse_content(directory)
     folder = directory.with_name(f".{directory.name}{_UNFINISHED}")
-    make_directory(folder)
+    with _refusing_to_replace(directory):
+        make_directory(folder)
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
@@ -297,12 +298,21 @@ def _refuse_content(directory: Path) -> None:
 
 def _take_place(directory: Path, folder: Path) -> None:
     """Remove an empty directory, and give a folder its mode, its attributes and its owner."""
-    try:
+    with _refusing_to_replace(directory):
         shutil.copystat(directory, folder)
         with suppress(PermissionError):
             os.chown(folder, directory.stat().st_uid, directory.stat().st_gid)
         directory.rmdir()
-    except OSError as error:  # a mount point, or a folder that may be written but not removed
+
+
+@contextmanager
+def _refusing_to_replace(directory: Path) -> Iterator[None]:
+    """Say what to do where an empty directory is a mount point, or may be written and not removed."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EBUSY, errno.EPERM, errno.EROFS) or not directory.exists():
+            raise
         message = f"{directory} cannot be replaced ({error.strerror})"
         message += f"; name a new folder in it, such as {directory / 'new'}"
         raise DestinationError(message, path=str(directory)) from error
