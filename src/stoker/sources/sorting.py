@@ -110,7 +110,7 @@ class RowsByPath:
         return self._read(*self._spans(rows, done))
 
     def _spans(self, rows: NDArray[np.int64], done: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where what counts of each path starts after ``done`` bytes, and its length: at most 0 if it has ended."""
+        """Return where what counts of each path starts after ``done`` bytes, and its length, 0 or less past its end."""
         starts = self._starts[rows] + self._prefixes(rows) + done
         return starts, self._starts[rows + 1] - starts
 
