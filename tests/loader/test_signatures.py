@@ -1,11 +1,11 @@
-"""Loaders of all frameworks take the same settings, typed; other words are refused with the one to use."""
+"""Loaders of all frameworks take the same settings; other words are refused with the one to use.
+
+What a type checker says of their uses is in `typed_loaders.py`.
+"""
 
 from __future__ import annotations
 
 import inspect
-import subprocess
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,6 +16,7 @@ from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 TRANSFORM = stoker.CenterCrop(8)
 LOADERS: dict[str, Callable[..., Any]] = {
@@ -47,28 +48,6 @@ REFUSED = {
     "droplast": "did you mean drop_last=?",
     "colour": "its settings are dataset, batch_size, shuffle, transform",
 }
-TYPED = """
-import stoker.jax, stoker.tensorflow, stoker.torch
-
-train = stoker.open("dataset/")
-for batch in stoker.Loader(train, 8, True, transform=stoker.CenterCrop(8), drop_last=True):
-    batch.labels.sum()
-for torch_batch in stoker.torch.DataLoader(train, 8, True, transform=stoker.CenterCrop(8), pin_memory=False):
-    torch_batch.labels.float()
-    torch_batch.to("cpu").images.permute(0, 3, 1, 2)
-    torch_images, torch_labels = torch_batch
-    torch_labels.bool(), torch_images.bool()
-for pair in stoker.torch.DataLoader(train, 8, transform=stoker.MultiCrop(stoker.Resize(8), stoker.Resize(4))):
-    pair.images[1].permute(0, 3, 1, 2)
-
-
-def mean(loader: stoker.torch.DataLoader, batch: stoker.torch.TorchBatch) -> float:
-    return float(next(iter(loader)).images.float().mean() + batch.images.float().mean())
-
-
-stoker.tensorflow.dataset(train, 8, transform=stoker.CenterCrop(8), elements=("images",))
-stoker.jax.batches(train, 8, transform=stoker.CenterCrop(8), epochs=1)
-"""
 
 
 @pytest.fixture
@@ -134,45 +113,3 @@ def test_two_words_for_the_last_batch_may_not_contradict_each_other(train: stoke
         LOADERS[name](train, transform=TRANSFORM, drop_last=True, tail="pad")
     with pytest.raises(ConfigError, match="drop_last is 'yes'"):
         LOADERS[name](train, transform=TRANSFORM, drop_last="yes")
-
-
-def mypy(tmp_path: Path, program: str) -> str:
-    """Return what mypy finds in a program, an error a line; nothing if there is none."""
-    file = tmp_path / "program.py"
-    file.write_text(program)
-    # An installed package is found by itself; one that is only on the path is named to mypy.
-    sources = Path(stoker.__file__).parents[1]
-    where = {} if sources.name == "site-packages" else {"MYPYPATH": str(sources)}
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file=",
-        "--strict",
-        "--no-error-summary",
-        "--follow-imports=silent",
-    ]
-    found = subprocess.run(
-        [*command, "--ignore-missing-imports", f"--cache-dir={tmp_path}/cache", str(file)],
-        env={"PATH": "/usr/bin:/bin", **where},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert not found.stderr, found.stderr
-    return found.stdout
-
-
-@pytest.mark.needs("mypy")
-@pytest.mark.timeout(600)
-def test_mypy_finds_typing_mistakes_in_all_loaders(tmp_path: Path) -> None:
-    wrong = [
-        f"stoker.{loader}(train, 8, transform=stoker.CenterCrop(8), {mistake})\n"
-        for loader in ("Loader", "torch.DataLoader", "tensorflow.dataset", "jax.batches")
-        for mistake in ('taill="drop"', 'shuffle="yes"', "num_workers=4", 'drop_last="no"')
-    ]
-    wrong += ["torch_batch.images.colour()\n", "torch_images.colour()\n", "pair.images.permute(0, 3, 1, 2)\n"]
-    first = TYPED.count("\n") + 1
-    found = mypy(tmp_path, TYPED + "".join(wrong))
-    assert {int(line.split(":")[1]) for line in found.splitlines()} == set(range(first, first + len(wrong))), found
