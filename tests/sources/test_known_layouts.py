@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.layouts import LAYOUTS as SOURCES
 from sources.making import fill
 from stoker.cli.main import main
 from stoker.errors import LabelWarning, SourceError, StokerError
@@ -249,39 +248,6 @@ def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_pat
         assert len(stoker.open(tmp_path)) == 6
     (tmp_path / "classes.txt").write_text(name)
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).warnings == ()
-
-
-KEPT = {
-    "class_folders": ("18392e45cdeb13452d86c5fe519fcd89", 1),
-    "splits": ("3bf6313455faf8bfee60da04e8e2714f", 2),
-    "flat_validation": ("ae25f3a0935d8a780af6882809b36296", 0),
-    "tiny": ("3406d398947106b1cc491ba61d489dbd", 1),
-    "ilsvrc": ("73f4101c1be65575638f90a9378dbb0c", 0),
-    "dogs": ("183087ae4a773f4adc21e02377b44c2f", 0),
-    "nvidia": ("867900494369ae3bf632715825ff7604", 0),
-    "voc_folder": ("af2beb5b45367ed9d68d6994970e192b", 0),
-    "box_list": ("2f5fb708c82e5ec5955f8e70c7e19fe0", 1),
-    "imagenet_tars": ("16337cf38dcb5a9b554c08223ceac07f", 0),
-    "imagenet_download": ("642996633883384cb77c855d4dc26d31", 1),
-    "one_tar": ("80e7c6f93c262f55e6e002c52030f869", 0),
-    "webdataset": ("9f6416c328bc6724f1258834a2153707", 3),
-    "webdataset_tar": ("ff8bb46469fbdec63545e9aa883ccf41", 0),
-    "webdataset_braces": ("240cbd5146c54e638f1b7eb6bf765af0", 1),
-    "file_list": ("35fe01d713d19dea8b86754beeb683e6", 1),
-    "labelled_list": ("9130db6e469040bbdaa6e5d5eb482b70", 1),
-    "metadata": ("22641bafefecbfe5d7df72dcfcb2e85c", 2),
-    "metadata_lines": ("e982712ff25c6be7b2c9cbf39fee7e4d", 0),
-    "coco_boxes": ("a7b4955c21c844356588ced57e4cd3b4", 1),
-    "mapped_list": ("5ac934e6df225105e90afa2def381153", 0),
-    "pipeline_config": ("9c8c32a3108cd35e2ca6df9650c3f376", 1),
-}
-"""Fingerprints of sources that were read before layouts were refused, and how many warnings each has."""
-
-
-@pytest.mark.parametrize("name", KEPT)
-def test_sources_that_were_read_rightly_stay_as_they_are(name: str, tmp_path: Path) -> None:
-    tree = list_source(str(SOURCES[name](tmp_path)))
-    assert (tree.fingerprint(), len(tree.warnings)) == KEPT[name]
 
 
 @pytest.mark.servers

@@ -141,6 +141,7 @@ def test_list_and_plan_take_urls(
 ) -> None:
     root = write_tree(tmp_path / "photos", {"cat": 3, "dog": 2})
     fill(root, "cat/.hidden/x.JPEG", "cat/deep/y.jpg")
+    (root / "cat/deep/y.jpg").write_bytes(b"no image")
     url = copied(root, root, bucket)
 
     def lines(*words: str) -> list[str]:
