@@ -39,11 +39,11 @@ def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     builder = ItemTableBuilder()
     for number in range(3):
-        builder.add(Item(b"a/%d.JPEG" % number, number % 2, 7 * number, number - 1, number))
+        builder.add(Item(b"a/%d.JPEG" % number, number % 2, 7 * number, number, -1, {"archive": 0, "offset": number}))
     boxes = BoxTableBuilder("boxes.csv", replacing=False)
     boxes.add(b"", b"0", [NamedBox(b"a", Box(0.0, 0.1, 0.5, 0.6))])
     table = builder.finish()
-    rows = {"train": table.starts[:2], "test": table.starts[:1]}
+    rows = {"train": table.numbers[:2], "test": table.numbers[2:]}
     names = frozenset((b"a", b"b"))
     found: dict[str, BoxSource] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
     classes, texts, archives = (b"a", b"b"), (b"", b""), (b"/t.tar",) * 2

@@ -24,7 +24,7 @@ def one_input(data: bytes) -> None:
         for row in rows.tolist():
             item = tree.table[row]
             assert least <= item.label < len(tree.classes)
-            assert 0 <= item.offset <= item.offset + item.size_bytes <= len(data)
+            assert 0 <= item.columns["offset"] <= item.columns["offset"] + item.size_bytes <= len(data)
             with contextlib.suppress(SourceError):
                 assert tree.values is None or tree.values.read(item).keys() == tree.fields.keys()
 

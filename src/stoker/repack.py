@@ -118,7 +118,7 @@ class RecordSource:
         return SourceImage(data, _file_name(sample), boxes, None, stored_values(sample.features, self.fields))
 
     def _sample(self, item: Item) -> Sample:
-        return self.datasets[item.archive][item.offset]
+        return self.datasets[int(item.columns["dataset"])][item.number]
 
 
 def open_records(
@@ -260,7 +260,7 @@ class _Listing:
         first = len(self._builder)
         for label, one, place in items:
             path = f"{dataset.split}#{one.key}".encode() + (b" " + one.name if one.name else b"")
-            self._builder.add(Item(path, label, one.size_bytes, number, one.key, place))
+            self._builder.add(Item(path, label, one.size_bytes, one.key, place, {"dataset": number}))
         self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
 
     def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:

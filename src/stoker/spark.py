@@ -11,7 +11,6 @@ line about each shard. The second wave fills the executors while the last tasks 
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import pickle
@@ -25,12 +24,11 @@ import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Self, cast
 
-import numpy as np
 from pyspark import inheritable_thread_target
 from pyspark.accumulators import AccumulatorParam
 from pyspark.sql import SparkSession
@@ -38,7 +36,7 @@ from pyspark.sql import SparkSession
 from stoker.builder import build_shard
 from stoker.errors import ClusterError, ConfigError
 from stoker.format import ShardResult, read_journal_head
-from stoker.sources import FieldValues, SourceTree
+from stoker.sources import SourceTree
 from stoker.storage import place_at
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.core.broadcast import Broadcast
 
     from stoker.builder import EngineFactory, ItemConverter, ShardJob
-    from stoker.sources import ItemTable, Source
+    from stoker.sources import ItemTable
     from stoker.storage import Location
 
 __all__ = ["engine"]
@@ -169,7 +167,7 @@ class SparkEngine:
             ConfigError: The executors lack something, or do not see what the driver sees.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        shared = _Shared(without_values(self._converter), self._destination, BuildGuard.of(self._destination))
+        shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination))
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here
         try:
@@ -191,7 +189,7 @@ class SparkEngine:
         size, compressed = 0, False
         for job in jobs:
             self._source_bytes[job.name] = int(cast("ItemTable", job.items).sizes.sum())
-            wave.append(pack(*with_values(self._converter.tree, job)))
+            wave.append(pack(job))
             size += len(wave[-1])
             compressed |= job.compression != "none"
             if len(wave) == _WAVE_JOBS or (size >= _WAVE_BYTES and len(wave) >= fewest):
@@ -323,8 +321,8 @@ class _Shared:
     destination: Location
     guard: BuildGuard
 
-    def build(self, job: ShardJob, values: FieldValues | None) -> ShardResult:
-        """Build one shard, of whose items these are the values if they come with it.
+    def build(self, job: ShardJob) -> ShardResult:
+        """Build one shard.
 
         Raises:
             ConfigError: This machine does not see what the driver sees.
@@ -333,10 +331,7 @@ class _Shared:
         self.guard.check(self.destination)
         self._check_source()
         check = partial(self.guard.check, self.destination)
-        converter, tree = copy.copy(self.converter), self.converter.tree
-        if values is not None:
-            converter.tree = replace(cast("SourceTree", tree), values=values)
-        return build_shard(converter, self.destination, job, before_commit=check)
+        return build_shard(self.converter, self.destination, job, before_commit=check)
 
     def _check_source(self) -> None:
         """See that the images are here; an empty folder would make a reject of every one of them.
@@ -376,40 +371,18 @@ class ShardTask:
         name = None
         try:
             check_versions(self._wanted)
-            job, values = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
+            job = pickle.loads(zlib.decompress(packed))  # noqa: S301 - from the driver
             name = job.name
-            result = self._shared.value.build(job, values)
+            result = self._shared.value.build(job)
         except Exception as error:
             raise task_error(error, name) from error
         self._results.add([result])
         return result
 
 
-def without_values(converter: ItemConverter) -> ItemConverter:
-    """Return a converter without the values that `with_values` gives each job: they may be as long as the images."""
-    tree, sent = converter.tree, copy.copy(converter)
-    if isinstance(tree, SourceTree) and isinstance(tree.values, FieldValues):
-        sent.tree = replace(tree, values=None)
-    return sent
-
-
-def with_values(tree: Source, job: ShardJob) -> tuple[ShardJob, FieldValues | None]:
-    """Return a job and the values of its items, which it numbers by their places; None where a listing has no values.
-
-    Args:
-        tree: The source.
-        job: A job of it.
-    """
-    if not isinstance(tree, SourceTree) or not isinstance(tree.values, FieldValues):
-        return job, None
-    items = cast("ItemTable", job.items)
-    numbered = replace(items, offsets=np.arange(len(items), dtype=np.int64))
-    return replace(job, items=numbered), tree.values.take(items.offsets)
-
-
-def pack(job: ShardJob, values: FieldValues | None = None) -> bytes:
+def pack(job: ShardJob) -> bytes:
     """Return a job as it is sent: about the bytes of its names and values, fewer where they resemble each other."""
-    return zlib.compress(pickle.dumps((job, values), pickle.HIGHEST_PROTOCOL), _FAST)
+    return zlib.compress(pickle.dumps(job, pickle.HIGHEST_PROTOCOL), _FAST)
 
 
 @dataclass(frozen=True, slots=True)

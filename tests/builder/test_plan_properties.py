@@ -15,6 +15,7 @@ from stoker.builder.settings import SourceSettings
 from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, SourceTree
+from stoker.sources.columns import Blobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,15 +27,12 @@ def tree_of(**splits: list[int]) -> SourceTree:
     """A tree that exists only as numbers: for each split, how many items each class has."""
     labels = [label for counts in splits.values() for label, count in enumerate(counts) for _ in range(count)]
     names = [b"item%d" % row for row in range(len(labels))]
-    none = np.full(len(labels), -1, np.int32)
     table = ItemTable(
-        b"".join(names),
-        starts=np.cumsum([0, *map(len, names)]),
+        Blobs(b"".join(names), np.cumsum([0, *map(len, names)])),
         labels=np.asarray(labels, np.int32),
         sizes=np.arange(1000, 1000 + len(labels)),
-        archives=none,
-        offsets=np.zeros(len(labels), np.int64),
-        objects=none,
+        numbers=np.arange(len(labels)),
+        objects=np.full(len(labels), -1, np.int32),
     )
     ends = np.cumsum([sum(counts) for counts in splits.values()])
     rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}

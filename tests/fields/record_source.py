@@ -47,7 +47,7 @@ class MemorySource:
     def table(self) -> ItemTable:
         builder = ItemTableBuilder()
         for number, record in enumerate(self.records):
-            builder.add(Item(b"record-%d" % number, 0, len(record["image"]), -1, number))
+            builder.add(Item(b"record-%d" % number, 0, len(record["image"]), number))
         return builder.finish()
 
     @property
@@ -58,7 +58,7 @@ class MemorySource:
         return hashlib.sha256(repr([sorted(record) for record in self.records]).encode()).hexdigest()[:32]
 
     def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - there is one split
-        record = self.records[item.offset]
+        record = self.records[item.number]
         extra = {name: value for name, value in record.items() if name != "image"}
         return SourceImage(record["image"], item.name, (), None, extra)
 

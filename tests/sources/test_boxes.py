@@ -87,7 +87,7 @@ def touch(root: Path, *paths: str) -> Path:
 )
 def test_annotations_beside_the_images_are_found(tmp_path: Path, annotation: str, image: str) -> None:
     tree = list_source(str(touch(tmp_path, annotation, image)))
-    assert tree.boxes["train"].locate(b"n01", tree.table.path(0)) == bytes(tmp_path / annotation)
+    assert tree.boxes["train"].locate(b"n01", tree.table.paths[0]) == bytes(tmp_path / annotation)
 
 
 def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_names_that_are_not_utf8_survive(tmp_path: Path) -> None:
     fill(tmp_path, "c/a.jpg")
     Path(os.fsdecode(name)).write_bytes(b"x")
     table = list_source(str(tmp_path)).table
-    assert table.path(1) == b"c/caf\xe9 \xff.jpg"
+    assert table.paths[1] == b"c/caf\xe9 \xff.jpg"
     assert table[1].key.encode("utf-8", "surrogateescape") == b"c/caf\xe9 \xff.jpg"
 
 
@@ -338,7 +338,7 @@ def test_a_million_items_fit_into_a_few_bytes_each() -> None:
     for name in names:
         builder.add(Item(name, label=0, size_bytes=0))
     table = builder.finish()
-    held = len(table.names) + table.starts.nbytes + table.labels.nbytes + table.sizes.nbytes
+    held = len(table.paths.data) + table.paths.starts.nbytes + table.labels.nbytes + table.sizes.nbytes
     assert held / len(table) < 80
     taken = table.take(np.asarray([999, 0, 999]))
     assert [item.path for item in taken] == [names[999], names[0], names[999]]

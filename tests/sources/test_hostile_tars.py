@@ -143,7 +143,7 @@ def test_changed_bytes_give_a_listing_or_an_error(
     except SourceError:
         return
     for item in tree.table:
-        assert 0 <= item.offset <= item.offset + item.size_bytes <= path.stat().st_size
+        assert 0 <= item.columns["offset"] <= item.columns["offset"] + item.size_bytes <= path.stat().st_size
 
 
 @given(st.data(), st.booleans())

@@ -270,7 +270,7 @@ def test_every_writer_is_read(tmp_path: Path, write: Callable[[Path, dict[str, A
     write(tmp_path / "photos.parquet", columns)
     tree = list_source(str(tmp_path / "photos.parquet"))
     assert tree.classes == tuple(name.encode() for name in NAMES)
-    found = sorted((item.offset, item.label, tree.load(item, "train")) for item in tree.table)
+    found = sorted((item.number, item.label, tree.load(item, "train")) for item in tree.table)
     read = parquet.read_table(tmp_path / "photos.parquet").to_pylist()
     assert [one.data for _, _, one in found] == [one["image"]["bytes"] for one in read]
     assert [NAMES[label] for _, label, _ in found] == [one["label"] for one in read]
@@ -289,7 +289,7 @@ def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
     pd.DataFrame(columns).to_parquet(tmp_path / "p.parquet", index=False)
     tree = list_source(str(tmp_path / "p.parquet"))
     assert tree.classes == (b"a", b"b")
-    assert [tree.table[at].label for at in np.argsort(tree.table.offsets)] == [1, -1, 0, 1]
+    assert [tree.table[at].label for at in np.argsort(tree.table.numbers)] == [1, -1, 0, 1]
     assert {name: type(field).__name__ for name, field in tree.fields.items()} == {
         "place": "Text",
         "when": "Text",
@@ -319,7 +319,7 @@ def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
 def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: dict[int, int]) -> None:
     images = [image(picture(number)) for number in range(3)]
     path = write_rows(tmp_path / "p.parquet", {"image": images, "label": labels})
-    assert {item.offset: item.label for item in list_source(str(path)).table} == expected
+    assert {item.columns["row"]: item.label for item in list_source(str(path)).table} == expected
 
 
 @pytest.mark.parametrize("labels", [[0, 2, None], ["b", None, "a"]])

@@ -13,7 +13,7 @@ import pytest
 from stoker.builder import ItemConverter, ShardJob, find_preset
 from stoker.errors import ClusterError, ConfigError
 from stoker.recipe import Recipe
-from stoker.sources import FieldValues, Item, ItemTableBuilder, SourceOptions, list_source
+from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
 from stoker.spark import (
     BuildGuard,
     check_versions,
@@ -21,8 +21,6 @@ from stoker.spark import (
     pack,
     task_error,
     versions,
-    with_values,
-    without_values,
 )
 from stoker.storage import location
 
@@ -118,7 +116,7 @@ def test_a_job_is_sent_in_about_the_bytes_of_its_names() -> None:
             Item(b"n%08d/n%08d_%d.JPEG" % (number // 100, number // 100, number), number // 100, 100_000 + number)
         )
     table = builder.finish()
-    assert len(pack(ShardJob("train-00000-of-00001.tfrecord", "train", table))) < len(table.names)
+    assert len(pack(ShardJob("train-00000-of-00001.tfrecord", "train", table))) < len(table.paths.data)
 
 
 def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path) -> None:
@@ -130,10 +128,9 @@ def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path)
     tree = list_source(str(tmp_path), SourceOptions())
     converter = ItemConverter(tree, Recipe(), find_preset(None).make_schema(None))
     rows = np.asarray([7, 1999, 3])
-    job, values = with_values(tree, ShardJob("train-00000-of-00001.tfrecord", "train", tree.table.take(rows)))
-    assert isinstance(tree.values, FieldValues)
-    assert values is not None
-    assert [values.read(item) for item in job.items] == [tree.values.read(tree.table[row]) for row in rows]
-    assert len(pack(job, values)) < 3000
-    assert len(pickle.dumps(without_values(converter))) < 20_000
+    job = ShardJob("train-00000-of-00001.tfrecord", "train", tree.table.take(rows))
+    assert tree.values is not None
+    assert [tree.values.read(item) for item in job.items] == [tree.values.read(tree.table[row]) for row in rows]
+    assert len(pack(job)) < 3000
+    assert len(pickle.dumps(converter)) < 20_000
     assert converter.tree is tree

@@ -15,7 +15,7 @@ from stoker.errors import ExampleError, ImageError, ShardError, SourceError, Sto
 from stoker.extra_fields import extra_features
 from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
 from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
-from stoker.sources import ItemTableBuilder, SourceTree
+from stoker.sources import SourceTree
 from stoker.storage import location, new_pool
 from stoker.types import MAX_CLASSES
 
@@ -135,7 +135,7 @@ class ItemConverter:
     def __getstate__(self) -> dict[str, Any]:
         tree = self.tree
         if isinstance(tree, SourceTree):
-            tree = replace(tree, table=ItemTableBuilder().finish(), splits={}, ignored={}, warnings=())
+            tree = replace(tree.without_items(), ignored={}, warnings=())
         return {**self.__dict__, "tree": tree, "known": {}, "_templates": _Templates()}
 
     def convert(
@@ -181,7 +181,7 @@ class ItemConverter:
 
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
         """Return what `_native.build_records` takes of an item; None if it needs more than its file and class."""
-        if item.archive >= 0 or item.object >= 0 or item.label >= MAX_CLASSES or (item, split) in self.known:
+        if item.columns or item.object >= 0 or item.label >= MAX_CLASSES or (item, split) in self.known:
             return None
         assert isinstance(self.tree, SourceTree)
         return self.tree.locate(item), item.size_bytes, self._templates.of(item.label, self._features_of_class)

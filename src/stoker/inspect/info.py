@@ -348,7 +348,7 @@ def _images_info(place: Location) -> ImagesInfo:
         splits={name: ImageSplit(len(of), sizes[name], int(np.count_nonzero(of < 0))) for name, of in labels.items()},
         histogram=tuple(class_count(named, label, counts) for label in range(len(named))),
         box_histogram=tuple(class_count(named, label, boxes) for label in range(len(named))) if boxes else (),
-        suffixes=ranked(Counter(_suffix(tree.table.path(row)) for row in range(len(tree.table)))),
+        suffixes=ranked(Counter(_suffix(tree.table.paths[row]) for row in range(len(tree.table)))),
         fields=tree.fields,
         examples=_image_examples(tree),
         boxes={name: boxes.where for name, boxes in tree.boxes.items()},

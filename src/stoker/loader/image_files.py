@@ -114,7 +114,7 @@ class ImageFiles:
     """
 
     def __init__(self, tree: SourceTree, split: str) -> None:
-        self._tree = tree
+        self._tree = tree.without_items()
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
         rows = tree.rows_as_listed(split)
@@ -132,13 +132,12 @@ class ImageFiles:
         self._fields = None if tree.values is None else ItemFields(tree.fields, tree.values, self.table)
         self.records = _native.FileSet(
             os.fsdecode(tree.base),
-            table.names[:],
-            np.ascontiguousarray(table.starts, np.int64),
+            table.paths.data[:],
+            np.ascontiguousarray(table.paths.starts, np.int64),
             self.labels,
             np.ascontiguousarray(table.sizes, np.int64),
             [os.fsdecode(archive) for archive in archives],
-            np.ascontiguousarray(table.archives, np.int32),
-            np.ascontiguousarray(table.offsets, np.int64),
+            *_extents(table),
         )
         if self._fields is not None:
             self.records.set_fields(self._fields.record)
@@ -228,6 +227,15 @@ class ImageFiles:
         starts = np.concatenate(([0], np.cumsum(counts)))
         self.records.set_boxes(starts, corners, np.array(labels, np.int64))
         return counts.astype(np.uint32)
+
+
+def _extents(table: ItemTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the archive of each image, -1 without one, and where it begins in that, as the core takes them."""
+    nowhere = np.broadcast_to(np.int32(-1), len(table)), np.broadcast_to(np.int64(0), len(table))
+    archives, offsets = (
+        table.columns.get(name, other) for name, other in zip(("archive", "offset"), nowhere, strict=True)
+    )
+    return np.ascontiguousarray(archives, np.int32), np.ascontiguousarray(offsets, np.int64)
 
 
 def _label(box: Box, label: int) -> int:

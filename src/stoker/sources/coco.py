@@ -27,8 +27,8 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
-from stoker.sources.columns import GrowingColumn, GrowingNames
-from stoker.sources.field_values import FieldValuesBuilder, json_bytes
+from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.field_values import FieldValues, json_bytes
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
@@ -147,6 +147,12 @@ def list_coco(path: Location, text: str, options: SourceOptions, progress: Progr
     split = _split_of(path)
     builder = SourceBuilder(str(path), folder.spelled(), options, (), progress)
     _collect(builder, found, split)
+    columns = found.columns()
+    if columns:
+        cells = GrowingBlobs()
+        for row in found.rows():
+            cells.append(row)
+        builder.collector.columns["cells"] = cells.finish()
     builder.settle()
     boxes = found.boxes(builder.skipped.warnings) if found.categories or found.box_images else None
     if found.crowds:
@@ -155,13 +161,9 @@ def list_coco(path: Location, text: str, options: SourceOptions, progress: Progr
     tree = builder.finish({} if boxes is None else {split: boxes})
     names = found.class_names()
     tree = dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
-    columns = found.columns()
     if not columns:
         return tree
-    collected = FieldValuesBuilder()
-    for row in found.rows():
-        collected.append(row)
-    values = collected.finish(builder.base, columns, str(path) if options.masks else "")
+    values = FieldValues(builder.base, columns, str(path) if options.masks else "")
     return dataclasses.replace(tree, values=values, fields=values.fields)
 
 
@@ -614,8 +616,8 @@ def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
 
     sizes.update(zip(unlisted, in_order(size, unlisted, place_at(builder.base).requests_at_once), strict=True))
     group = builder.collector.add_group(Group(split, None))
-    for row, image in enumerate(found.images.values()):
-        builder.collector.add(group, image.path, sizes[image.path], row)
+    for image in found.images.values():
+        builder.collector.add(group, image.path, sizes[image.path])
     if unused:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
         name = str(found.path).replace("{", "{{").replace("}", "}}")

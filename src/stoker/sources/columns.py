@@ -11,7 +11,9 @@ import io
 import mmap
 from array import array
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -32,6 +34,7 @@ CHUNK_ROWS = 2**18
 """Rows of long columns that are dealt with at a time."""
 
 _WHY = "the listing of a source with millions of images lies there"
+_TAKEN_ROWS = 2**14
 _TYPES = {"i": np.int32, "q": np.int64}
 
 
@@ -109,6 +112,82 @@ class GrowingNames:
         self._spill()
         with self._file as file:
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blobs:
+    """A column of bytes. Read-only; safe to share between threads.
+
+    Attributes:
+        data: The values, end to end; in memory or in a file.
+        starts: int64 (N + 1,): where each value starts in ``data``, and the length of ``data``.
+    """
+
+    data: bytes | mmap.mmap
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> bytes:
+        return self.data[self.starts[row] : self.starts[row + 1]]
+
+    def values(self, first: int, end: int) -> Iterator[bytes]:
+        """Yield the values of some rows that follow one another."""
+        for start, stop in pairwise(self.starts[first : end + 1].tolist()):
+            yield self.data[start:stop]
+
+    def take(self, rows: NDArray[np.int64]) -> Blobs:
+        """Return the values of some rows, in that order; they share nothing with these."""
+        taken, starts = GrowingNames(), new_column(len(rows) + 1, np.int64)
+        starts[0] = 0
+        data = np.frombuffer(self.data, np.uint8)
+        for first in range(0, len(rows), _TAKEN_ROWS):
+            some = rows[first : first + _TAKEN_ROWS]
+            lengths = self.starts[some + 1] - self.starts[some]
+            ends = np.cumsum(lengths)
+            taken.append(data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])].tobytes())
+            starts[first + 1 : first + 1 + len(some)] = starts[first] + ends
+        return Blobs(taken.finish(), starts)
+
+
+class GrowingBlobs:
+    """A `Blobs` that grows at its end."""
+
+    def __init__(self) -> None:
+        self._names = GrowingNames()
+        self._starts = GrowingColumn("q", 0)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def append(self, value: bytes) -> None:
+        """Append one value."""
+        self._starts.append(self._names.append(value))
+
+    def extend(self, data: bytes, lengths: NDArray[np.int64]) -> None:
+        """Append values, given end to end, and the length of each."""
+        ends = np.cumsum(lengths)
+        self._starts.extend(ends + (self._names.append(data) - ends[-1]))
+
+    def finish(self) -> Blobs:
+        """Return all values; nothing can be appended afterwards."""
+        return Blobs(self._names.finish(), self._starts.finish())
+
+
+Column: TypeAlias = "NDArray[Any] | Blobs"
+"""A value for each row: a number, several numbers (N, k), or bytes."""
+
+
+def taken(column: Any, rows: NDArray[np.int64]) -> Any:
+    """Return the values of some rows of a `Column`, in that order; they share nothing with it."""
+    if isinstance(column, Blobs):
+        return column.take(rows)
+    width = int(np.prod(column.shape[1:]))
+    found = new_column(len(rows) * width, column.dtype.type).reshape(len(rows), *column.shape[1:])
+    for first, end in chunks(len(rows)):
+        found[first:end] = column[rows[first:end]]
+    return found
 
 
 def new_column(rows: int, kind: type[np.generic]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Values of extra fields that a listing knows, or knows where to read: one row of them for each item."""
+"""Values of extra fields that a listing knows, or knows where to read: columns of its table."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ import hashlib
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from stoker.errors import SourceError
 from stoker.fields import Float, ImageField, Int, Text
 from stoker.sources.coco_masks import CocoMask
-from stoker.sources.columns import GrowingColumn, GrowingNames, chunks
+from stoker.sources.columns import chunks
 from stoker.sources.reading import read_slice
 from stoker.storage import parse_json, within
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item
+    from stoker.sources.columns import Blobs
+    from stoker.sources.items import Item, ItemTable
     from stoker.types import Field
 
 
@@ -57,23 +58,21 @@ class ItemValues(Protocol):
             OSError: It cannot be read.
         """
 
-    def digest(self) -> bytes:
+    def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field, and as far as the listing knows them with any value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FieldValues:
-    """The values of items that are files of their own, whose ``offset`` is the number of their row. Read-only.
+    """The values of items that a table or a list names: their column ``cells``. Read-only.
 
-    A row is a JSON list of the values of some columns, each as the source has it: text that stands for a number or a
+    It has a JSON list of the values of some columns, each as the source has it: text that stands for a number or a
     truth value is text. It may be shorter than the columns are many; what is not there, and an empty text that is no
     text field's, is missing; with ``fills`` it is an empty text in a text field, and not a number in a `Float`.
 
     Attributes:
         base: Folder that the paths of images and masks are relative to: an absolute path or a URL.
         columns: What each column is: a name and a field; None where it is not used.
-        rows: uint8 (T,): all rows, end to end.
-        starts: int64 (N + 1,): where each row starts in ``rows``, and the length of ``rows``.
         coco: The COCO file whose annotations the values of masks are: width, height and objects of a `CocoMask`; empty
             where masks are paths.
         fills: See above.
@@ -81,8 +80,6 @@ class FieldValues:
 
     base: bytes
     columns: tuple[tuple[str, Field] | None, ...]
-    rows: NDArray[np.uint8]
-    starts: NDArray[np.int64]
     coco: str = ""
     fills: bool = False
 
@@ -95,11 +92,10 @@ class FieldValues:
         """Return the values of one item; None for what is missing. See `ItemValues`.
 
         Raises:
-            SourceError: There is no such row, or it is damaged.
+            SourceError: They are damaged.
         """
         try:
-            start, end = self.starts[item.offset : item.offset + 2].tolist()
-            values = json.loads(self.rows[start:end].tobytes().decode("utf-8", "surrogatepass"))
+            values = json.loads(item.columns["cells"].decode("utf-8", "surrogatepass"))
             known = (column[0] for column in self.columns if column is not None)
             found = {name: None for name in known if names is None or name in names}
             for column, value in zip(self.columns, values, strict=False):
@@ -124,42 +120,31 @@ class FieldValues:
             return str(value) if isinstance(field, Text) else float(value)
         return value
 
-    def digest(self) -> bytes:
+    def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
         digest.update(b"fills" * self.fills)
-        for column in (self.starts, self.rows):
-            for first, end in chunks(len(column)):
-                digest.update(column[first:end].tobytes())
+        cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
+        for first, end in chunks(len(cells.starts)):
+            digest.update(cells.starts[first:end].tobytes())
+        digest.update(cells.data)
         return digest.digest()
-
-    def take(self, rows: NDArray[np.int64]) -> FieldValues:
-        """Return the values of some rows, in that order."""
-        found = FieldValuesBuilder()
-        for first, last in chunks(len(rows)):
-            some = rows[first:last]
-            for start, end in zip(self.starts[some].tolist(), self.starts[some + 1].tolist(), strict=True):
-                found.append(self.rows[start:end].tobytes())
-        return found.finish(self.base, self.columns, self.coco, fills=self.fills)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberValues:
     """The values of items that lie in tars as members of their own. Read-only.
 
+    The column ``slices`` of an item has where the value of each field begins, and its length; -1 for a value that is
+    not there.
+
     Attributes:
         places: Absolute paths or URLs of the tars.
         fields: The fields, by name.
-        archives: int32 (N,): the tar of each sample, ascending.
-        offsets: int64 (N,): where its image begins, ascending in each tar.
-        slices: int64 (N, 2 F): where the value of each field begins, and its length; -1 for a value that is not there.
     """
 
     places: tuple[bytes, ...]
     fields: dict[str, Field]
-    archives: NDArray[np.int32]
-    offsets: NDArray[np.int64]
-    slices: NDArray[np.int64]
 
     def read(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return the values of one item; None for what is missing. See `ItemValues`.
@@ -168,25 +153,20 @@ class MemberValues:
             SourceError: A value is damaged, or the tar has become shorter.
             OSError: It cannot be read.
         """
-        first, end = np.searchsorted(self.archives, [item.archive, item.archive + 1])
-        row = first + int(np.searchsorted(self.offsets[first:end], item.offset))
-        if row >= end or self.offsets[row] != item.offset:
-            raise SourceError("the listing has no values of its fields; list the source again")
+        slices = item.columns["slices"]
         found: dict[str, Any] = {}
-        for number, name in enumerate(self.fields):
-            if names is not None and name not in names:
-                continue
-            start, size = self.slices[row, 2 * number : 2 * number + 2].tolist()
-            found[name] = None if start < 0 else self._read(item, name, start, size)
+        for name, start, size in zip(self.fields, slices[::2], slices[1::2], strict=True):
+            if names is None or name in names:
+                found[name] = None if start < 0 else self._read(item, name, start, size)
         return found
 
     def _read(self, item: Item, name: str, start: int, size: int) -> Any:
-        place = os.fsdecode(self.places[item.archive])
+        place = os.fsdecode(self.places[item.columns["archive"]])
         where = f"the {name} of {item.key} in {place}"
         is_file = isinstance(self.fields[name], ImageField)
         if size > _MAX_VALUE_BYTES and not is_file:
             raise SourceError(f"{where} has {size} bytes, more than {_MAX_VALUE_BYTES}", path=place, offset=start)
-        data = read_slice(self.places[item.archive], start, size)
+        data = read_slice(self.places[item.columns["archive"]], start, size)
         if is_file:
             return data
         try:
@@ -195,11 +175,14 @@ class MemberValues:
             problem = f"it is not UTF-8 at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
             raise SourceError(f"{where} is damaged: {problem}", path=place, offset=start) from error
 
-    def digest(self) -> bytes:
+    def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field, and with the length of any value."""
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
-        for first, end in chunks(len(self.slices)):
-            digest.update(self.slices[first:end, 1::2].astype("<i8").tobytes())
+        slices = cast("NDArray[np.int64]", table.columns["slices"])
+        rows = np.flatnonzero(table.objects <= 0)  # once for all objects of an image
+        rows = rows[np.argsort(table.numbers[rows])]
+        for first, end in chunks(len(rows)):
+            digest.update(slices[rows[first:end], 1::2].astype("<i8").tobytes())
         return digest.digest()
 
 
@@ -210,29 +193,6 @@ def _number(field: Int | Float, text: str) -> int | float:
     return int(text) if known is None else int(known)
 
 
-class FieldValuesBuilder:
-    """Collects the rows of `FieldValues`."""
-
-    def __init__(self) -> None:
-        self._rows = GrowingNames()
-        self._starts = GrowingColumn("q", 0)
-
-    def add(self, values: Sequence[Any]) -> None:
-        """Append a row of what JSON can say."""
-        self.append(json_bytes(values))
-
-    def append(self, row: bytes) -> None:
-        """Append a row as `FieldValues` has it."""
-        self._starts.append(self._rows.append(row))
-
-    def finish(
-        self, base: bytes, columns: tuple[tuple[str, Field] | None, ...], coco: str = "", *, fills: bool = False
-    ) -> FieldValues:
-        """Return the values; the builder must not be used afterwards. See `FieldValues` for the arguments."""
-        rows = np.frombuffer(self._rows.finish(), np.uint8)
-        return FieldValues(base, columns, rows, self._starts.finish(), coco, fills)
-
-
 def json_bytes(value: Any) -> bytes:
-    """Return what JSON can say as rows of `FieldValues` have it."""
+    """Return what JSON can say as the ``cells`` of `FieldValues` have it."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

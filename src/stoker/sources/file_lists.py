@@ -234,7 +234,7 @@ class FileLists:
             self._refuse_mixed(number, whole, labelled=label is not None, before=before, where=where)
         group = self._group(split, folder, name, label, where)
         collector = self._builder.collector
-        collector.add(group, path, 0 if info is None else info.size_bytes, len(collector))
+        collector.add(group, path, 0 if info is None else info.size_bytes)
 
     def _refuse_mixed(self, number: int, line: bytes, *, labelled: bool, before: bytes, where: str) -> None:
         """Refuse a line, of which no file is there, for a label that it has or lacks unlike the others."""

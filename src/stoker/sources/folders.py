@@ -148,6 +148,7 @@ def list_folder(
         OSError: A file cannot be read.
     """
     builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress)
+    builder.is_ordered = False
     walk = Walk(builder.base, without)
     splits = SplitFinder(builder, walk, (*layout.tops, path.resolve().parent)).find()
     if not any(found.labels for found in splits.values()):

@@ -7,21 +7,32 @@ their numbers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass, field
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.sources.columns import HELD_ROWS, GrowingColumn, GrowingNames, chunks, new_column, random_access, row_range
+from stoker.sources.columns import (
+    HELD_ROWS,
+    Blobs,
+    GrowingBlobs,
+    GrowingColumn,
+    chunks,
+    new_column,
+    random_access,
+    row_range,
+    taken,
+)
 from stoker.sources.sorting import RowsByPath, divided
 
 if TYPE_CHECKING:
-    import mmap
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from stoker.sources.columns import Column
 
 
 SPLITS = ("train", "validation", "test")
@@ -29,7 +40,8 @@ SPLITS = ("train", "validation", "test")
 
 _ROWS_AT_A_TIME = 2**14
 _MAX_GROUPS = 2**17
-_NUMBERS = ("labels", "sizes", "archives", "offsets", "objects")
+_NUMBERS = ("labels", "sizes", "numbers", "objects")
+_NO_COLUMNS: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +53,17 @@ class Item:
             inside its archive. A tar inside a tar counts as a folder.
         label: Index into the classes of the source (0-based, before any label base); -1 when it has none.
         size_bytes: Its size when it was listed.
-        archive: Index into the archives of the source; -1 for a file of its own.
-        offset: Where its bytes begin in that archive; of a file of its own its number in the table or the list that
-            names it, 0 without one. Either way items of one archive, or of none, have it in the order of the source.
+        number: Its position in the listing, or in the sequence that it comes from.
         object: Index of the annotated object that is meant; -1 for the whole image.
+        columns: What else its kind of source has of it: where its bytes are in an archive, for example.
     """
 
     path: bytes
     label: int
     size_bytes: int
-    archive: int = -1
-    offset: int = 0
+    number: int = 0
     object: int = -1
+    columns: Mapping[str, Any] = field(default_factory=lambda: _NO_COLUMNS, compare=False)
 
     @property
     def key(self) -> str:
@@ -86,67 +97,65 @@ class Items(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemTable:
-    """Many items, as one blob of names and six arrays. Read-only; safe to share between threads.
+    """Many items, as columns. Read-only; safe to share between threads.
 
     Attributes:
-        names: The paths of all items, end to end; in memory or in a file.
-        starts: int64 (N + 1,): where each path starts in ``names``, and the length of ``names``.
+        paths: The path of each item.
         labels: int32 (N,): class index of each item; -1 when it has none.
         sizes: int64 (N,): bytes of each image when it was listed.
-        archives: int32 (N,): archive that each image lies in; -1 for a file of its own.
-        offsets: int64 (N,): where each image begins in its archive; of a file of its own its number in the source.
+        numbers: int64 (N,): position of each item in the listing.
         objects: int32 (N,): the object of the image that is meant; -1 for the whole image.
+        columns: The columns of its kind of source, by name.
     """
 
-    names: bytes | mmap.mmap
-    starts: NDArray[np.int64]
+    paths: Blobs
     labels: NDArray[np.int32]
     sizes: NDArray[np.int64]
-    archives: NDArray[np.int32]
-    offsets: NDArray[np.int64]
+    numbers: NDArray[np.int64]
     objects: NDArray[np.int32]
+    columns: Mapping[str, Column] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def path(self, row: int) -> bytes:
-        """Return the path of one item."""
-        return self.names[self.starts[row] : self.starts[row + 1]]
-
     def __getitem__(self, row: int) -> Item:
-        columns = (self.labels, self.sizes, self.archives, self.offsets, self.objects)
-        return Item(self.path(row), *(int(column[row]) for column in columns))
+        label, size_bytes, number, index = (int(getattr(self, name)[row]) for name in _NUMBERS)
+        own = next(iter(self._own(row, row + 1)))
+        return Item(self.paths[row], label, size_bytes, number, index, own)
 
     def __iter__(self) -> Iterator[Item]:
         for first in range(0, len(self), _ROWS_AT_A_TIME):  # many at a time: single numbers of arrays are slow
             last = min(first + _ROWS_AT_A_TIME, len(self))
-            paths = pairwise(self.starts[first : last + 1].tolist())
-            columns = (getattr(self, name)[first:last].tolist() for name in _NUMBERS)
-            for (start, end), *numbers in zip(paths, *columns, strict=True):
-                yield Item(self.names[start:end], *numbers)
+            numbers = (getattr(self, name)[first:last].tolist() for name in _NUMBERS)
+            own = self._own(first, last)
+            yield from map(Item, self.paths.values(first, last), *numbers, own)
+
+    def _own(self, first: int, last: int) -> Iterable[Mapping[str, Any]]:
+        """Return the values of the columns of its kind of some rows, by the names of the columns."""
+        if not self.columns:
+            return repeat(_NO_COLUMNS, last - first)
+        values = (
+            column.values(first, last) if isinstance(column, Blobs) else column[first:last].tolist()
+            for column in self.columns.values()
+        )
+        return (dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True))
 
     def take(self, rows: NDArray[np.int64]) -> ItemTable:
-        """Return a table of the given rows, in that order; it shares nothing with this one."""
-        names, starts = GrowingNames(), new_column(len(rows) + 1, np.int64)
-        columns = {name: new_column(len(rows), getattr(self, name).dtype.type) for name in _NUMBERS}
-        starts[0] = 0
-        data = np.frombuffer(self.names, np.uint8)
-        for first in range(0, len(rows), _ROWS_AT_A_TIME):
-            last = min(first + _ROWS_AT_A_TIME, len(rows))
-            some = rows[first:last]
-            lengths = self.starts[some + 1] - self.starts[some]
-            ends = np.cumsum(lengths)
-            names.append(data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])].tobytes())
-            starts[first + 1 : last + 1] = starts[first] + ends
-            for name, column in columns.items():
-                column[first:last] = getattr(self, name)[some]
-        return ItemTable(names.finish(), starts, **columns)
+        """Return a table of the given rows, in that order, with all columns; it shares nothing with this one."""
+        return ItemTable(
+            self.paths.take(rows),
+            taken(self.labels, rows),
+            taken(self.sizes, rows),
+            taken(self.numbers, rows),
+            taken(self.objects, rows),
+            {name: taken(column, rows) for name, column in self.columns.items()},
+        )
 
 
 class NumberedTable:
-    """The items of sequences, one after another, each of which is told by its sequence and its position in it.
+    """The items of sequences, one after another.
 
-    An item's ``archive`` is the number of its sequence, its ``offset`` the position.
+    An item's ``number`` is its position in its sequence, the number of which is its column ``sequence``.
 
     Args:
         lengths: How many items each sequence has.
@@ -165,11 +174,12 @@ class NumberedTable:
     def __getitem__(self, row: int) -> Item:
         number = int(np.searchsorted(self._ends, row, "right")) - 1
         position = row - int(self._ends[number])
-        return Item(b"record %d" % position, int(self.labels[row]), int(self.sizes[row]), number, position)
+        label, size_bytes = int(self.labels[row]), int(self.sizes[row])
+        return Item(b"record %d" % position, label, size_bytes, position, columns={"sequence": number})
 
     def row(self, item: Item) -> int:
         """Return the row of an item."""
-        return int(self._ends[item.archive]) + item.offset
+        return int(self._ends[item.columns["sequence"]]) + item.number
 
     def rows(self, number: int) -> NDArray[np.int64]:
         """Return the rows of one sequence, ascending."""
@@ -185,39 +195,40 @@ class NumberedTable:
 
 
 class ItemTableBuilder:
-    """Collects items in the order they are added."""
+    """Collects items, all of which have the same columns of numbers, in the order they are added."""
 
     def __init__(self) -> None:
-        self._names = GrowingNames()
-        self._starts = GrowingColumn("q", 0)
+        self._paths = GrowingBlobs()
         self._labels = GrowingColumn("i")
         self._sizes = GrowingColumn("q")
-        self._archives = GrowingColumn("i")
-        self._offsets = GrowingColumn("q")
+        self._numbers = GrowingColumn("q")
         self._objects = GrowingColumn("i")
+        self._columns: dict[str, GrowingColumn] = {}
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def add(self, item: Item) -> None:
         """Append one item."""
-        self._starts.append(self._names.append(item.path))
+        if not len(self):
+            self._columns = {name: GrowingColumn("q") for name in item.columns}
+        self._paths.append(item.path)
         self._labels.append(item.label)
         self._sizes.append(item.size_bytes)
-        self._archives.append(item.archive)
-        self._offsets.append(item.offset)
+        self._numbers.append(item.number)
         self._objects.append(item.object)
+        for name, column in self._columns.items():
+            column.append(item.columns[name])
 
     def finish(self) -> ItemTable:
         """Return the table; the builder must not be used afterwards."""
         return ItemTable(
-            self._names.finish(),
-            self._starts.finish(),
+            self._paths.finish(),
             self._labels.finish(),
             self._sizes.finish(),
-            self._archives.finish(),
-            self._offsets.finish(),
+            self._numbers.finish(),
             self._objects.finish(),
+            {name: column.finish() for name, column in self._columns.items()},
         )
 
 
@@ -230,13 +241,13 @@ class Group:
         class_name: Their class; None if they have no label.
         prefix_bytes: Length of the part of their paths that leads to the class; what follows it orders them inside the
             class.
-        archive: The tar they lie in; -1 for files of their own.
+        tar: The tar they lie in; -1 for anything else.
     """
 
     split: str | None
     class_name: bytes | None
     prefix_bytes: int = 0
-    archive: int = -1
+    tar: int = -1
 
 
 class ItemCollector:
@@ -244,19 +255,20 @@ class ItemCollector:
 
     Attributes:
         groups: All groups; those without images too, so that an empty class keeps its label.
+        columns: The columns of the kind of source: values of all images in the order in which they were added, to be
+            set before `finish`.
         repeated: How many members of tars a later one of the same name replaces, as unpacking would; known after
             `finish`.
     """
 
     def __init__(self) -> None:
         self.groups: list[Group] = []
+        self.columns: dict[str, Column] = {}
         self.repeated = 0
-        self._names = GrowingNames()
-        self._starts = GrowingColumn("q", 0)
+        self._paths = GrowingBlobs()
         self._group_of = GrowingColumn("i")
         self._sizes = GrowingColumn("q")
-        self._offsets = GrowingColumn("q")
-        self._collected: _Collected | None = None
+        self._collected: tuple[Blobs, NDArray[np.int32], NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
         return len(self._group_of)
@@ -272,33 +284,30 @@ class ItemCollector:
         self.groups.append(group)
         return len(self.groups) - 1
 
-    def add(self, group: int, path: bytes, size_bytes: int, offset: int = 0) -> None:
-        """Append one image of a group; not after one has been asked for. For ``offset`` see `Item`."""
-        self._starts.append(self._names.append(path))
+    def add(self, group: int, path: bytes, size_bytes: int) -> None:
+        """Append one image of a group; not after one has been asked for."""
+        self._paths.append(path)
         self._group_of.append(group)
         self._sizes.append(size_bytes)
-        self._offsets.append(offset)
 
     def add_folder(self, group: int, folder: bytes, files: Sequence[tuple[bytes, int]]) -> None:
         """Append images of a group as `add` does, given the path of each below a folder and its bytes."""
         for first, last in chunks(len(files)):
             paths, sizes = zip(*files[first:last], strict=True)
-            end = self._names.append(folder + folder.join(paths))
-            ends = np.cumsum(np.fromiter(map(len, paths), np.int64, len(paths)) + len(folder))
-            self._starts.extend(ends + (end - ends[-1]))
+            lengths = np.fromiter(map(len, paths), np.int64, len(paths)) + len(folder)
+            self._paths.extend(folder + folder.join(paths), lengths)
             self._group_of.extend(np.full(len(paths), group, np.int32))
             self._sizes.extend(np.asarray(sizes, np.int64))
-            self._offsets.extend(np.zeros(len(paths), np.int64))
 
-    def _all(self) -> _Collected:
+    def _all(self) -> tuple[Blobs, NDArray[np.int32], NDArray[np.int64]]:
+        """Return the path, the group and the bytes of each image, in the order in which they were added."""
         if self._collected is None:
-            columns = (self._starts, self._group_of, self._sizes, self._offsets)
-            self._collected = _Collected(self._names.finish(), *(column.finish() for column in columns))
+            self._collected = self._paths.finish(), self._group_of.finish(), self._sizes.finish()
         return self._collected
 
     def file_name(self, row: int) -> bytes:
         """Return the name of an image without its folders."""
-        path = self._all().path(row)
+        path = self._all()[0][row]
         return path[path.rfind(b"/") + 1 :]
 
     def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
@@ -307,7 +316,7 @@ class ItemCollector:
         Args:
             number_of: int64, (groups,): number of the images of each group; images of negative ones are omitted.
         """
-        groups = self._all().groups
+        groups = self._all()[1]
         for first in range(0, len(groups), HELD_ROWS):
             numbers = number_of[groups[first : first + HELD_ROWS]]
             order = np.argsort(numbers, kind="stable")
@@ -318,7 +327,7 @@ class ItemCollector:
 
     def set_sizes(self, rows: Iterable[int], sizes: Iterable[int]) -> None:
         """Set how many bytes some images have."""
-        column = self._all().sizes
+        column = self._all()[2]
         for row, size in zip(rows, sizes, strict=True):
             column[row] = size
 
@@ -334,32 +343,22 @@ class ItemCollector:
         """
         labels = [-1 if group.class_name is None else label_of.get(group.class_name, -1) for group in self.groups]
         splits = [-1 if group.split is None else SPLITS.index(group.split) for group in self.groups]
-        all_ = self._all()
-        count = len(all_.groups)
-        label_column, archive_column = new_column(count, np.int32), new_column(count, np.int32)
+        paths, groups, sizes = self._all()
+        count = len(groups)
+        numbers, label_column = row_range(0, count), new_column(count, np.int32)
         label_of_group = np.asarray(labels, np.int32)
-        archive_of_group = np.asarray([group.archive for group in self.groups], np.int32)
         for first, end in chunks(count):
-            label_column[first:end] = label_of_group[all_.groups[first:end]]
-            archive_column[first:end] = archive_of_group[all_.groups[first:end]]
-        table = ItemTable(
-            names=all_.names,
-            starts=all_.starts,
-            labels=label_column,
-            sizes=all_.sizes,
-            archives=archive_column,
-            offsets=all_.offsets,
-            objects=np.broadcast_to(np.int32(-1), count),
-        )
+            label_column[first:end] = label_of_group[groups[first:end]]
+        table = ItemTable(paths, label_column, sizes, numbers, np.broadcast_to(np.int32(-1), count), self.columns)
         # One integer for split and label; a negative one for what is not an item.
         ranks = np.asarray(splits, np.int64) * 2**32 + np.asarray(labels, np.int64) + 1
-        with random_access(all_.groups, *(getattr(table, name) for name in ("names", "starts", *_NUMBERS))):
-            order, ends = self._order(table, all_.groups, ranks)
+        with random_access(groups, paths.data, paths.starts, label_column, sizes):
+            order, ends = self._order(table, groups, ranks)
             if len(order) < count or not all(
                 bool((order[first:end] == np.arange(first, end)).all()) for first, end in chunks(len(order))
             ):
                 table = table.take(order)
-        self._collected = None  # the table has the columns, or a copy of what it needs of them
+        self._collected, self.columns = None, {}  # the table has the columns, or a copy of what it needs of them
         found = {SPLITS[split] for split in splits if split >= 0}
         bounds = pairwise((0, *ends))
         return table, {
@@ -381,45 +380,28 @@ class ItemCollector:
         ranks, numbers = np.unique(ranks, return_inverse=True)
         numbers -= int(np.searchsorted(ranks, 0))
         ranks = ranks[ranks >= 0]
-        prefixes = np.asarray([group.prefix_bytes for group in self.groups], np.int64)
-        by_path = RowsByPath(table.names, table.starts, lambda rows: prefixes[groups[rows]])
+        in_tars = np.asarray([(group.tar, group.prefix_bytes) for group in self.groups], np.int64).reshape(-1, 2)
+        by_path = RowsByPath(table.paths, lambda rows: in_tars[groups[rows], 1])
         rows, bounds = divided(row_range(0, len(groups)), lambda rows: numbers[groups[rows]], len(ranks))
         at, ends = 0, [0] * len(SPLITS)
         for rank, (first, end) in zip(ranks.tolist(), pairwise(bounds), strict=True):
             for some in by_path.sorted(rows[first:end]):
-                kept = self._without_replaced(table, groups, some)
+                kept = self._without_replaced(table.paths, some, in_tars[groups[some]])
                 rows[at : at + len(kept)] = kept  # never beyond what has been sorted
                 at += len(kept)
             ends[rank // 2**32 :] = [at] * (len(SPLITS) - rank // 2**32)
         return rows[:at], ends
 
-    def _without_replaced(
-        self, table: ItemTable, groups: NDArray[np.int32], rows: NDArray[np.int64]
-    ) -> NDArray[np.int64]:
-        """Return sorted rows without members of tars that the next row replaces."""
-        archives = table.archives[rows]
-        same = np.flatnonzero((archives[1:] == archives[:-1]) & (archives[1:] >= 0))
+    def _without_replaced(self, paths: Blobs, rows: NDArray[np.int64], tars: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return sorted rows without members of tars that the next row replaces.
+
+        Args:
+            paths: The paths of all rows.
+            rows: Some of them.
+            tars: int64 (rows, 2): the tar of each of these, or -1, and how many bytes of its path do not count.
+        """
+        same = np.flatnonzero((tars[1:, 0] >= 0) & (tars[1:] == tars[:-1]).all(axis=1))
         pairs = zip(same.tolist(), rows[same].tolist(), rows[same + 1].tolist(), strict=True)
-        replaced = [
-            at
-            for at, row, following in pairs
-            if table.path(row) == table.path(following)
-            and self.groups[groups[row]].prefix_bytes == self.groups[groups[following]].prefix_bytes
-        ]
+        replaced = [at for at, row, following in pairs if paths[row] == paths[following]]
         self.repeated += len(replaced)
         return np.delete(rows, replaced)
-
-
-@dataclass(slots=True)
-class _Collected:
-    """The columns of an `ItemCollector`, in the order in which images were added."""
-
-    names: bytes | mmap.mmap
-    starts: NDArray[np.int64]
-    groups: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-
-    def path(self, row: int) -> bytes:
-        """Return the path of one image."""
-        return self.names[self.starts[row] : self.starts[row + 1]]

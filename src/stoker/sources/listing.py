@@ -168,9 +168,9 @@ def _refuse_tables(path: Location, tree: SourceTree) -> None:
     Raises:
         SourceError: All that was found are such files.
     """
-    first = tree.table.path(0) if len(tree.table) else b""
+    first = tree.table.paths[0] if len(tree.table) else b""
     suffix = next((suffix for suffix in (PARQUET.encode(), ARROW) if first.endswith(suffix)), None)
-    if suffix is None or not all(tree.table.path(row).endswith(suffix) for row in range(len(tree.table))):
+    if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
         return
     if suffix == ARROW:
         raise SourceError(f"{path} {HOLDS_ARROW}", path=str(path))

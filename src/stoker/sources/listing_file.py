@@ -1,23 +1,25 @@
 """A listed source as one file, which other processes read in place of listing it again.
 
-First come the columns, one after another, little-endian and each at a multiple of 8 bytes; then a JSON object that says
-what they are and everything else about the source; then the length of that object (8 bytes), and the CRC-32C of all
-bytes before it (4 bytes), both unsigned and little-endian. A column with the same value in every row is not stored.
+First come the columns: numbers little-endian, each at a multiple of 8 bytes, and bytes, which are followed by the
+column of their starts, at a multiple of 64 KiB. Then comes a JSON object that says what they are and everything else
+about the source; then the length of that object (8 bytes), and the CRC-32C of all bytes before it (4 bytes), both
+unsigned and little-endian. A column with the same number in every row is not stored.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import struct
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.fields import from_json
-from stoker.sources.columns import CHUNK_ROWS, row_range
+from stoker.sources.columns import Blobs, chunks, row_range
 from stoker.sources.field_values import FieldValues, MemberValues
 from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
@@ -27,27 +29,30 @@ from stoker.sources.source import SourceTree
 from stoker.storage import append_to_scratch, parse_json, scratch_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
+    from stoker.sources.columns import Column
     from stoker.sources.field_values import ItemValues
     from stoker.sources.source import BoxSource, Source
     from stoker.storage import Location, Staging
-    from stoker.types import Field
 
-_FORMAT, _VERSION = "stoker-listing", 1
+_FORMAT, _VERSION = "stoker-listing", 2
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8
+_MAPPED_ALIGNMENT = 2**16
+"""Where mappings of files may begin on any system."""
 _CHUNK_BYTES = 2**22
 _WHY = "the listing of the source is copied there"
-_COLUMNS = {"starts": "<i8", "labels": "<i4", "sizes": "<i8", "archives": "<i4", "offsets": "<i8", "objects": "<i4"}
-_MEMBER_COLUMNS = {"archives": "<i4", "offsets": "<i8", "slices": "<i8"}
-_BOX_COLUMNS = {"corners": "<f8", "sources": "<i4", "names": "<i4"}
+_TABLE = ("paths", "labels", "sizes", "numbers", "objects")
+_OWN = "own "  # before the names of columns of the kind of source
+_STARTS = " starts"
+_TYPES = frozenset({"<i4", "<i8", "<f8", "|u1"})
 # What a file of another program raises.
 _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
-_NamedColumns = dict[str, "NDArray[Any]"]
+_NamedColumns = dict[str, Any]  # of `Column`s
 
 
 def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
@@ -119,47 +124,49 @@ def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], S
     about, described = dict(said["about"]), said["tree"]
     if described is None:
         return about, None
-    columns = _columns(content, said["columns"], end)
-    names_bytes = int(described["names_bytes"])
-    if not 0 <= names_bytes <= end:
-        raise ValueError("names that are longer than the file")
-    names = mmap.mmap(scratch.fileno(), names_bytes, access=mmap.ACCESS_READ) if names_bytes else b""
-    return about, _read_tree(described, names, columns)
+    return about, _read_tree(described, _columns(scratch, content, said["columns"], end))
 
 
 class _Writer:
     """Writes columns and notes what they are."""
 
     def __init__(self, staged: Staging) -> None:
-        self.columns: list[dict[str, Any]] = []
+        self.columns: dict[str, dict[str, Any]] = {}
         self.crc32c = 0
+        self._size_bytes = 0
         self._staged = staged
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
         self._staged.write([data])
         self.crc32c = _native.crc32c(data, self.crc32c)
+        self._size_bytes += len(data)
 
-    def write_aligned(self, size: int, part: Callable[[int, int], bytes]) -> None:
-        """Append so many bytes, of which ``part`` returns those from one place to another, and fill up with zeros."""
-        for start in range(0, size, _CHUNK_BYTES):
-            self.write(part(start, min(size, start + _CHUNK_BYTES)))
-        self.write(b"\0" * (-size % _ALIGNMENT))
-
-    def add(self, name: str, column: NDArray[Any], kind: str) -> None:
+    def add(self, name: str, column: Column) -> None:
         """Append a column, or note its value if it is the same in every row.
 
-        ``starts`` is always there, so that no file has more rows than bytes.
+        Starts of bytes are always there, so that no file has more rows than bytes.
         """
-        described = {"name": name, "type": kind, "rows": len(column)}
-        if len(column) and name != "starts" and kind[1] == "i" and bool((column == column[0]).all()):
-            self.columns.append({**described, "value": int(column[0])})
+        if isinstance(column, Blobs):
+            self.columns[name] = {"at": self._align(_MAPPED_ALIGNMENT), "bytes": len(column.data)}
+            for first in range(0, len(column.data), _CHUNK_BYTES):
+                self.write(column.data[first : first + _CHUNK_BYTES])
+            self.add(f"{name}{_STARTS}", column.starts)
             return
-        self.columns.append(described)
-        width = column.dtype.itemsize
-        self.write_aligned(
-            len(column) * width, lambda start, end: column[start // width : end // width].astype(kind).tobytes()
-        )
+        kind = column.dtype.newbyteorder("<").str
+        described = {"type": kind, "shape": column.shape}
+        is_fixed = column.size and kind[1] == "i" and not name.endswith(_STARTS)
+        if is_fixed and bool((column == column.flat[0]).all()):
+            self.columns[name] = {**described, "value": int(column.flat[0])}
+            return
+        self.columns[name] = {**described, "at": self._align(_ALIGNMENT)}
+        for first, end in chunks(len(column)):
+            self.write(column[first:end].astype(kind).tobytes())
+
+    def _align(self, multiple: int) -> int:
+        """Fill up with zeros to a multiple of so many bytes, and return where that is."""
+        self.write(b"\0" * (-self._size_bytes % multiple))
+        return self._size_bytes
 
 
 def _can_be_written(tree: Source) -> bool:
@@ -174,16 +181,10 @@ def _can_be_written(tree: Source) -> bool:
 def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
     assert isinstance(tree, SourceTree)
     table = tree.table
-    writer.write_aligned(len(table.names), lambda start, end: table.names[start:end])
-    for name, kind in _COLUMNS.items():
-        writer.add(name, getattr(table, name), kind)
-    values = tree.values
-    if isinstance(values, MemberValues):
-        for name, kind in _MEMBER_COLUMNS.items():
-            writer.add(f"value_{name}", getattr(values, name).reshape(-1), kind)
-    elif isinstance(values, FieldValues):
-        writer.add("values", values.rows, "|u1")
-        writer.add("value_starts", values.starts, "<i8")
+    for name in _TABLE:
+        writer.add(name, getattr(table, name))
+    for name, column in table.columns.items():
+        writer.add(f"{_OWN}{name}", column)
     boxes: list[BoxSource] = []
     for found in tree.boxes.values():
         if not any(found is one for one in boxes):
@@ -198,8 +199,8 @@ def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
         "warnings": tree.warnings,
         "label_warnings": tree.label_warnings,
         "by_url": tree.by_url,
-        "names_bytes": len(table.names),
-        "fields": None if values is None else _write_fields(values),
+        "is_ordered": tree.is_ordered,
+        "fields": None if tree.values is None else _write_fields(tree.values),
         "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
         "boxes": [_write_boxes(writer, number, one) for number, one in enumerate(boxes)],
         "boxes_of": {
@@ -209,12 +210,13 @@ def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
     }
 
 
-def _read_tree(said: dict[str, Any], names: bytes | mmap.mmap, columns: _NamedColumns) -> SourceTree:
-    table = ItemTable(names, **{name: columns[name] for name in _COLUMNS})
+def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
+    own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
+    table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
     classes, archives = _bytes_of(said["classes"]), _bytes_of(said["archives"])
     _check_table(table, len(classes), len(archives))
     boxes = [_read_boxes(one, number, columns, len(classes)) for number, one in enumerate(said["boxes"])]
-    values = None if said["fields"] is None else _read_fields(said["fields"], columns, table, archives)
+    values = None if said["fields"] is None else _read_fields(said["fields"], table, archives)
     tree = SourceTree(
         root=str(said["root"]),
         base=_bytes(said["base"]),
@@ -230,6 +232,7 @@ def _read_tree(said: dict[str, Any], names: bytes | mmap.mmap, columns: _NamedCo
         fields=values.fields if values else {},
         values=values,
         by_url=bool(said["by_url"]),
+        is_ordered=bool(said["is_ordered"]),
     )
     if len(tree.texts) != len(classes):
         raise ValueError(f"{len(tree.texts)} texts of {len(classes)} classes")
@@ -242,21 +245,20 @@ def _check_table(table: ItemTable, classes: int, archives: int) -> None:
     Raises:
         ValueError: One does.
     """
-    count = len(table.labels)
-    if any(len(getattr(table, name)) != count + (name == "starts") for name in _COLUMNS):
+    own = {name: column for name, column in table.columns.items() if not isinstance(column, Blobs)}
+    numbers = {**{name: getattr(table, name) for name in _TABLE[1:]}, **own}
+    if any(len(column) != len(table.paths) for column in (*numbers.values(), *table.columns.values())):
         raise ValueError("columns of different lengths")
-    if table.starts[0] != 0 or table.starts[-1] != len(table.names):
-        raise ValueError("names that do not fill their column")
-    if table.names.find(b"\0") >= 0:
+    if table.paths.data.find(b"\0") >= 0:
         raise ValueError("a name with a NUL byte")
-    limits = {"labels": (-1, classes), "archives": (-1, archives), "objects": (-1, 2**31)}
-    limits |= {"sizes": (0, 2**63 - 1), "offsets": (0, 2**63 - 1)}
-    for first in range(0, count, CHUNK_ROWS):
-        if bool((np.diff(table.starts[first : first + CHUNK_ROWS + 1]) < 0).any()):
-            raise ValueError("names that overlap")
-        for name, (least, end) in limits.items():
-            some = getattr(table, name)[first : first + CHUNK_ROWS]
-            if int(some.min()) < least or int(some.max()) >= end:
+    if archives and not ("archive" in own and own.keys() & {"offset", "row"}):
+        raise ValueError("archives without columns")
+    limits = {"labels": (-1, classes), "objects": (-1, 2**31), "sizes": (0, 2**63), "archive": (0, archives)}
+    for name, column in numbers.items():
+        least, end = limits.get(name, (-1 if column.ndim > 1 else 0, 2**63))
+        for first, last in chunks(len(column)):
+            some = column[first:last]
+            if some.dtype.kind != "i" or (some.size and not least <= int(some.min()) <= int(some.max()) < end):
                 raise ValueError(f"{name} out of range")
 
 
@@ -270,39 +272,23 @@ def _write_fields(values: ItemValues) -> dict[str, Any]:
     return {"base": _text(values.base), "columns": columns, "coco": values.coco, "fills": values.fills}
 
 
-def _read_fields(
-    said: dict[str, Any], columns: _NamedColumns, table: ItemTable, archives: tuple[bytes, ...]
-) -> ItemValues:
+def _read_fields(said: dict[str, Any], table: ItemTable, archives: tuple[bytes, ...]) -> ItemValues:
     try:
         if "parquet" in said:
-            if len(table) and int(table.archives.min()) < 0:
+            if "row" not in table.columns:
                 raise ValueError("rows of no file")
             return ParquetRows.from_json(said["parquet"], archives)
         if "members" in said:
-            return _read_members({str(name): from_json(one) for name, one in said["members"]}, columns, table, archives)
+            members = {str(name): from_json(one) for name, one in said["members"]}
+            if np.shape(cast("Any", table.columns["slices"]))[1:] != (2 * len(members),):
+                raise ValueError("values that do not fill their columns")
+            return MemberValues(archives, members)
         fields = tuple(one and (str(one[0]), from_json(one[1])) for one in said["columns"])
     except ConfigError as error:
         raise ValueError(str(error)) from error
-    rows, starts = columns["values"], columns["value_starts"]
-    if not len(starts) or starts[0] != 0 or starts[-1] != len(rows) or bool((np.diff(starts) < 0).any()):
-        raise ValueError("values that do not fill their column")
-    offsets = table.offsets[table.archives < 0]
-    if len(offsets) and int(offsets.max()) >= len(starts) - 1:
-        raise ValueError("items without values")
-    return FieldValues(_bytes(said["base"]), fields, rows, starts, str(said["coco"]), bool(said["fills"]))
-
-
-def _read_members(
-    fields: dict[str, Field], columns: _NamedColumns, table: ItemTable, archives: tuple[bytes, ...]
-) -> MemberValues:
-    tars, offsets, slices = (columns[f"value_{name}"] for name in _MEMBER_COLUMNS)
-    lengths = len(offsets), len(slices)
-    if not fields or len(tars) > len(table) or lengths != (len(tars), 2 * len(fields) * len(tars)):
-        raise ValueError("values that do not fill their columns")
-    for first in range(0, len(slices), CHUNK_ROWS):
-        if int(slices[first : first + CHUNK_ROWS].min()) < -1:
-            raise ValueError("values out of range")
-    return MemberValues(archives, fields, tars, offsets, slices.reshape(len(tars), 2 * len(fields)))
+    if not isinstance(table.columns["cells"], Blobs):
+        raise ValueError("values that are no text")
+    return FieldValues(_bytes(said["base"]), fields, str(said["coco"]), bool(said["fills"]))
 
 
 def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, Any]:
@@ -312,15 +298,15 @@ def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, An
     if isinstance(boxes, MappedBoxes):
         return {"kind": "mapped", "base": _text(boxes.base), "class_names": _sorted(boxes.class_names)}
     if isinstance(boxes, LabelledBoxes):
-        writer.add(f"corners {number}", boxes.corners.reshape(-1), _BOX_COLUMNS["corners"])
-        writer.add(f"box labels {number}", boxes.labels, _BOX_COLUMNS["names"])
+        writer.add(f"corners {number}", boxes.corners)
+        writer.add(f"box labels {number}", boxes.labels)
         said = {"where": boxes.where, "rows": {_text(path): rows for path, rows in boxes.rows.items()}}
         return {"kind": "labelled", **said, "damaged": {_text(path): what for path, what in boxes.damaged.items()}}
     assert isinstance(boxes, BoxTable)
     width = boxes.keys.dtype.itemsize
-    writer.add(f"keys {number}", boxes.keys.view(np.uint8), "|u1")
-    for name, kind in _BOX_COLUMNS.items():
-        writer.add(f"{name} {number}", getattr(boxes, name).reshape(-1), kind)
+    writer.add(f"keys {number}", boxes.keys.view(np.uint8))
+    for name in ("corners", "sources", "names"):
+        writer.add(f"{name} {number}", getattr(boxes, name))
     return {
         "kind": "table",
         "where": boxes.where,
@@ -385,34 +371,40 @@ def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
     return size, crc32c
 
 
-def _columns(content: mmap.mmap, described: list[dict[str, Any]], end: int) -> _NamedColumns:
-    """Return the columns, which lie one after another and end where the description begins."""
-    kinds = {*_COLUMNS.values(), *_BOX_COLUMNS.values(), "|u1"}
-    sizes = [_stored_bytes(one, kinds) for one in described]
-    at = end - sum(size + -size % _ALIGNMENT for size in sizes)
-    if at < 0:
-        raise ValueError("columns that are longer than the file")
+def _columns(scratch: IO[bytes], content: mmap.mmap, described: dict[str, dict[str, Any]], end: int) -> _NamedColumns:
+    """Return the columns, all of which end before the description begins."""
     found: _NamedColumns = {}
-    for one, size in zip(described, sizes, strict=True):
-        kind = np.dtype(one["type"])
-        if "value" in one:
-            found[one["name"]] = np.broadcast_to(np.asarray(one["value"], kind), int(one["rows"]))
-        else:
-            found[one["name"]] = np.frombuffer(content, kind, size // kind.itemsize, at)
-        at += size + -size % _ALIGNMENT
+    for name, one in described.items():
+        if "bytes" in one:
+            at, size = _extent(one["at"], one["bytes"], end)
+            found[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
+            continue
+        kind, shape = np.dtype(one["type"]), tuple(map(int, one["shape"]))
+        if one["type"] not in _TYPES or min(shape) < 0:
+            raise ValueError("a column that is not understood")
+        if "value" in one and not name.endswith(_STARTS):
+            found[name] = np.broadcast_to(np.asarray(one["value"], kind), shape)
+            continue
+        at, size = _extent(one["at"], math.prod(shape) * kind.itemsize, end)
+        found[name] = np.frombuffer(content, kind, size // kind.itemsize, at).reshape(shape)
+    for name in [name for name, one in described.items() if "bytes" in one]:
+        found[name] = _blobs(found[name], found.pop(f"{name}{_STARTS}"))
     return found
 
 
-def _stored_bytes(described: dict[str, Any], kinds: set[str]) -> int:
-    rows, kind = described["rows"], described["type"]
-    if (
-        type(rows) is not int
-        or rows < 0
-        or kind not in kinds
-        or (described["name"] == "starts" and "value" in described)
-    ):
-        raise ValueError("a column that is not understood")
-    return 0 if "value" in described else rows * np.dtype(kind).itemsize
+def _extent(at: Any, size: Any, end: int) -> tuple[int, int]:
+    if type(at) is not int or type(size) is not int or not 0 <= at <= end or not 0 <= size <= end - at:
+        raise ValueError("a column that is longer than the file")
+    return at, size
+
+
+def _blobs(data: bytes | mmap.mmap, starts: NDArray[Any]) -> Blobs:
+    if starts.dtype != np.int64 or not len(starts) or starts[0] != 0 or starts[-1] != len(data):
+        raise ValueError("bytes that do not fill their column")
+    for first, end in chunks(len(starts)):
+        if bool((np.diff(starts[first : end + 1]) < 0).any()):
+            raise ValueError("bytes that overlap")
+    return Blobs(data, starts)
 
 
 def _rows(first: int, count: int, total: int) -> NDArray[np.int64]:

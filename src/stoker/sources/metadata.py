@@ -217,12 +217,12 @@ class _Images:
         self._values.add(row)
 
     def values(self) -> FieldValues | None:
-        """Return the values of all rows, in their order; None if there is no extra column.
+        """Return what reads the values of the rows; None if there is no extra column.
 
         Raises:
             SourceError: Their names cannot be those of fields.
         """
-        return self._values.finish(self._builder.base, self._tables[0].place, self._builder.skipped.warnings)
+        return self._values.finish(self._builder, self._tables[0].place)
 
     def collect(self, walk: Walk) -> None:
         """Add the images to the builder, with their splits, classes and sizes; report what is not used.
@@ -278,7 +278,7 @@ class _Images:
             group = (split, name, prefix)
             if group not in groups:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
-            collector.add(groups[group], path, sizes[path], row)
+            collector.add(groups[group], path, sizes[path])
         self._builder.numbered = self._has_labels and self._labels.are_numbers
         shown = shown_names(sorted(folders))
         if by_folder:

@@ -52,7 +52,7 @@ from stoker.fields import (
     check_extra,
 )
 from stoker.sources.class_folders import are_splits, splits_among
-from stoker.sources.columns import chunks, new_column
+from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.field_values import FILLED
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stoker.sources.folders import Layout
-    from stoker.sources.items import ItemTable
     from stoker.sources.source import SourceOptions, SourceTree
     from stoker.storage import Child, Location
     from stoker.types import Field, Progress
@@ -90,7 +89,6 @@ _SPLITS = {
 }
 _NUMBERED = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,})-of-(?P<count>[0-9]{5,})(-[0-9a-z]+)?")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
-_ROW_BITS = 40
 _LABEL_ROWS = 2**10
 _ARRAYS = ("Array2D", "Array3D", "Array4D", "Array5D")
 _MAX_SIDES = 8
@@ -188,7 +186,7 @@ def list_parquet(
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
     tree = builder.finish(search.find(class_names, builder.skipped.warnings))
     values = rows.values(tree.archives)
-    return dataclasses.replace(tree, table=_placed(tree.table), fields=values.fields, values=values)
+    return dataclasses.replace(tree, fields=values.fields, values=values)
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
@@ -204,15 +202,6 @@ def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
         absent = (number for number in range(min(count, 2 * len(numbers) + 10)) if number not in numbers)
         missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{SUFFIX}") for number in absent]
     return missing
-
-
-def _placed(table: ItemTable) -> ItemTable:
-    """Return a table with the file and the row of each item, which have been one number in place of the offset."""
-    archives, rows = new_column(len(table), np.int32), new_column(len(table), np.int64)
-    for first, end in chunks(len(table)):
-        both = table.offsets[first:end]
-        archives[first:end], rows[first:end] = both >> _ROW_BITS, both & (2**_ROW_BITS - 1)
-    return dataclasses.replace(table, archives=archives, offsets=rows)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -397,6 +386,8 @@ class _Rows:
         self._folder = len(folder.parts)
         self._first: tuple[Location, _Head] | None = None
         self._label: str | None = None
+        self._files = GrowingColumn("i")
+        self._row_of = GrowingColumn("q")
         self._digests: list[bytes] = []
         self._groups: dict[tuple[str, bytes | None], int] = {}
         self._is_numbered: bool | None = None
@@ -429,9 +420,12 @@ class _Rows:
             if group not in self._groups:
                 self._groups[group] = collector.add_group(Group(*group))
             own = b"/".join((name, b"%09d" % row, *_base_name(image_path)))
-            collector.add(self._groups[group], own, next(sizes), number << _ROW_BITS | row)
+            collector.add(self._groups[group], own, next(sizes))
             if self._builder.progress is not None and row % _LABEL_ROWS == 0:
                 self._builder.progress(done=before + row, total=before + file.rows, size_bytes=0, rejects=0)
+        for first, end in chunks(file.rows):
+            self._files.extend(np.full(end - first, number, np.int32))
+            self._row_of.extend(np.arange(first, end, dtype=np.int64))
 
     def _find_label(self, file: ParquetFile, fields: Mapping[str, Field | None]) -> str | None:
         """Return what `find_label` finds in the first file that has it, in others the same column."""
@@ -538,7 +532,8 @@ class _Rows:
         return str(label).encode()
 
     def finish(self) -> None:
-        """Say in the builder what the labels are; call it once all rows are there."""
+        """Say in the builder what the labels are and where the rows; call it once all rows are there."""
+        self._builder.collector.columns = {"archive": self._files.finish(), "row": self._row_of.finish()}
         self._builder.numbered = bool(self._is_numbered)
         if self._unlabelled and self._groups.keys() - {(split, None) for split in SPLITS}:
             message = f"{self._builder.root}: {format_count(self._unlabelled, 'row')} without a label"

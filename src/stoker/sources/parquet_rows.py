@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from stoker.storage import place_at, within
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from numpy.typing import NDArray
+
     from stoker.sources.items import Item, ItemTable
     from stoker.types import Field, Progress
 
@@ -32,7 +34,7 @@ _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADire
 class ParquetRows:
     """The images and the values of items that are rows of Parquet files; see `stoker.sources.field_values.ItemValues`.
 
-    The ``archive`` of an item is its file, its ``offset`` its row. Safe in any thread; it can be pickled.
+    The column ``archive`` of an item is its file, ``row`` its row. Safe in any thread; it can be pickled.
 
     Args:
         places: Absolute paths or URLs of the files.
@@ -60,14 +62,14 @@ class ParquetRows:
             ConfigError: There is no space to unpack it.
             OSError: A file cannot be read.
         """
-        data, path = self._file(item.archive).image(item.offset)
+        data, path = self._file(item.columns["archive"]).image(item.columns["row"])
         if data is not None:
             if len(data) > MAX_FILE_BYTES:
                 raise SourceError(
                     f"the image has {len(data):,} bytes, more than the {MAX_FILE_BYTES:,} that a record holds"
                 )
             return data
-        where = f"row {item.offset:,} of {os.fsdecode(self._places[item.archive])}: column {self._columns.image!r}"
+        where = f"row {item.columns['row']:,} of {self._name(item)}: column {self._columns.image!r}"
         if not path:
             raise SourceError(f"{where} is null")
         try:
@@ -86,8 +88,10 @@ class ParquetRows:
             OSError: The file cannot be read.
         """
         wanted = [name for name in self.fields if names is None or name in names]
-        file = self._file(item.archive) if wanted else None
-        return {name: self._value(item, name, file.value(item.offset, name)) for name in wanted if file is not None}
+        file = self._file(item.columns["archive"]) if wanted else None
+        return {
+            name: self._value(item, name, file.value(item.columns["row"], name)) for name in wanted if file is not None
+        }
 
     def _value(self, item: Item, name: str, value: Any) -> Any:
         if value is None:
@@ -98,8 +102,11 @@ class ParquetRows:
             return value["bytes"]
         return os.fsdecode(self._beside(item, value["path"]))
 
+    def _name(self, item: Item) -> str:
+        return os.fsdecode(self._places[item.columns["archive"]])
+
     def _beside(self, item: Item, path: str) -> bytes:
-        return within(self._places[item.archive].rpartition(b"/")[0], os.fsencode(path))
+        return within(self._places[item.columns["archive"]].rpartition(b"/")[0], os.fsencode(path))
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the places, as JSON has it."""
@@ -126,7 +133,7 @@ class ParquetRows:
             raise ValueError("files or fields that are not there")
         return cls(places, digests, Columns(str(said["image"]), bool(said["has_paths"]), names), fields)
 
-    def digest(self) -> bytes:
+    def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
         """Return 32 bytes that change with the length and the footer of any file."""
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
         for one in self._digests:
@@ -149,10 +156,11 @@ class ParquetRows:
             ConfigError: There is no space to unpack one.
             OSError: One cannot be read.
         """
+        archives, row_of = (cast("NDArray[np.int64]", table.columns[name]) for name in ("archive", "row"))
         offsets, sizes = new_column(len(table), np.int64), new_column(len(table), np.int64)
         places = [b""] * len(self._places)
         done = 0
-        for number in np.unique(table.archives).tolist():
+        for number in np.unique(archives).tolist():
 
             def advanced(rows: int, before: int = done) -> None:
                 if progress is not None:
@@ -160,11 +168,11 @@ class ParquetRows:
 
             file = self._file(number, advanced)
             places[number] = os.fsencode(file.path)
-            rows = np.flatnonzero(table.archives == number)
+            rows = np.flatnonzero(archives == number)
             starts, lengths = file.slices()
-            offsets[rows], sizes[rows] = starts[table.offsets[rows]], lengths[table.offsets[rows]]
+            offsets[rows], sizes[rows] = starts[row_of[rows]], lengths[row_of[rows]]
             done += len(rows)
-        found = dataclasses.replace(table, offsets=offsets, sizes=sizes)
+        found = dataclasses.replace(table, sizes=sizes, columns={"archive": archives, "offset": offsets})
         has_all = int(offsets.min()) >= 0
         return found if has_all else self._with_files(table, found), tuple(places)
 
@@ -176,15 +184,17 @@ class ParquetRows:
         """
         builder = ItemTableBuilder()
         for item, slice_ in zip(table, found, strict=True):
-            own = dataclasses.replace(slice_, offset=max(0, slice_.offset))
-            path = self._file(item.archive).image(item.offset)[1] if slice_.offset < 0 else None
+            offset = slice_.columns["offset"]
+            own = dataclasses.replace(slice_, columns={"archive": item.columns["archive"], "offset": max(0, offset)})
+            path = self._file(item.columns["archive"]).image(item.columns["row"])[1] if offset < 0 else None
             if path:
                 place = place_at(self._beside(item, path))
                 if not place.is_local:
-                    message = f"the images of {os.fsdecode(self._places[item.archive])} are files beside it in a store"
+                    message = f"the images of {self._name(item)} are files beside it in a store"
                     raise SourceError(f"{message}, which only a build reads; run stoker build", path=str(place))
                 size = place.size() if place.is_file() else 0
-                own = dataclasses.replace(own, path=place.spelled(), archive=-1, offset=0, size_bytes=size)
+                columns = {"archive": -1, "offset": 0}
+                own = dataclasses.replace(own, path=place.spelled(), size_bytes=size, columns=columns)
             builder.add(own)
         return builder.finish()
 

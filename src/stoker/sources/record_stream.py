@@ -143,11 +143,11 @@ class RecordStream(ProgramSource):
             size_bytes = size_of(values.get(self.reader.roles.image))
             digest = digest_of({name: values.get(name) for name in self.reader.names})
         self.size_bytes += size_bytes
-        return Item(b"record %d" % position, -1, size_bytes, number, position), digest
+        return Item(b"record %d" % position, -1, size_bytes, position, columns={"sequence": number}), digest
 
     def release(self, item: Item) -> None:
         """Free a record that is not to be loaded; idempotent."""
-        self._held.pop((item.archive, item.offset), None)
+        self._held.pop((item.columns["sequence"], item.number), None)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class RecordStream(ProgramSource):
             SourceError: A value is missing or wrong.
             OSError: The file of its image cannot be read.
         """
-        values = self._held.pop((item.archive, item.offset))
+        values = self._held.pop((item.columns["sequence"], item.number))
         if isinstance(values, SourceError):
             raise values
-        return self.reader.read(item.offset, values)
+        return self.reader.read(item.number, values)

@@ -104,7 +104,7 @@ class Records(ProgramSource):
         given: The sequences, by split.
         reader: What reads records.
         classes: Names of the classes; the index is the label. Empty where labels are numbers alone and were not read.
-        table: All records, by split and position; the archive of an item is the number of its split in ``given``.
+        table: All records, by split and position; see `NumberedTable`.
         splits: For each split, the rows of ``table`` that belong to it.
         is_local: Whether no image waits for a network.
         by_url: Whether some images come from web servers.
@@ -139,7 +139,7 @@ class Records(ProgramSource):
             SourceError: Reading it has raised an error, or a value is missing or wrong.
             OSError: The file of its image cannot be read.
         """
-        image = self.reader.read(item.offset, self._record(item))
+        image = self.reader.read(item.number, self._record(item))
         if item.label < 0 or image.label is None:
             return image
         if image.label != item.label:
@@ -167,7 +167,7 @@ class Records(ProgramSource):
         digest = _UNREADABLE
         try:
             with self.turns:
-                record = read_record([*self.given.values()][item.archive], item.offset)
+                record = read_record([*self.given.values()][item.columns["sequence"]], item.number)
             if not self.version:
                 values = {name: record.get(name) for name in self.reader.names}
                 digest = int.from_bytes(digest_of(values)[:8], "little")

@@ -10,10 +10,11 @@ import numpy as np
 from stoker.sources.columns import HELD_ROWS, chunks, new_column
 
 if TYPE_CHECKING:
-    import mmap
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
+
+    from stoker.sources.columns import Blobs
 
 _WORD = 8
 _SAMPLED_ROWS = 2**12
@@ -54,21 +55,19 @@ class RowsByPath:
     No path has a NUL byte.
 
     Args:
-        names: All paths, end to end.
-        starts: int64 (N + 1,): where each path starts in ``names``, and the length of ``names``.
+        paths: The paths.
         prefixes: Returns how many bytes of the paths of some rows do not count.
     """
 
     def __init__(
         self,
-        names: bytes | mmap.mmap,
-        starts: NDArray[np.int64],
+        paths: Blobs,
         prefixes: Callable[[NDArray[np.int64]], NDArray[np.int64]],
     ) -> None:
-        names = names if len(names) >= _WORD else bytes(names).ljust(_WORD, b"\0")
+        names = paths.data if len(paths.data) >= _WORD else bytes(paths.data).ljust(_WORD, b"\0")
         self._last = len(names) - _WORD
         self._words: NDArray[Any] = np.ndarray((self._last + 1,), ">u8", names, strides=(1,))
-        self._starts = starts
+        self._starts = paths.starts
         self._prefixes = prefixes
 
     def sorted(self, rows: NDArray[np.int64], done: int = 0) -> Iterator[NDArray[np.int64]]:
@@ -110,7 +109,7 @@ class RowsByPath:
         return self._read(*self._spans(rows, done))
 
     def _spans(self, rows: NDArray[np.int64], done: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where what counts of each path starts after ``done`` bytes, and its length, 0 or less past its end."""
+        """Return where the rest of each path starts after ``done`` bytes, and its length: at most 0 if it has ended."""
         starts = self._starts[rows] + self._prefixes(rows) + done
         return starts, self._starts[rows + 1] - starts
 

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.sources.columns import chunks, row_range
-from stoker.sources.field_values import FieldValues
+from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.imagenet.classes import BUNDLED_LIST
-from stoker.sources.items import ItemTableBuilder
 from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.parquet_rows import ParquetRows
 from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice, read_web
@@ -198,11 +196,12 @@ class SourceTree:
         ignored: Files that are not items, counted by suffix or by kind.
         warnings: Warnings for the user.
         boxes: The annotations of each split that has some.
-        archives: Absolute paths or URLs of the tars that ``table.archives`` counts.
+        archives: Absolute paths or URLs of the tars or Parquet files that the column ``archive`` of the table counts.
         label_warnings: Those of ``warnings`` that are about the labels of the classes.
         fields: What every item has beside its image, its class and its boxes, by name.
         values: The values of these fields; None without any.
         by_url: Whether the path of every item is its URL on a web server; otherwise no path is.
+        is_ordered: Whether the items have an order of their own, that of their ``numbers``: those of folders have not.
     """
 
     root: str
@@ -219,6 +218,7 @@ class SourceTree:
     fields: Mapping[str, Field] = field(default_factory=dict)
     values: ItemValues | None = None
     by_url: bool = False
+    is_ordered: bool = False
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
@@ -232,7 +232,7 @@ class SourceTree:
         if self.by_url:
             return False
         places = (self.base, *self.archives)
-        return all(place_at(place).is_local for place in places) and self.table.names.find(b"://") < 0
+        return all(place_at(place).is_local for place in places) and self.table.paths.data.find(b"://") < 0
 
     @property
     def is_local(self) -> bool:
@@ -271,15 +271,9 @@ class SourceTree:
                 digest.update(column[first:end].astype("<i8").tobytes())
         for names in _file_names(self.table, whole=self.by_url):
             digest.update(names)
-        digest.update(self._values_digest())
+        if self.values is not None:
+            digest.update(self.values.digest(self.table))
         return digest.hexdigest()[:32]
-
-    def _values_digest(self) -> bytes:
-        """Return bytes that change with the extra fields; a table has their values in an order of its own."""
-        values = self.values
-        if isinstance(values, FieldValues):
-            values = values.take(self.table.offsets[self.table.objects <= 0])  # once for all objects of an image
-        return b"" if values is None else values.digest()
 
     def _read_digest(self) -> bytes:
         """Return bytes that change with the boxes of some images; nothing where all are known."""
@@ -308,13 +302,16 @@ class SourceTree:
         Of folders, which have no order, that is the order of ``table``.
         """
         rows = self.splits[split]
-        if not self.archives and not self.table.offsets.any():
-            return rows
-        return rows[np.lexsort((self.table.offsets[rows], self.table.archives[rows]))]
+        return rows[np.argsort(self.table.numbers[rows], kind="stable")] if self.is_ordered else rows
+
+    def without_items(self) -> SourceTree:
+        """Return the source with an empty table: what is needed to load items that somebody else has."""
+        return dataclasses.replace(self, table=self.table.take(np.empty(0, np.int64)), splits={})
 
     def locate(self, item: Item) -> bytes:
         """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""
-        return self.archives[item.archive] if item.archive >= 0 else within(self.base, item.path)
+        archive = item.columns.get("archive", -1)
+        return self.archives[archive] if archive >= 0 else within(self.base, item.path)
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.
@@ -340,8 +337,8 @@ class SourceTree:
         if isinstance(self.values, ParquetRows):
             return self.values.image(item)
         path = self.locate(item)
-        if item.archive >= 0:
-            return read_slice(path, item.offset, item.size_bytes)
+        if self.archives:
+            return read_slice(path, item.columns["offset"], item.size_bytes)
         return read_file(path, item.size_bytes)
 
     def read_boxes(self, item: Item, split: str) -> list[Box]:
@@ -358,9 +355,9 @@ class SourceTree:
 
 def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
     """Yield the names of the files, each after its length, many at a time; ``whole`` ones with their folders."""
-    names = table.names
+    names = table.paths.data
     for first in range(0, len(table), _HASHED_ROWS):
-        starts = table.starts[first : first + _HASHED_ROWS + 1].tolist()
+        starts = table.paths.starts[first : first + _HASHED_ROWS + 1].tolist()
         parts = []
         for start, end in pairwise(starts):
             name = names[start if whole else max(start, names.rfind(b"/", start, end) + 1) : end]
@@ -378,23 +375,33 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
         tree: A source of whole images.
         progress: Called after every few images.
     """
-    builder = ItemTableBuilder()
-    splits = {}
+    counts = new_column(len(tree.table), np.int64)  # of rows; an image without objects has one
+    objects_of = new_column(len(tree.table), np.int64)
+    splits, first_row = {}, 0
     for split, rows in tree.splits.items():
-        first = len(builder)
         items = (tree.table[row] for start, end in chunks(len(rows)) for row in rows[start:end].tolist())
-        counted = in_order(partial(_counted, tree, split), items, 1 if tree.is_local else AT_ONCE)
-        for done, (item, count) in enumerate(counted):
-            for index in range(count) or (-1,):
-                builder.add(dataclasses.replace(item, object=index))
-            if progress is not None and done % _PROGRESS_ITEMS == 0:
-                progress(done=int(rows[0]) + done, total=len(tree.table), size_bytes=0, rejects=0)
-        splits[split] = row_range(first, len(builder) - first)
-    return dataclasses.replace(tree, table=builder.finish(), splits=splits)
+        counted = in_order(partial(_count_boxes, tree, split), items, 1 if tree.is_local else AT_ONCE)
+        first = int(rows[0]) if len(rows) else 0
+        for row, count in enumerate(counted, first):
+            objects_of[row], counts[row] = count, max(1, count)
+            if progress is not None and (row - first) % _PROGRESS_ITEMS == 0:
+                progress(done=row, total=len(tree.table), size_bytes=0, rejects=0)
+        splits[split] = row_range(first_row, int(counts[first : first + len(rows)].sum()))
+        first_row += len(splits[split])
+    images, objects = new_column(first_row, np.int64), new_column(first_row, np.int32)
+    last = 0
+    for start, end in chunks(len(tree.table)):
+        some = counts[start:end]
+        ends = np.cumsum(some)
+        first, last = last, last + int(ends[-1])
+        images[first:last] = np.repeat(np.arange(start, end), some)
+        numbers = np.arange(ends[-1]) - np.repeat(ends - some, some)
+        objects[first:last] = np.where(np.repeat(objects_of[start:end], some) > 0, numbers, -1)
+    return dataclasses.replace(tree, table=dataclasses.replace(tree.table.take(images), objects=objects), splits=splits)
 
 
-def _counted(tree: SourceTree, split: str, item: Item) -> tuple[Item, int]:
+def _count_boxes(tree: SourceTree, split: str, item: Item) -> int:
     try:
-        return item, len(tree.read_boxes(item, split))
+        return len(tree.read_boxes(item, split))
     except SourceError:
-        return item, 0  # the build meets it again, and reports it
+        return 0  # the build meets it again, and reports it

@@ -58,6 +58,7 @@ class SourceBuilder:
         classes: Classes besides those of the images.
         label_warnings: Warnings about the labels of the classes.
         class_parents: Folders that class folders lie in, where other classes may lie that are no part of the source.
+        is_ordered: Whether the images have an order of their own, in which they were added: not those of folders.
         numbered: Whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class.
         names_may_be_numbers: Whether these are names all the same where all of them are classes of the label map.
 
@@ -88,6 +89,7 @@ class SourceBuilder:
         self.classes: set[bytes] = set()
         self.label_warnings: list[str] = []
         self.class_parents: list[Location] = []
+        self.is_ordered = True
         self.numbered = False
         self.names_may_be_numbers = True
         self._text_folders = text_folders
@@ -139,6 +141,7 @@ class SourceBuilder:
             boxes=boxes,
             archives=tuple(self.archives),
             label_warnings=tuple(self.label_warnings),
+            is_ordered=self.is_ordered,
         )
 
     def _ids(self) -> dict[bytes, int] | None:

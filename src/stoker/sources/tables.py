@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Float, Image, ImageField, Int, Json, Mask, Text, check_extra
-from stoker.sources.field_values import TRUTH_VALUES, FieldValuesBuilder
+from stoker.sources.columns import GrowingBlobs
+from stoker.sources.field_values import TRUTH_VALUES, FieldValues, json_bytes
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
@@ -42,7 +43,7 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
-    from stoker.sources.field_values import FieldValues
+    from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
     from stoker.types import Field
 
@@ -258,7 +259,7 @@ class TableValues:
         self._without = without
         self._has_files = has_files
         self._rows = 0
-        self._values = FieldValuesBuilder()
+        self._cells = GrowingBlobs()
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row: its values by column."""
@@ -266,19 +267,19 @@ class TableValues:
         for name, value in row.items():
             if name not in self._without:
                 self.columns.setdefault(name, _Column()).add(value, is_json=self._is_json)
-        self._values.add([row.get(name) for name in self.columns])
+        self._cells.append(json_bytes([row.get(name) for name in self.columns]))
 
-    def finish(self, base: bytes, place: Location, warnings: list[str]) -> FieldValues | None:
-        """Return the values of all rows, in their order; None if there is no column with values.
+    def finish(self, builder: SourceBuilder, place: Location) -> FieldValues | None:
+        """Return what reads the values, which become a column of a source; None if there is no column with values.
 
         Args:
-            base: Folder that paths are relative to.
+            builder: Has an image for each row, and receives what is not used.
             place: The table, for messages.
-            warnings: Receives what is not used.
 
         Raises:
             SourceError: The names of the columns cannot be those of fields.
         """
+        warnings = builder.skipped.warnings
         columns: list[tuple[str, Field] | None] = []
         is_filled = False
         for name, column in self.columns.items():
@@ -306,7 +307,10 @@ class TableValues:
         if twice is not None:
             message = f"{place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field {twice!r}"
             raise SourceError(f"{message}; rename one", path=str(place))
-        return self._values.finish(base, tuple(columns), fills=is_filled) if used else None
+        if not used:
+            return None
+        builder.collector.columns["cells"] = self._cells.finish()
+        return FieldValues(builder.base, tuple(columns), fills=is_filled)
 
 
 def find_label(

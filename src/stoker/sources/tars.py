@@ -15,6 +15,7 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.columns import GrowingColumn
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
+    from stoker.sources.columns import Column
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
     from stoker.sources.source import SourceOptions, SourceTree
@@ -133,6 +135,7 @@ def list_tars(
     for path, split in tars.items():
         reader.add(path, split)
     reader.names.finish()
+    builder.collector.columns = reader.members.columns()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{root} holds no images", path=root)
     class_names = builder.settle()
@@ -141,17 +144,38 @@ def list_tars(
     return builder.finish(search.find(class_names, builder.skipped.warnings))
 
 
+class MemberPlaces:
+    """Where the images of a source begin in its tars."""
+
+    def __init__(self) -> None:
+        self._archives = GrowingColumn("i")
+        self._offsets = GrowingColumn("q")
+
+    def __len__(self) -> int:
+        return len(self._archives)
+
+    def add(self, archive: int, offset: int) -> None:
+        """Append one, given the number of its tar."""
+        self._archives.append(archive)
+        self._offsets.append(offset)
+
+    def columns(self) -> dict[str, Column]:
+        """Return them as columns of the source; nothing can be added afterwards."""
+        return {"archive": self._archives.finish(), "offset": self._offsets.finish()}
+
+
 class TarFolders:
     """Collects the images of one tar folder by folder.
 
     Attributes:
         split: Split of the images, unless the tar itself has folders called after splits.
-        archive: Number of the tar.
+        tar: Number of the tar.
 
     Args:
         collector: Receives the images.
         split: See above.
-        archive: See above.
+        tar: See above.
+        members: Receives where they begin.
         labels: Classes of the images by their names; the folders then mean nothing.
         places: Where such a list was looked for.
     """
@@ -160,12 +184,14 @@ class TarFolders:
         self,
         collector: ItemCollector,
         split: str,
-        archive: int,
+        tar: int,
+        members: MemberPlaces,
         labels: ValidationLabels | None,
         places: Sequence[Location],
     ) -> None:
         self.split = split
-        self.archive = archive
+        self.tar = tar
+        self._members = members
         self._collector = collector
         self._labels = labels
         self._places = places
@@ -188,7 +214,8 @@ class TarFolders:
         self._last_name = name
         group = self._group(folder, self._labels.class_of(name) if self._labels else None)
         self._counts[folder] = self._counts.get(folder, 0) + 1
-        self._collector.add(group, path, size_bytes, offset)
+        self._collector.add(group, path, size_bytes)
+        self._members.add(self.tar, offset)
 
     def settle(self, where: str, ignored: Counter[str]) -> list[str]:
         """Decide what the folders are, and return the warnings.
@@ -224,7 +251,7 @@ class TarFolders:
         key = (folder, class_name)
         if key not in self._groups:
             prefix_bytes = len(folder) + 1 if folder else 0
-            self._groups[key] = self._collector.add_group(Group(self.split, class_name, prefix_bytes, self.archive))
+            self._groups[key] = self._collector.add_group(Group(self.split, class_name, prefix_bytes, self.tar))
         return self._groups[key]
 
     def _settle_one(self, folder: bytes, where: str) -> None:
@@ -320,6 +347,7 @@ class TarReader:
 
     Attributes:
         names: Tells which members are files.
+        members: Where the images begin.
 
     Args:
         builder: Receives them.
@@ -332,6 +360,7 @@ class TarReader:
         self._labels = labels
         self._places = places
         self.names = TarNames(builder.skipped)
+        self.members = MemberPlaces()
         self._seen = 0
         self._seen_before = 0
         self._size = 0  # of the tar
@@ -346,10 +375,10 @@ class TarReader:
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
-        archive = len(self._builder.archives)
+        tar = len(self._builder.archives)
         self._builder.archives.append(path.spelled())
         labels = self._labels if split == "validation" else None
-        folders = TarFolders(self._builder.collector, split, archive, labels, self._places)
+        folders = TarFolders(self._builder.collector, split, tar, self.members, labels, self._places)
         self._seen_before = self._seen
         self._size = path.size()
         with path.reader() as file:
@@ -376,12 +405,13 @@ class TarReader:
         """Add the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
         collector = self._builder.collector
-        group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.archive))
+        group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.tar))
         for member in tar_members(window):
             path = self.names.path(member)
             if path and self.names.is_file(member, path) and self._is_image(path):
                 self._advance(window.start + member.offset_data + member.size)
-                collector.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
+                collector.add(group, outer + b"/" + path, member.size)
+                self.members.add(folders.tar, window.start + member.offset_data)
 
     def _is_image(self, path: bytes) -> bool:
         name = path[path.rfind(b"/") + 1 :]

@@ -137,7 +137,7 @@ class _Images:
             provisional = None if label < 0 else b"%d" % label
             self._groups[label] = collector.add_group(Group("train", provisional))
         # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
-        collector.add(self._groups[label], url.replace(b"\0", b"\\0"), 0, row)
+        collector.add(self._groups[label], url.replace(b"\0", b"\\0"), 0)
         self._hashes.append(hash(url))
         if self._builder.progress is not None and row and row % _PROGRESS_ROWS == 0:
             self._builder.progress(done=row, total=0, size_bytes=0, rejects=0)
@@ -193,7 +193,7 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> FieldValu
     builder.numbered = has_labels and labels.are_numbers
     if has_labels and unlabelled:
         builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
-    return values.finish(builder.base, paths[0], builder.skipped.warnings)
+    return values.finish(builder, paths[0])
 
 
 def _url_column(paths: Sequence[Location]) -> str:

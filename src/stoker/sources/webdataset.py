@@ -40,7 +40,7 @@ from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
-from stoker.sources.tars import TarNames, find_tars, split_of
+from stoker.sources.tars import MemberPlaces, TarNames, find_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
 
@@ -48,11 +48,8 @@ if TYPE_CHECKING:
     import tarfile
     from collections.abc import Iterable, Mapping
 
-    from numpy.typing import NDArray
-
     from stoker.sources.folders import Layout
     from stoker.sources.imagenet.labels import LabelMap
-    from stoker.sources.items import ItemTable
     from stoker.sources.source import SourceOptions, SourceTree
     from stoker.storage import Child, Location
     from stoker.types import Field, Progress
@@ -200,10 +197,13 @@ def list_webdataset(
     if options.validation_labels is not None:
         builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the samples have their classes")
     builder.labels = builder.labels or samples.labels_beside(folder)
+    fields = samples.fields()
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
-    return samples.placed(builder.finish(search.find(class_names, builder.skipped.warnings)))
+    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
+    values = MemberValues(tree.archives, fields) if fields else None
+    return dataclasses.replace(tree, fields=fields, values=values)
 
 
 @dataclasses.dataclass(slots=True)
@@ -238,8 +238,7 @@ class _Samples:
         self._builder = builder
         self._names = TarNames(builder.skipped)
         self._problems: dict[str, list[bytes]] = {problem: [] for problem in _PROBLEMS}
-        self._archives = GrowingColumn("i")
-        self._offsets = GrowingColumn("q")
+        self._members = MemberPlaces()
         self._slices: dict[str, GrowingColumn] = {}
         self._groups: dict[tuple[str, int], int] = {}
         self._seen_before = 0
@@ -255,7 +254,7 @@ class _Samples:
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         self._builder.archives.append(path.spelled())
-        self._seen_before = len(self._archives)
+        self._seen_before = len(self._members)
         size = path.size()
         keys = set[bytes]()
         sample = None
@@ -319,11 +318,10 @@ class _Samples:
             name = b"%d" % sample.class_id if sample.class_id >= 0 else None
             self._groups[group] = collector.add_group(Group(split, name))
         name, size_bytes, offset = sample.images[0]
-        collector.add(self._groups[group], name, size_bytes, len(self._archives))
+        collector.add(self._groups[group], name, size_bytes)
         for field, value in sample.slices.items():
             self._add_value(field, value)
-        self._archives.append(len(self._builder.archives) - 1)
-        self._offsets.append(offset)
+        self._members.add(len(self._builder.archives) - 1, offset)
         self._advance(offset + size_bytes, size)
 
     def _add_value(self, name: str, value: tuple[int, int]) -> None:
@@ -334,7 +332,7 @@ class _Samples:
                 return
             self._slices[name] = GrowingColumn("q")
         column = self._slices[name]
-        _fill(column, len(self._archives))
+        _fill(column, len(self._members))
         for number in value:
             column.append(number)
 
@@ -369,26 +367,31 @@ class _Samples:
             return None
         return found
 
-    def placed(self, tree: SourceTree) -> SourceTree:
-        """Return the source with the tars of its items, whose rows here have been in place of the offsets."""
-        archives, offsets = self._archives.finish(), self._offsets.finish()
+    def fields(self) -> dict[str, Field]:
+        """Return the fields of the samples; call it once all are there.
+
+        The columns of the source are then set: where images are and, ``slices``, where the value of each field begins,
+        and its length.
+        """
+        samples = len(self._members)
+        self._builder.collector.columns = self._members.columns()
         fields: dict[str, Field] = {
             name.decode(): one for name, one in _FIELDS.items() if name.decode() in self._slices
         }
         fields |= {name: Mask() if "mask" in name else Image() for name in sorted(self._slices) if name not in fields}
-        slices = new_column(2 * len(fields) * len(archives), np.int64).reshape(len(archives), -1)
+        slices = new_column(2 * len(fields) * samples, np.int64).reshape(samples, -1)
         for number, name in enumerate(fields):
-            _fill(self._slices[name], len(archives))
+            _fill(self._slices[name], samples)
             column = self._slices[name].finish().reshape(-1, 2)
-            for first, end in chunks(len(archives)):
+            for first, end in chunks(samples):
                 slices[first:end, 2 * number : 2 * number + 2] = column[first:end]
-        table = _placed(tree.table, archives, offsets)
-        values = MemberValues(tree.archives, fields, archives, offsets, slices) if fields else None
-        return dataclasses.replace(tree, table=table, fields=fields, values=values)
+        if fields:
+            self._builder.collector.columns["slices"] = slices
+        return fields
 
     def _advance(self, end: int, size: int) -> None:
         """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
-        progress, seen = self._builder.progress, len(self._archives)
+        progress, seen = self._builder.progress, len(self._members)
         if progress is not None and seen % _PROGRESS_IMAGES == 0:
             total = self._seen_before + (seen - self._seen_before) * size // max(1, end)
             progress(done=seen, total=total, size_bytes=end, rejects=0)
@@ -413,12 +416,3 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
         return None
     found = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
     return int(found[1]) if found and int(found[1]) < MAX_CLASSES else None
-
-
-def _placed(table: ItemTable, archives: NDArray[np.int32], offsets: NDArray[np.int64]) -> ItemTable:
-    """Return a table with the tar and the offset of each item, whose ``offsets`` are the rows of both."""
-    tars, places = new_column(len(table), np.int32), new_column(len(table), np.int64)
-    for first, end in chunks(len(table)):
-        rows = table.offsets[first:end]
-        tars[first:end], places[first:end] = archives[rows], offsets[rows]
-    return dataclasses.replace(table, archives=tars, offsets=places)
