@@ -157,6 +157,11 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 api: $(INSTALLED)  ## Write tests/repository/public_api.txt anew from the package.
 	$(BIN)/python scripts/public_api.py > tests/repository/public_api.txt
 
+.PHONY: settings
+settings: $(DEVELOPED)  ## Write signatures and docstrings anew from where settings are declared, then `api` and `reference`.
+	$(BIN)/python -m scripts.settings
+	@$(MAKE) api reference
+
 .PHONY: reference
 reference: $(INSTALLED) $(DEVELOPED)  ## Write the pages of docs/reference that are made from the code anew.
 	$(BIN)/python -m scripts.reference.pages

@@ -148,6 +148,13 @@ def alternatives(names: Sequence[str]) -> str:
     return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
+def without_address(value: object) -> str:
+    """Return a value as it would be typed, or nearly so where it is of another library."""
+    return (
+        f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    )
+
+
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Refuse a value that is none of those known.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Never
 
@@ -11,7 +12,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, form_of, refuse_unknown
+from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, form_of, loader_of, settings_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         Batch,
         BoxOutput,
         Dataset,
+        LoaderSettings,
         MemoryCache,
         Mix,
         NodeCache,
@@ -116,14 +118,13 @@ class BatchIterator:
         self.close()
 
 
-def batches(  # noqa: PLR0913 - the settings of a loader
+def batches(
     dataset: Dataset | Mix,
+    # settings: loader.LoaderSettings
     batch_size: int = 1,
-    shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as `stoker.Loader` takes it
+    shuffle: bool | BlockShuffle = False,
     *,
     transform: Transform,
-    epochs: int | None = None,
-    sharding: jax.sharding.Sharding | None = None,
     drop_last: bool = False,
     tail: Tail | None = None,
     sampling: Balanced | Weighted | None = None,
@@ -143,6 +144,9 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     read_ahead: ReadAhead | None = None,
     on_bad: OnBad = "raise",
     max_bad: int = 100,
+    # end of settings
+    epochs: int | None = None,
+    sharding: jax.sharding.Sharding | None = None,
     **unknown: Never,
 ) -> BatchIterator:
     """Return an iterator of batches, through one epoch after another, each in its own order.
@@ -170,35 +174,37 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     With ``jax_enable_x64`` int32 is int64. With ``sharding`` ``B`` is the batch of all processes together, otherwise
     that of this one.
 
+    The settings are those of `stoker.Loader`, which explains them. Where JAX knows of several processes, ``rank`` and
+    ``world_size`` are by default ``jax.process_index()`` and ``jax.process_count()``.
+
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
-        batch_size: Images per batch on this process.
+        batch_size: Number of images of a batch on this rank.
         shuffle: Whether each epoch has its own random order.
-        transform: What becomes of each image.
-        epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
-        sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
-            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part. All
-            batches then have one shape: where ``tail`` is left out, it is ``"pad"`` on a single process, too.
-        drop_last: Whether samples that do not fill a batch on every process are left out of an epoch.
-        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        transform: How each image is cropped, resized and changed.
+        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
+        tail: What happens to samples that do not fill a last batch.
         sampling: How often classes or samples come in an epoch.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
-        threads: Decoding threads.
-        prefetch: Batches decoded ahead of the consumer.
-        rank: This process's number. Default: ``jax.process_index()``; where JAX knows of one process only, as
-            `stoker.Loader` finds it.
-        world_size: Number of processes that share an epoch. Default: ``jax.process_count()``, or as `stoker.Loader`.
+        threads: Number of decoding threads. Default: one per CPU of this rank.
+        prefetch: Number of batches decoded ahead of the consumer.
+        rank: Number of this process among the ranks. Default: as the framework or the launcher says.
+        world_size: Number of ranks. Default: as ``rank``.
         check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are kept once they were read.
+        cache: Where samples are cached once they were read.
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
-        on_bad: What becomes of a sample that cannot be loaded.
-        max_bad: The most samples that are replaced in an epoch on this rank.
+        on_bad: What happens where a sample cannot be loaded.
+        max_bad: Number of bad samples that an epoch may replace on this rank.
+        epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
+        sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
+            may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part. All
+            batches then have one shape: where ``tail`` is left out, it is ``"pad"`` on a single process, too.
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:
@@ -207,39 +213,15 @@ def batches(  # noqa: PLR0913 - the settings of a loader
             than ``batch_size``, do not divide among the devices, or are shared by others than JAX's processes.
         TypeError: A setting does not exist.
     """
-    refuse_unknown("stoker.jax.batches", locals(), unknown)
+    settings = settings_given("stoker.jax.batches", locals())
     if epochs is not None:
         check_range("epochs", epochs, 1, 2**63)
     if rank is None and world_size is None and jax.process_count() > 1:
-        rank, world_size = jax.process_index(), jax.process_count()
+        settings = replace(settings, rank=jax.process_index(), world_size=jax.process_count())
     if sharding is not None:
-        tail = "pad" if tail is None and not drop_last else tail
-        _check_one_shape(tail, boxes, chosen_fields(dataset, fields))
-    loader = Loader(
-        dataset,
-        batch_size,
-        shuffle,
-        transform=transform,
-        drop_last=drop_last,
-        tail=tail,
-        sampling=sampling,
-        seed=seed,
-        output=output,
-        boxes=boxes,
-        fields=fields,
-        decode=decode,
-        threads=threads,
-        prefetch=prefetch,
-        rank=rank,
-        world_size=world_size,
-        check_ranks=check_ranks,
-        check=check,
-        max_pixels=max_pixels,
-        cache=cache,
-        read_ahead=read_ahead,
-        on_bad=on_bad,
-        max_bad=max_bad,
-    )
+        settings = replace(settings, tail="pad" if tail is None and not drop_last else tail)
+        _check_one_shape(settings, chosen_fields(dataset, fields))
+    loader = loader_of(dataset, settings)
     try:
         if sharding is not None:
             _check_sharding(sharding, loader.topology.batch_size, loader.topology.world_size)
@@ -252,11 +234,11 @@ def batches(  # noqa: PLR0913 - the settings of a loader
     return BatchIterator(loader, epochs, sharding)
 
 
-def _check_one_shape(tail: Tail | None, boxes: BoxOutput | None, fields: Mapping[str, Field]) -> None:
-    if tail == "short":
+def _check_one_shape(settings: LoaderSettings, fields: Mapping[str, Field]) -> None:
+    if settings.tail == "short":
         message = "with sharding all batches have one shape, which tail='short' does not give"
         raise ConfigError(f"{message}; omit it (batch['valid'] then marks what is repeated), or give drop_last=True")
-    if boxes is not None and boxes.pad_to is None:
+    if settings.boxes is not None and settings.boxes.pad_to is None:
         raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
     for name, field in fields.items():
         if form_of(field).kind == "ragged":

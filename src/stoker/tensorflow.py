@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -15,12 +14,15 @@ from stoker.errors import ConfigError
 from stoker.fields import Padded, Ragged, Text
 from stoker.loader import (
     Dataset,
-    Loader,
+    Feed,
+    LoaderSettings,
     Position,
     box_arrays,
+    calling_place,
     chosen_fields,
     form_of,
-    refuse_unknown,
+    loader_of,
+    settings_given,
 )
 from stoker.transforms import MultiCrop, native_transforms
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     )
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
-    from stoker.types import DecodeMode, Field, Mode
+    from stoker.types import DecodeMode, Field
 
 __all__ = ["dataset", "state_at"]
 
@@ -64,14 +66,13 @@ _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
 }
 
 
-def dataset(  # noqa: PLR0913 - the settings of a loader
+def dataset(
     dataset: Dataset | Mix,
+    # settings: loader.LoaderSettings
     batch_size: int = 1,
-    shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as `stoker.Loader` takes it
+    shuffle: bool | BlockShuffle = False,
     *,
     transform: Transform,
-    elements: Sequence[str] | None = None,
-    state: Mapping[str, Any] | None = None,
     drop_last: bool = False,
     tail: Tail | None = None,
     sampling: Balanced | Weighted | None = None,
@@ -91,6 +92,9 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     read_ahead: ReadAhead | None = None,
     on_bad: OnBad = "raise",
     max_bad: int = 100,
+    # end of settings
+    elements: Sequence[str] | None = None,
+    state: Mapping[str, Any] | None = None,
     **unknown: Never,
 ) -> tf.data.Dataset:
     """Return a ``tf.data.Dataset`` of the loader's batches.
@@ -127,32 +131,34 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
     Automatic sharding of ``tf.distribute`` is off, as batches are this process's share already, and so is autotuning,
     which has nothing to tune here; ``with_options`` behind your own ``map`` turns it on again.
 
+    The settings are those of `stoker.Loader`, which explains them.
+
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
-        batch_size: Images per batch on this rank.
+        batch_size: Number of images of a batch on this rank.
         shuffle: Whether each epoch has its own random order.
-        transform: What becomes of each image.
-        elements: What elements hold, in this order; left out: ``images`` and ``labels``, and with ``fields=`` these.
-        state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
+        transform: How each image is cropped, resized and changed.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
-        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        tail: What happens to samples that do not fill a last batch.
         sampling: How often classes or samples come in an epoch.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
-        threads: Decoding threads.
-        prefetch: Batches decoded ahead of the consumer.
-        rank: This process's number among the ranks; left out: as the framework or the launcher says.
-        world_size: How many they are.
+        threads: Number of decoding threads. Default: one per CPU of this rank.
+        prefetch: Number of batches decoded ahead of the consumer.
+        rank: Number of this process among the ranks. Default: as the framework or the launcher says.
+        world_size: Number of ranks. Default: as ``rank``.
         check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are kept once they were read.
+        cache: Where samples are cached once they were read.
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
-        on_bad: What becomes of a sample that cannot be loaded.
-        max_bad: The most samples that are replaced in an epoch on this rank.
+        on_bad: What happens where a sample cannot be loaded.
+        max_bad: Number of bad samples that an epoch may replace on this rank.
+        elements: What elements hold, in this order; left out: ``images`` and ``labels``, and with ``fields=`` these.
+        state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:
@@ -160,52 +166,21 @@ def dataset(  # noqa: PLR0913 - the settings of a loader
             iterating, as TensorFlow errors that carry the message of Stoker's.
         TypeError: A setting does not exist.
     """
-    refuse_unknown("stoker.tensorflow.dataset", locals(), unknown)
+    settings = settings_given("stoker.tensorflow.dataset", locals())
     if elements is None:
         elements = ("images", "labels", "fields") if fields else ("images", "labels")
     _check_elements(elements, boxes)
-    chosen = chosen_fields(dataset, fields)
     # JSON is text to TensorFlow, which has nothing to hold what it says.
-    chosen = {name: Text() if field.kind == "json" else field for name, field in chosen.items()}
-    make = partial(
-        Loader,
-        dataset,
-        batch_size,
-        shuffle,
-        transform=transform,
-        drop_last=drop_last,
-        tail=tail,
-        sampling=sampling,
-        seed=seed,
-        output=output,
-        boxes=boxes,
-        fields=chosen,
-        decode=decode,
-        threads=threads,
-        prefetch=prefetch,
-        rank=rank,
-        world_size=world_size,
-        check_ranks=check_ranks,
-        check=check,
-        max_pixels=max_pixels,
-        cache=cache,
-        read_ahead=read_ahead,
-        on_bad=on_bad,
-        max_bad=max_bad,
-    )
-    with make() as loader:  # settings are refused here
-        if state is not None:
-            loader.load_state_dict(state)
-        begun, steps, topology = loader.state_dict(), len(loader), loader.topology
-        start, output = Position(begun["epoch"], begun["consumed"]), loader.settings.output
-        place = loader._agreement.place
-        make = partial(make, seed=begun["seed"])  # of every pass
-    count = None if topology.tail == "short" else topology.batch_size
-    form = _Form(count, transform, output, dataset.mode, boxes, chosen)
+    chosen = chosen_fields(dataset, fields).items()
+    settings = replace(settings, fields={name: Text() if field.kind == "json" else field for name, field in chosen})
+    feed, start = Feed(dataset, settings), Position(0, 0)
+    if state is not None:
+        feed, start = feed.resumed(state)
+    form = _Form(feed)
     spec = tuple(form.spec(name) for name in elements)
-    made = tf.data.Dataset.from_generator(_Passes(make, place, start, tuple(elements)), output_signature=spec)
+    made = tf.data.Dataset.from_generator(_Passes(feed, calling_place(), start, tuple(elements)), output_signature=spec)
     if start.consumed == 0:
-        made = made.apply(tf.data.experimental.assert_cardinality(steps))
+        made = made.apply(tf.data.experimental.assert_cardinality(feed.steps))
     # One batch ahead, so that handing over from Python costs the training step nothing.
     return made.prefetch(1).with_options(_options())
 
@@ -253,9 +228,10 @@ def state_at(
     own = bits[0] % 2**64 if bits else seed
     if seed not in (None, own):
         raise ConfigError(f"position is of seed {own}, and not of {seed}; omit seed=")
-    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "seed": own}
-    with Loader(dataset, 1, shuffle, threads=1, rank=0, world_size=1, **which) as loader:
-        return loader.state_dict(Position(epoch, consumed))
+    settings = LoaderSettings(
+        1, shuffle, transform=transform, sampling=sampling, seed=own, threads=1, rank=0, world_size=1
+    )
+    return Feed(dataset, settings).run.state_at(Position(epoch, consumed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +242,7 @@ class _Passes:
     TensorFlow never releases a generator, so nothing that holds threads or memory may outlive a pass.
     """
 
-    make: Callable[[], Loader]
+    feed: Feed
     place: str
     start: Position
     elements: Sequence[str]
@@ -275,10 +251,10 @@ class _Passes:
     def __call__(self) -> Iterator[tuple[Any, ...]]:
         number = next(self.numbers)
         position = Position(self.start.epoch + number, 0) if number else self.start
-        with self.make() as loader:
+        with loader_of(self.feed.dataset, self.feed.settings, seed=self.feed.seed) as loader:
             loader._agreement.place = self.place
             loader.load_state_dict(loader.state_dict(position))
-            seed = int(np.uint64(loader.settings.seed).astype(np.int64))  # its bits
+            seed = int(np.uint64(self.feed.seed).astype(np.int64))  # its bits
             for batch in loader:
                 yield tuple(_ELEMENTS[name](batch, seed) for name in self.elements)
 
@@ -306,26 +282,26 @@ def _tensor(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The one place that says what TensorFlow can expect; ``count`` is None where batches differ in size."""
+    """The one place that says what TensorFlow can expect of a feed."""
 
-    count: int | None
-    transform: Transform
-    output: Output
-    mode: Mode
-    boxes: BoxOutput | None
-    fields: Mapping[str, Field]
+    feed: Feed
+
+    @property
+    def count(self) -> int | None:
+        """Number of samples of a batch; None where batches differ in size."""
+        return None if self.feed.topology.tail == "short" else self.feed.topology.batch_size
 
     def spec(self, name: str) -> Any:
         if name == "fields":
-            return {field: self._field(field, form_of(self.fields[field])) for field in self.fields}
+            return {name: self._field(name, form_of(field)) for name, field in self.feed.fields.items()}
         if name in ("images", "boxes"):
             return self._of_transforms(self._images if name == "images" else lambda *_: self._boxes())
         shape = (3,) if name == "position" else (self.count,)
         return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
 
     def _of_transforms(self, spec: Callable[[int, int], Any]) -> Any:
-        specs = tuple(spec(*each.shape) for each in native_transforms(self.transform))
-        return specs if isinstance(self.transform, MultiCrop) else specs[0]
+        specs = tuple(spec(*each.shape) for each in native_transforms(self.feed.settings.transform))
+        return specs if isinstance(self.feed.settings.transform, MultiCrop) else specs[0]
 
     def _field(self, name: str, form: FieldForm) -> Any:
         match form.kind:
@@ -343,11 +319,12 @@ class _Form:
         return tf.TensorSpec((self.count, *form.shape), form.dtype, name=name)
 
     def _images(self, height: int, width: int) -> Any:
-        shape = self.output.shape(height, width, self.mode)
-        return tf.TensorSpec((self.count, *shape), self.output.dtype, name="images")
+        shape = self.feed.output.shape(height, width, self.feed.dataset.mode)
+        return tf.TensorSpec((self.count, *shape), self.feed.output.dtype, name="images")
 
     def _boxes(self) -> dict[str, Any]:
-        most = None if self.boxes is None else self.boxes.pad_to
+        boxes = self.feed.settings.boxes
+        most = None if boxes is None else boxes.pad_to
         each = (None,) if most is None else (self.count, most)
         ends = (
             {"offsets": (None if self.count is None else self.count + 1,)}

@@ -25,19 +25,21 @@ from stoker.errors import ConfigError
 from stoker.forks import process_number
 from stoker.loader import (
     Dataset,
-    EngineSettings,
+    Feed,
     Loader,
+    LoaderSettings,
     Position,
     SampleEngine,
     batch_text,
     chosen_fields,
     cpu_share,
     form_of,
-    refuse_unknown,
+    loader_of,
     row_of,
+    settings_given,
 )
 from stoker.order import Step, steps_left
-from stoker.transforms import ImageTransform, MultiCrop, ObjectCrops, Output, Transform
+from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -195,34 +197,35 @@ class DataLoader(Generic[TransformT_co]):
     There are no worker processes: decoding runs on native threads. It is not a ``torch.utils.data.DataLoader``, which
     keeps trainers from splitting it among ranks a second time: it takes its own share already. Where it is made before
     the ranks are known, its first iteration says so; one that was pickled into a process that a trainer has spawned
-    takes the rank which that process has when it is first used.
+    takes the rank which that process has when it is first used. The settings are those of `stoker.Loader`, which
+    explains them.
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
-        batch_size: Images per batch on this rank.
+        batch_size: Number of images of a batch on this rank.
         shuffle: Whether each epoch has its own random order.
-        transform: What becomes of each image.
+        transform: How each image is cropped, resized and changed.
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
-        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
-            is there. The copy is made by the consumer's thread when it takes a batch.
-        tail: What happens to samples that do not fill a last batch. This and what follows is as `stoker.Loader` has it.
+        tail: What happens to samples that do not fill a last batch.
         sampling: How often classes or samples come in an epoch.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
         fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`.
         decode: ``"exact"`` or ``"fast"``.
-        threads: Decoding threads.
-        prefetch: Batches decoded ahead of the consumer.
-        rank: This process's number among the ranks; left out: as the framework or the launcher says.
-        world_size: How many they are.
+        threads: Number of decoding threads. Default: one per CPU of this rank.
+        prefetch: Number of batches decoded ahead of the consumer.
+        rank: Number of this process among the ranks. Default: as the framework or the launcher says.
+        world_size: Number of ranks. Default: as ``rank``.
         check_ranks: Whether other settings or another state on another rank raise an error.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are kept once they were read.
+        cache: Where samples are cached once they were read.
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
-        on_bad: What becomes of a sample that cannot be loaded.
-        max_bad: The most samples that are replaced in an epoch on this rank.
+        on_bad: What happens where a sample cannot be loaded.
+        max_bad: Number of bad samples that an epoch may replace on this rank.
+        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
+            is there. The copy is made by the consumer's thread when it takes a batch.
         unknown: Nothing; settings of PyTorch's loader that have no meaning here are refused with the one to use.
 
     Attributes:
@@ -241,15 +244,15 @@ class DataLoader(Generic[TransformT_co]):
     _is_accelerate_prepared = True  # what Accelerate leaves as it is
     prefetch_factor = None  # of worker processes, which wrappers ask for
 
-    def __init__(  # noqa: PLR0913 - the settings of a loader
+    def __init__(
         self,
         dataset: Dataset | Mix,
+        # settings: loader.LoaderSettings transform=TransformT_co
         batch_size: int = 1,
-        shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as PyTorch's DataLoader takes it
+        shuffle: bool | BlockShuffle = False,
         *,
         transform: TransformT_co,
         drop_last: bool = False,
-        pin_memory: bool | None = None,
         tail: Tail | None = None,
         sampling: Balanced | Weighted | None = None,
         seed: int | None = None,
@@ -268,43 +271,21 @@ class DataLoader(Generic[TransformT_co]):
         read_ahead: ReadAhead | None = None,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
+        # end of settings
+        pin_memory: bool | None = None,
         **unknown: Never,
     ) -> None:
-        refuse_unknown("stoker.torch.DataLoader", locals(), unknown)
+        settings = settings_given("stoker.torch.DataLoader", locals())
         if pin_memory and not torch.cuda.is_available():
             message = "pin_memory=True, but this PyTorch finds no CUDA device; batches stay in ordinary memory"
             warnings.warn(message, stacklevel=2)
         self._pin = torch.cuda.is_available() and pin_memory is not False
-        self._discovered = rank is None
+        self._discovered = settings.rank is None
         self._loaded = False  # whether the next batch is the first after a loaded state
         self._unpickled = False  # whether it came from another process and was not used yet
         self._asked = 0  # number of the batch that a stock loader asked for last
         self._answers: Iterator[tuple[int, TorchBatch[Any]]] | None = None  # what it is given, from the first one on
-        self.loader = Loader(
-            dataset,
-            batch_size,
-            shuffle,
-            transform=transform,
-            drop_last=drop_last,
-            tail=tail,
-            sampling=sampling,
-            seed=seed,
-            output=output,
-            boxes=boxes,
-            fields=fields,
-            decode=decode,
-            threads=threads,
-            prefetch=prefetch,
-            rank=rank,
-            world_size=world_size,
-            check_ranks=check_ranks,
-            check=check,
-            max_pixels=max_pixels,
-            cache=cache,
-            read_ahead=read_ahead,
-            on_bad=on_bad,
-            max_bad=max_bad,
-        )
+        self.loader = loader_of(dataset, settings)
 
     @property
     def dataset(self) -> Dataset | Mix:
@@ -510,8 +491,8 @@ class _Progress:
     """
 
     def __init__(self, loader: Loader) -> None:
-        topology, left = loader.topology, loader._run.size - loader.state_dict()["consumed"]
-        self.steps = steps_left(loader._run.size, loader.state_dict()["consumed"], topology)
+        topology, left = loader.topology, loader.feed.run.size - loader.state_dict()["consumed"]
+        self.steps = steps_left(loader.feed.run.size, loader.state_dict()["consumed"], topology)
         self.remainder = left % topology.global_batch if topology.tail in ("pad", "wrap") else 0
 
     @property
@@ -575,7 +556,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         ImageError: On use: an image cannot be decoded without losing pixels.
     """
 
-    def __init__(  # noqa: PLR0913 - settings by name
+    def __init__(
         self,
         dataset: Dataset,
         transform: Transform | OwnTransform | Sequence[Transform | OwnTransform],
@@ -600,12 +581,15 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             raise ConfigError(f"{message}; omit it and convert in the last function")
         self._process = process_number()
         self._threads = threads
-        self._settings = EngineSettings(
-            batch_size=1,
-            threads=cpu_share().threads if threads is None else threads,
-            output=output or Output(),
-            fields=self._fields,
+        self._settings = LoaderSettings(
+            transform=self._first or CenterCrop(1),  # functions alone need no engine
             seed=seed,
+            output=output,
+            fields=self._fields,
+            threads=cpu_share().threads if threads is None else threads,
+            prefetch=0,
+            rank=0,
+            world_size=1,
             check=check,
             max_pixels=max_pixels,
         )
@@ -614,6 +598,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         # In shared memory, so that workers that outlive an epoch hear of the next one.
         self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
         self._engine: SampleEngine | None = None
+        self._most = 0  # samples that the engine takes at once
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -638,7 +623,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         if self._process != process_number():  # a fork: the engine is the parent's
             self._engine, self._process = None, process_number()
         numbers = [self._number(index) for index in indices]
-        samples = self._whole(numbers) if self._first is None else self._transformed(self._first, numbers)
+        samples = self._whole(numbers) if self._first is None else self._transformed(numbers)
         return [(self._through_functions(image), *others) for image, *others in samples]
 
     def _whole(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
@@ -651,8 +636,8 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             found = {name: form.value_of_sample(known[name]) for name, form in forms.items()}
             yield sample.decode(), sample.label, _mapped(found, np.ndarray, _tensor)
 
-    def _transformed(self, transform: Transform, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
-        engine = self._engine_for(transform, len(numbers))
+    def _transformed(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
+        engine = self._engine_for(len(numbers))
         slots = np.array(numbers, np.uint64)
         engine.submit(Step(slots, np.ones(len(slots), np.bool_), consumed=0), int(self._epoch))
         batch = engine.next()
@@ -693,14 +678,14 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             raise IndexError(f"there is no sample {index}; split {self.dataset.split} has {self._size}")
         return index % self._size
 
-    def _engine_for(self, transform: Transform, count: int) -> SampleEngine:
+    def _engine_for(self, count: int) -> SampleEngine:
         """Return an engine of this process that takes so many samples at once."""
-        if self._engine is None or self._engine.settings.batch_size < count:
+        if self._engine is None or self._most < count:
             self.close()
             threads = 1 if self._threads is None and get_worker_info() is not None else self._settings.threads
-            batch_size = check_range("the number of samples asked for at once", count, 1, 2**20)
-            settings = dataclasses.replace(self._settings, batch_size=batch_size, threads=threads)
-            self._engine = SampleEngine(self.dataset, transform, settings)
+            self._most = check_range("the number of samples asked for at once", count, 1, 2**20)
+            settings = dataclasses.replace(self._settings, batch_size=self._most, threads=threads)
+            self._engine = SampleEngine(Feed(self.dataset, settings))
             # At the latest when the interpreter exits; in a forked process it does nothing.
             self._close_engine = weakref.finalize(self, self._engine.closing())
         return self._engine

@@ -55,7 +55,7 @@ def epoch_of(train: stoker.Dataset, number: int = 0, **settings: object) -> tupl
 
 def test_a_bad_sample_is_replaced_by_rule(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=RECORDS, **SETTINGS | {"on_bad": "raise"}) as loader:
-        order = loader._engine.samples.order(2).take(0, RECORDS).tolist()
+        order = loader.feed.samples.order(2).take(0, RECORDS).tolist()
     seen, report = epoch_of(train, 2)
     for asked, (index, label, pixels) in zip(order, seen, strict=True):
         assert index == (substitute(asked, 2) if asked in BAD else asked)

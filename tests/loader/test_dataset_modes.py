@@ -147,7 +147,7 @@ def test_integers_in_planes_and_by_name(place: Path, mode: Any) -> None:
         assert (np.concatenate([batch.images for batch in seen]) == plain.transpose(0, 3, 1, 2)).all()
         assert all(batch.images.flags.c_contiguous for batch in seen)
     with stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader:
-        assert loader.settings.output == stoker.Output(INTEGERS[mode])
+        assert loader.feed.output == stoker.Output(INTEGERS[mode])
         assert f"{INTEGERS[mode]} NHWC" in repr(loader)
 
 

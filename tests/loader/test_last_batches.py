@@ -154,7 +154,7 @@ THREE_RANKS = """
             sizes.append(len(labels))
             counted += int(batch.valid.sum())
             losses.append(loss.item())
-        threads = loader.loader.settings.threads
+        threads = loader.loader.feed.threads
     finite = all(map(math.isfinite, losses)) and all(bool(p.isfinite().all()) for p in model.parameters())
     dist.barrier()
     dist.destroy_process_group()

@@ -48,7 +48,7 @@ def test_every_loader_of_a_process_has_a_seed_of_its_own(train: stoker.Dataset) 
         assert all(0 <= seed < 2**63 for seed in drawn)
         assert epoch_of(one) != epoch_of(other)
         assert len(json.dumps(one.state_dict())) < 200
-    with stoker.Loader(train, **{**SETTINGS, "seed": one.settings.seed}) as again:
+    with stoker.Loader(train, **{**SETTINGS, "seed": one.feed.seed}) as again:
         one_epoch = epoch_of(again)
         again.set_epoch(0)
         assert epoch_of(again) == one_epoch
@@ -94,7 +94,7 @@ def test_a_loaded_state_brings_its_seed_along(train: stoker.Dataset) -> None:
             with pytest.raises(ClosedError, match="another iteration"):
                 next(under_way)
             assert other.state_dict() == state
-            assert other.settings.seed == 2**64 - 1
+            assert other.feed.seed == 2**64 - 1
             if not given:
                 assert epoch_of(other) == rest
             with pickle.loads(pickle.dumps(other)) as unpickled:
@@ -169,10 +169,10 @@ def test_the_adapters_have_it_too(train: stoker.Dataset) -> None:
             make(train, **SETTINGS) as other,
             make(train, **SETTINGS, **SEVERAL) as several,
         ):
-            assert one.loader.settings.seed != other.loader.settings.seed
-            assert several.loader.settings.seed == 0
+            assert one.loader.feed.seed != other.loader.feed.seed
+            assert several.loader.feed.seed == 0
             other.loader.load_state_dict(one.loader.state_dict())
-            assert one.loader.settings.seed == other.loader.settings.seed
+            assert one.loader.feed.seed == other.loader.feed.seed
 
 
 def test_two_runs_of_a_program_differ(train: stoker.Dataset) -> None:

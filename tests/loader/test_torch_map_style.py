@@ -122,7 +122,7 @@ def read_twice(dataset: stoker.Dataset) -> None:
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.torch.cpu_share", lambda: CpuShare(3, 3, 1))
     made: list[int] = []
-    monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: made.append(a[2].threads) or Stop())
+    monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: made.append(a[0].threads) or Stop())
     for in_worker, threads in ((False, None), (True, None), (True, 2)):
         monkeypatch.setattr("stoker.torch.get_worker_info", lambda w=in_worker: True if w else None)
         with pytest.raises(StopIteration):

@@ -24,7 +24,8 @@ from stoker.format import write_atomically
 from stoker.inspect.formats import ranked
 from stoker.loader import (
     BoxOutput,
-    EngineSettings,
+    Feed,
+    LoaderSettings,
     Objects,
     SampleEngine,
     class_title,
@@ -401,8 +402,18 @@ class SampleTransformer:
         boxes = BoxOutput() if dataset.has_boxes else None
         self._mask = first_mask(dataset.fields)
         fields = () if self._mask is None else (self._mask,)
-        settings = EngineSettings(batch_size=1, threads=min(2, available_cpus()), boxes=boxes, fields=fields, seed=seed)
-        self._engine = SampleEngine(dataset, transform, settings)
+        settings = LoaderSettings(
+            transform=transform,
+            boxes=boxes,
+            fields=fields,
+            seed=seed,
+            threads=min(2, available_cpus()),
+            prefetch=0,
+            rank=0,
+            world_size=1,
+        )
+        self._feed = Feed(dataset, settings)
+        self._engine = SampleEngine(self._feed)
 
     def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
         """Return what the transform makes of a sample.
@@ -416,7 +427,7 @@ class SampleTransformer:
         Raises:
             StokerError: It cannot be loaded.
         """
-        samples = self._engine.samples
+        samples = self._feed.samples
         slot = samples.of_image(sample.index)[object_] if isinstance(samples, Objects) else sample.index
         self._engine.submit(Step(np.array([slot], np.uint64), np.ones(1, np.bool_), consumed=0), epoch)
         batch = self._engine.next()
@@ -442,7 +453,7 @@ class SampleTransformer:
 
     def objects(self, index: int) -> int:
         """Return how many samples the transform makes of one image."""
-        samples = self._engine.samples
+        samples = self._feed.samples
         return len(samples.of_image(index)) if isinstance(samples, Objects) else 1
 
     def __enter__(self) -> Self:

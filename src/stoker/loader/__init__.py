@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from stoker.loader.agreement import calling_place
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
 from stoker.loader.batch import Batch, BatchOrigin, batch_text
 from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, read_in_order, texts_of
-from stoker.loader.engine import EngineSettings, SampleEngine
+from stoker.loader.engine import SampleEngine
+from stoker.loader.feed import Feed
 from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
-from stoker.loader.keywords import refuse_unknown
-from stoker.loader.loader import Loader, loader_in, loader_settings, trace
+from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.mixes import Mix, mix, parts_of
 from stoker.loader.opening import (
     open_dataset,
@@ -39,6 +40,7 @@ from stoker.loader.read_ahead import ReadAhead, read_through
 from stoker.loader.record_fields import FieldForm, chosen_fields, field_arrays, form_of, row_of
 from stoker.loader.samples import Objects
 from stoker.loader.sampling import Balanced, Weighted
+from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
 from stoker.loader.tracing import Trace
@@ -57,10 +59,11 @@ __all__ = [
     "CacheStats",
     "CpuShare",
     "Dataset",
-    "EngineSettings",
+    "Feed",
     "FieldForm",
     "ImageFiles",
     "Loader",
+    "LoaderSettings",
     "LoaderStats",
     "MemoryCache",
     "Mix",
@@ -77,6 +80,7 @@ __all__ = [
     "Weighted",
     "batch_text",
     "box_arrays",
+    "calling_place",
     "chosen_fields",
     "class_title",
     "cpu_share",
@@ -93,6 +97,7 @@ __all__ = [
     "form_of",
     "label_of",
     "loader_in",
+    "loader_of",
     "loader_settings",
     "mask_of",
     "mix",
@@ -105,8 +110,8 @@ __all__ = [
     "read_through",
     "refuse_keys",
     "refuse_unfinished",
-    "refuse_unknown",
     "row_of",
+    "settings_given",
     "texts_of",
     "trace",
     "usable_boxes",

@@ -35,7 +35,7 @@ class Agreement:
     """What one loader tells the other ranks; ``place`` stands for where in the program it was made."""
 
     def __init__(self, topology: Topology, *, check_ranks: bool) -> None:
-        self.place = _calling_place()
+        self.place = calling_place()
         self._topology = topology
         self._talks = check_ranks and topology.world_size > 1
         self._facts: dict[str, Any] = {}
@@ -113,7 +113,7 @@ def _group() -> tuple[Any, int, int] | None:
 os.register_at_fork(after_in_child=lambda: _inherited.append(_group()))
 
 
-def _calling_place() -> str:
+def calling_place() -> str:
     """Return a hash of the calls that lead here, of which there may be several in a line; folders do not count."""
     calls = [(frame.f_code, frame.f_lasti) for frame, _ in walk_stack(None)]
     names = [f"{code.co_filename.rpartition('/')[2]}:{code.co_qualname}:{at}" for code, at in calls]

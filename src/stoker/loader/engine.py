@@ -4,53 +4,40 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass, field, replace
 from functools import partial
-from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
-from stoker.errors import ClosedError, ConfigError, StorageError, TooManyBadSamplesError
+from stoker.errors import ClosedError, StorageError, TooManyBadSamplesError
 from stoker.forks import process_number
-from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, OnBad, substitutes
+from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
 from stoker.loader.batch import Batch, BatchOrigin
-from stoker.loader.boxes import NO_BOXES, BoxOutput
-from stoker.loader.caches import MemoryCache, NodeCache
-from stoker.loader.dataset import Dataset
-from stoker.loader.mixes import Mix, MixedSamples, parts_of
+from stoker.loader.boxes import NO_BOXES
+from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
-from stoker.loader.position import Position, RunIdentity
-from stoker.loader.read_ahead import Prefetcher, ReadAhead, Upcoming
-from stoker.loader.record_fields import FieldReader, chosen_fields
-from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples, upcoming
-from stoker.loader.sampling import Balanced, Sampled, Weighted
+from stoker.loader.position import Position
+from stoker.loader.read_ahead import Prefetcher, Upcoming
+from stoker.loader.record_fields import FieldReader
+from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.tracing import EventLog, event_log
-from stoker.order import BlockShuffle, EpochOrder, Step
 from stoker.recipe import decode
 from stoker.transforms import (
     MultiCrop,
-    ObjectCrops,
-    Output,
-    Transform,
-    check_colors,
     native_transforms,
-    without_address,
 )
-from stoker.types import DecodeMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.loader.boxes import NativeBoxes
+    from stoker.loader.feed import Feed
     from stoker.loader.record_fields import NativeColumn, Where
-    from stoker.order import Topology
-    from stoker.types import Field
+    from stoker.order import Step, Topology
 
 NativeBatch = tuple[
     "Sequence[NDArray[Any]]",
@@ -63,73 +50,8 @@ NativeBatch = tuple[
 ]
 """Images of each transform, labels, indices, seeds, boxes of each transform, and of the fields columns and planes."""
 
-_RANGES = {"seed": (0, 2**64 - 1), "threads": (1, 4096), "max_pixels": (1, 2**32), "max_bad": (0, 2**62)}
-_CHOICES = {"decode": DecodeMode, "on_bad": OnBad}
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    "shuffle": ((bool, BlockShuffle), "True, False or a stoker.BlockShuffle"),
-    "sampling": ((Balanced, Weighted, NoneType), "a stoker.Balanced, a stoker.Weighted or None"),
-    "output": ((Output,), "a stoker.Output"),
-    "boxes": ((BoxOutput, NoneType), "a stoker.BoxOutput or None"),
-    "cache": ((MemoryCache, NodeCache, NoneType), "a stoker.MemoryCache, a stoker.NodeCache or None"),
-    "read_ahead": ((ReadAhead,), "a stoker.ReadAhead"),
-}
 _MAX_AHEAD = 1 << 16
 """The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """How batches are made, for any consumer: the settings of `stoker.Loader` that are not about ranks and steps.
-
-    Attributes:
-        batch_size: The most samples of a batch.
-        threads: Decoding threads.
-        spare_buffers: Buffers of a batch's pixels that are kept for reuse, of each transform.
-        output, boxes, fields, decode, shuffle, sampling, seed, check, max_pixels, cache, read_ahead, on_bad, max_bad:
-            As `stoker.Loader` takes them.
-
-    Raises:
-        ConfigError: A setting is of another kind or out of range, or ``decode`` does not go with the cache.
-    """
-
-    batch_size: int
-    threads: int
-    spare_buffers: int = 2
-    output: Output = field(default_factory=Output)
-    boxes: BoxOutput | None = None
-    fields: Sequence[str] | Mapping[str, Field] = ()
-    decode: DecodeMode = "exact"
-    shuffle: bool | BlockShuffle = False
-    sampling: Balanced | Weighted | None = None
-    seed: int = 0
-    check: bool = True
-    max_pixels: int = _native.DEFAULT_MAX_PIXELS
-    cache: MemoryCache | NodeCache | None = None
-    read_ahead: ReadAhead = field(default_factory=ReadAhead)
-    on_bad: OnBad = "raise"
-    max_bad: int = 100
-
-    def __post_init__(self) -> None:
-        for name, (low, high) in _RANGES.items():
-            object.__setattr__(self, name, check_range(name, getattr(self, name), low, high))
-        for name, (kinds, known) in _KINDS.items():
-            if not isinstance(getattr(self, name), kinds):
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
-        for name, choices in _CHOICES.items():
-            if getattr(self, name) not in get_args(choices):
-                known = " or ".join(map(repr, get_args(choices)))
-                raise ConfigError(f"{name} is {getattr(self, name)!r}; it must be {known}")
-        if self.sampling is not None and isinstance(self.shuffle, BlockShuffle):
-            message = f"sampling decides the order of an epoch, and shuffle={self.shuffle!r} asks for another"
-            raise ConfigError(f"{message}; omit one of them")
-        if self.decode == "fast" and self.decoded_cache is not None:
-            message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
-            raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
-
-    @property
-    def decoded_cache(self) -> _native.MemoryCache | None:
-        """What keeps whole images as pixels, if anything does."""
-        return self.cache.native if isinstance(self.cache, MemoryCache) and self.cache.keep == "decoded" else None
 
 
 class _Submitted(NamedTuple):
@@ -150,77 +72,67 @@ class SampleEngine:
     """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
 
     Args:
-        dataset: Where the images are.
-        transform: What becomes of each sample.
-        settings: How.
+        feed: What is read, and in which form batches have it.
 
     Attributes:
-        settings: How batches are made; the type of the pixels is that of the dataset's mode where it was left out.
-        samples: Which samples there are.
-        fields: What batches have of the records' fields.
         report: The bad samples since `begin_report`.
         ranges: What was fetched ahead from stores; None where nothing is remote.
-
-    Raises:
-        ConfigError: There is nothing to load, or no boxes or fields where the transform or the settings want some; or
-            the transform or the type of the pixels has no meaning in the dataset's mode.
-        ShardError: A record that had to be read for its objects is damaged.
     """
 
-    def __init__(self, dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> None:
-        self.samples = _samples(dataset, transform, settings)
-        self._mode = dataset.mode
-        check_colors(transform, self._mode)
-        self.settings = settings = replace(settings, output=settings.output.for_mode(self._mode))
-        if settings.boxes is not None:
-            _check_boxes(dataset)
-        fields = chosen_fields(dataset, settings.fields)
-        self.fields = FieldReader(fields)
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        dataset, settings = feed.dataset, feed.settings
+        self._fields = FieldReader(feed.fields)
         self.report = BadSampleReport(0)
-        self._origin = BatchOrigin(settings.output, dataset.mode, dataset.classes, first_mask(fields))
-        self._many = isinstance(transform, MultiCrop)
-        self._specs = native_transforms(transform)
+        self._origin = BatchOrigin(feed.output, dataset.mode, dataset.classes, first_mask(feed.fields))
+        self._many = isinstance(settings.transform, MultiCrop)
+        self._specs = native_transforms(settings.transform)
         self._submitted: deque[_Submitted] = deque()
         files = [part.remote for part in parts_of(dataset) if part.remote is not None]
-        self.ranges = _native.RemoteRanges(settings.read_ahead.budget_bytes) if files else None
+        self.ranges = _native.RemoteRanges(feed.read_ahead.budget_bytes) if files else None
         self._begun = time.monotonic()
         self._process = process_number()
-        self._native = self._native_engine(dataset)
+        self._native = self._native_engine()
         self._ahead: Prefetcher | None = None
         self._scheduled = False  # otherwise no more is known than what is submitted
         self._goes_on: Position | None = None
         """Where the samples that are read ahead go on when all batches were taken."""
         if self.ranges is not None:
-            least = 4 * settings.spare_buffers * settings.batch_size
-            most_ahead = max(least, min(_MAX_AHEAD, self.samples.size))
-            self._ahead = Prefetcher(files, settings.read_ahead, self.ranges, self._native.remote_places, most_ahead)
+            least = 4 * self.spare_buffers * feed.topology.batch_size
+            most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
+            self._ahead = Prefetcher(files, feed.read_ahead, self.ranges, self._native.remote_places, most_ahead)
 
-    def _native_engine(self, dataset: Dataset | Mix) -> _native.BatchEngine:
-        settings = self.settings
+    @property
+    def spare_buffers(self) -> int:
+        """Number of buffers of a batch's pixels that are kept for reuse, of each transform."""
+        return self._feed.settings.prefetch + 2
+
+    def _native_engine(self) -> _native.BatchEngine:
+        feed, settings, mode = self._feed, self._feed.settings, self._feed.dataset.mode
         return _native.BatchEngine(
-            source=self._source(dataset),
+            source=self._source(),
             transforms=self._specs,
-            seed=settings.seed,
+            seed=feed.seed,
             max_pixels=settings.max_pixels,
-            batch_size=settings.batch_size,
-            threads=settings.threads,
-            spare_buffers=settings.spare_buffers,
-            format=settings.output.native(self._mode),
+            batch_size=feed.topology.batch_size,
+            threads=feed.threads,
+            spare_buffers=self.spare_buffers,
+            format=feed.output.native(mode),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
             decoded=settings.decoded_cache,
             ahead=self.ranges,
-            convert=partial(decode, max_pixels=settings.max_pixels, mode=self._mode),
-            mode=self._mode,
-            columns=self.fields.columns,
-            planes=self.fields.planes,
+            convert=partial(decode, max_pixels=settings.max_pixels, mode=mode),
+            mode=mode,
+            columns=self._fields.columns,
+            planes=self._fields.planes,
         )
 
-    def _source(self, dataset: Dataset | Mix) -> _native.SampleSource:
-        cache = self.settings.cache
-        # What is kept is found good from then on, so it is checked whatever was asked for.
-        source = self.samples.source(check=self.settings.check or cache is not None)
-        return source if cache is None else cache.source(dataset, source)
+    def _source(self) -> _native.SampleSource:
+        settings = self._feed.settings
+        # What is cached is taken as good from then on, so it is checked whatever was asked for.
+        source = self._feed.samples.source(check=settings.check or settings.cache is not None)
+        return source if settings.cache is None else settings.cache.source(self._feed.dataset, source)
 
     def check_process(self) -> None:
         """See that this is the process that the threads were started in: they do not survive a fork.
@@ -232,13 +144,6 @@ class SampleEngine:
             message = "this loader was made before a fork, and threads do not survive one"
             raise ClosedError(f"{message}; make the loader in the process that uses it")
 
-    def run_identity(self) -> RunIdentity:
-        """Return what a state must agree with: which samples, in which order."""
-        order = EpochOrder(self.samples.size, self.settings.shuffle, self.settings.seed, 0)
-        sampling = self.settings.sampling
-        name = order.name if sampling is None else f"{sampling.name}:{order.n}"
-        return RunIdentity(self.samples.identity, order.seed, name, order.n)
-
     def stats(self) -> LoaderStats:
         """Return what was done since it was made."""
         self.check_process()
@@ -248,7 +153,7 @@ class SampleEngine:
         """Return the log of what its threads do."""
         self.check_process()
         fetches = None if self._ahead is None else self._ahead.log
-        return event_log(self._native, self.settings.threads, fetches, self.settings.read_ahead.connections)
+        return event_log(self._native, self._feed.threads, fetches, self._feed.read_ahead.connections)
 
     def close(self) -> None:
         """Stop the threads; samples being decoded are finished first, those being waited for are not."""
@@ -265,7 +170,7 @@ class SampleEngine:
         """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
         self._scheduled = True
         if self._ahead is not None and position != self._goes_on:
-            self._ahead.begin(upcoming(self.samples, topology, position))
+            self._ahead.begin(upcoming(self._feed.samples, topology, position))
         self._goes_on = None
 
     def begin_report(self, epoch: int) -> None:
@@ -276,8 +181,8 @@ class SampleEngine:
         """An epoch is over: warn of bad samples, if there were any, and of a cache that is of no use."""
         self._goes_on = Position(self.report.epoch + 1, 0)
         self.report.warn()
-        if self.settings.cache is not None:
-            self.settings.cache.warn_of_problems()
+        if self._feed.settings.cache is not None:
+            self._feed.settings.cache.warn_of_problems()
 
     def submit(self, step: Step, epoch: int) -> None:
         """Queue the batch of a step; never blocks."""
@@ -285,7 +190,7 @@ class SampleEngine:
         self._submitted.append(_Submitted(step, epoch, request))
 
     def _request(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        request = self.samples.locate(slots, epoch)
+        request = self._feed.samples.locate(slots, epoch)
         if self._ahead is not None and self._scheduled:
             self._ahead.ensure_planned(len(slots))
         elif self._ahead is not None:
@@ -321,21 +226,21 @@ class SampleEngine:
         return self._batch(submitted, finished.take())
 
     def _empty_batch(self, submitted: _Submitted) -> Batch:
-        output, none = self.settings.output, np.empty(0, np.uint64)
-        shapes = [output.shape(*spec.shape, self._mode) for spec in self._specs]
+        output, none = self._feed.output, np.empty(0, np.uint64)
+        shapes = [output.shape(*spec.shape, self._feed.dataset.mode) for spec in self._specs]
         images = [np.empty((0, *shape), output.dtype) for shape in shapes]
         masks = [np.empty((0, *spec.shape), np.uint8) for spec in self._specs]
         planes = [
             images if form.kind == "image" else [one.astype(form.dtype) for one in masks]
-            for form in self.fields.forms.values()
+            for form in self._fields.forms.values()
             if form.is_plane
         ]
-        boxes, columns = [NO_BOXES] * len(shapes), self.fields.empty_columns()
+        boxes, columns = [NO_BOXES] * len(shapes), self._fields.empty_columns()
         return self._batch(submitted, (images, np.empty(0, np.int64), none, none, boxes, columns, planes))
 
     def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
         images, labels, indices, seeds, boxes, columns, planes = taken
-        form, step = self.settings.boxes, submitted.step
+        form, step = self._feed.settings.boxes, submitted.step
         return Batch(
             images=self._of_transforms(images),
             labels=labels,
@@ -344,7 +249,7 @@ class SampleEngine:
             seeds=seeds,
             position=Position(submitted.epoch + 1, 0) if step.last else Position(submitted.epoch, step.consumed),
             boxes=None if form is None else self._of_transforms([form.form(one) for one in boxes]),
-            fields=self._fields_of(submitted, columns, planes) if self.fields.forms else {},
+            fields=self._fields_of(submitted, columns, planes) if self._fields.forms else {},
             origin=self._origin,
         )
 
@@ -356,7 +261,7 @@ class SampleEngine:
         self, submitted: _Submitted, columns: Sequence[NativeColumn], planes: Sequence[Sequence[Any]]
     ) -> dict[str, Any]:
         shown = list(map(self._of_transforms, planes))
-        return self.fields.values(columns, shown, lambda row: self._place(submitted, row))
+        return self._fields.values(columns, shown, lambda row: self._place(submitted, row))
 
     def _place(self, submitted: _Submitted, row: int) -> Where:
         """Return where a sample of a batch lies."""
@@ -375,15 +280,15 @@ class SampleEngine:
         Raises:
             TooManyBadSamplesError: As many were replaced as may be.
         """
-        settings, epoch, request = self.settings, submitted.epoch, cast("Request", submitted.request)
+        settings, epoch, request = self._feed.settings, submitted.epoch, cast("Request", submitted.request)
         if settings.on_bad == "raise" or not isinstance(error, OF_A_SAMPLE):
             return error
         if self.report.count >= settings.max_bad:
             message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
             hint = "run 'stoker verify' on the dataset, or raise max_bad"
             raise TooManyBadSamplesError(f"{message}; {hint}") from error
-        for slot in substitutes(settings.seed, epoch, int(request.streams[row]), self.samples.size):
-            other = self.samples.locate(slot, epoch)
+        for slot in substitutes(self._feed.seed, epoch, int(request.streams[row]), self._feed.samples.size):
+            other = self._feed.samples.locate(slot, epoch)
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:
                 self._native.replace(finished, row, int(other.numbers[0]), object_, int(other.indices[0]))
@@ -401,48 +306,3 @@ def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:
     if ahead is not None:
         ahead.close()
     native.close()
-
-
-def _samples(dataset: Dataset | Mix, transform: Transform, settings: EngineSettings) -> Samples:
-    if not isinstance(dataset, Dataset | Mix):
-        message = f"dataset is {without_address(dataset)}, which is not a dataset"
-        raise ConfigError(f"{message}; give what stoker.open or stoker.mix returned")
-    if not isinstance(transform, Transform):
-        message = (
-            f"transform is {without_address(transform)}; it must be one of Stoker's, such as stoker.CenterCrop(224)"
-        )
-        own = "functions of your own work on batches, or in stoker.torch.MapDataset"
-        raise ConfigError(f"{message}, or stoker.MultiCrop(...) of several; {own}")
-    kind = Objects if isinstance(transform, ObjectCrops) else Images
-    if isinstance(dataset, Mix):
-        if settings.sampling is not None:
-            raise ConfigError("a mix has weights of its own; omit sampling=, or give weights to stoker.mix")
-        return MixedSamples(dataset, kind, shuffle=settings.shuffle, seed=settings.seed)
-    samples = kind(dataset, shuffle=settings.shuffle, seed=settings.seed)
-    return samples if settings.sampling is None else Sampled(samples, dataset, settings.sampling, settings.seed)
-
-
-def _check_boxes(dataset: Dataset | Mix) -> None:
-    for one in parts_of(dataset):
-        if not one.has_boxes:
-            message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
-            raise ConfigError(f"{message}; omit boxes=, or build with --preset imagenet")
-        one.load_boxes()
-    if isinstance(dataset, Mix):
-        _check_box_classes(dataset)
-
-
-def _check_box_classes(mixed: Mix) -> None:
-    """Refuse datasets in which equal labels of boxes would differ in meaning.
-
-    Raises:
-        ConfigError: They have boxes of different classes, or such as ``label_offsets`` would move.
-    """
-    first, *others = mixed.datasets
-    for other in others:
-        if other.schema.box_names != first.schema.box_names:
-            message = f"{first.path} and {other.path} do not have the same classes of boxes, so equal labels differ"
-            raise ConfigError(f"{message} in meaning; join them with 'stoker merge', or omit boxes=")
-    if first.schema.box_names and any(mixed.label_offsets):
-        message = f"label_offsets would move the labels of boxes, too, which have classes of their own in {first.path}"
-        raise ConfigError(f"{message}; omit label_offsets= or boxes=")

@@ -9,7 +9,6 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 from __future__ import annotations
 
 import weakref
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -18,18 +17,18 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError
 from stoker.loader.agreement import Agreement
-from stoker.loader.engine import EngineSettings, SampleEngine
-from stoker.loader.keywords import refuse_unknown
+from stoker.loader.engine import SampleEngine
+from stoker.loader.feed import Feed
 from stoker.loader.orientation import warn_of_orientation
 from stoker.loader.position import Position
-from stoker.loader.ranks import check_group, cpu_share, resolve
-from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.seeds import default_seed, remember_epoch, warn_of_repeated_epoch
+from stoker.loader.ranks import check_group
+from stoker.loader.seeds import remember_epoch, warn_of_repeated_epoch
+from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
-from stoker.order import Topology, chosen_tail, steps_from, steps_left
+from stoker.order import steps_from, steps_left
 from stoker.sources import read_config
 from stoker.storage import location
-from stoker.transforms import ObjectCrops, Output
+from stoker.transforms import ObjectCrops
 
 if TYPE_CHECKING:
     import os
@@ -43,11 +42,12 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mixes import Mix
+    from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.stats import LoaderStats
     from stoker.loader.tracing import EventLog
     from stoker.order import BlockShuffle, Tail
-    from stoker.transforms import Transform
+    from stoker.transforms import Output, Transform
     from stoker.types import DecodeMode, Field
 
 _MAX_WRAPPED = 4
@@ -66,45 +66,48 @@ class Loader:
 
     Args:
         dataset: What to read; see `stoker.open` and `stoker.mix`.
-        batch_size: Images per batch on this rank.
-        shuffle: Whether each epoch has its own random order; with `stoker.BlockShuffle` one that reads block by block.
-        transform: What becomes of each image. With `stoker.ObjectCrops` samples are annotated objects, not images.
-        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch: ``tail="drop"``.
-        tail: What happens to samples that do not fill a last batch; see docs/how-to/several-ranks.md. Left out:
+        batch_size: Number of images of a batch on this rank.
+        shuffle: Whether each epoch has its own random order. With `stoker.BlockShuffle` one that reads block by block.
+        transform: How each image is cropped, resized and changed. With `stoker.ObjectCrops` samples are annotated
+            objects, not images.
+        drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch. The same as
+            ``tail="drop"``.
+        tail: What happens to samples that do not fill a last batch. See docs/how-to/several-ranks.md. Default:
             ``"short"`` on one rank, so its last batch may be smaller; ``"pad"`` on several, so samples repeat until
             each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
-        sampling: How often classes or samples come in an epoch: `stoker.Balanced` or `stoker.Weighted`, for one
-            dataset, in random order. Left out: each sample once. ``Batch.valid`` marks repeats of a last batch only.
-        seed: Seed of the order and of the random choices, 0 to 2**64 - 1; in the state. Default: in one process a new
-            one for each loader, which ``torch.manual_seed`` decides if PyTorch was imported before; on several ranks 0.
-            A loader without a seed takes that of a loaded state.
-        output: Type, layout and scale of the pixels; left out: uint8, of a dataset in mode ``I;16`` uint16; NHWC.
-        boxes: In which form batches have the annotated objects of their samples; left out: not at all.
-        fields: Names of the fields of the dataset that ``Batch.fields`` has; or a mapping from names to fields, for
-            another form, such as ``{"tags": stoker.fields.Labels(pad_to=8)}``. Masks and extra images are cropped,
-            mirrored and resized as the first image is; see docs/how-to/fields.md.
-        decode: ``"exact"``: the pixels of libjpeg's accurate decode, resized as Pillow does, difference 0. ``"fast"``:
-            JPEGs are decoded at a half, a quarter or an eighth of their size where the crop is resized to no
-            more than that, with coarser weights (docs/explanation/performance.md has how close). The same pixels in
-            every run, too.
-        threads: Decoding threads; left out: one for each CPU that this process may use, divided by the ranks on its
-            node unless the launcher has bound each to CPUs of its own; see docs/reference/settings.md.
-        prefetch: Batches decoded ahead of the consumer; costs ``prefetch`` times the bytes of a batch. 0: a batch is
-            decoded when it is asked for.
-        rank: This process's number among the ranks that consume an epoch together. Left out, like ``world_size``: as
-            the framework or the launcher says; see docs/reference/settings.md.
-        world_size: How many they are.
-        check_ranks: Whether other settings or another state on another rank raise an error, where the framework lets
-            ranks talk; see docs/how-to/several-ranks.md. False if each rank has data of its own.
+        sampling: How often classes or samples come in an epoch. `stoker.Balanced` or `stoker.Weighted`, for one
+            dataset, in random order. Default: each sample once. ``Batch.valid`` marks repeats of a last batch only.
+        seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0. 0 to
+            2**64 - 1; in the state. In one process ``torch.manual_seed`` decides it if PyTorch was imported before. A
+            loader without a seed takes that of a loaded state.
+        output: Type, layout and scale of the pixels. Default: uint8, of a dataset in mode ``I;16`` uint16; NHWC.
+        boxes: In which form batches have the annotated objects of their samples. Default: not at all.
+        fields: Names of the fields of the dataset that batches have, or a mapping from names to `stoker.fields`. A
+            mapping gives fields another form, such as ``{"tags": stoker.fields.Labels(pad_to=8)}``. Masks and extra
+            images are cropped, mirrored and resized as the first image is; see docs/how-to/fields.md.
+        decode: ``"exact"`` or ``"fast"``. Exact are the pixels of libjpeg's accurate decode, resized as Pillow does,
+            difference 0. Fast decodes JPEGs at a half, a quarter or an eighth of their size where the crop is resized
+            to no more than that, with coarser weights (docs/explanation/performance.md has how close): the same pixels
+            in every run, too.
+        threads: Number of decoding threads. Default: one per CPU of this rank. That is one for each CPU that this
+            process may use, divided by the ranks on its node unless the launcher has bound each to CPUs of its own; see
+            docs/reference/settings.md.
+        prefetch: Number of batches decoded ahead of the consumer. Costs ``prefetch`` times the bytes of a batch. 0: a
+            batch is decoded when it is asked for.
+        rank: Number of this process among the ranks. Default: as the framework or the launcher says. The ranks consume
+            an epoch together; see docs/reference/settings.md.
+        world_size: Number of ranks. Default: as ``rank``.
+        check_ranks: Whether other settings or another state on another rank raise an error. Only where the framework
+            lets ranks talk; see docs/how-to/several-ranks.md. False if each rank has data of its own.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
-        cache: Where samples are kept once they were read; `MemoryCache` or `NodeCache`.
-        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead; left out: `ReadAhead`'s defaults.
-        on_bad: What becomes of a sample that cannot be loaded. With ``"substitute"`` another one takes its place, the
-            same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings
-            a `stoker.errors.BadSampleWarning`. A damaged value of `stoker.fields.Json`, or bool in an array, always
+        cache: Where samples are cached once they were read. `MemoryCache` or `NodeCache`.
+        read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead. Default: `ReadAhead`'s.
+        on_bad: What happens where a sample cannot be loaded. With ``"substitute"`` another one takes its place, the
+            same in every run; ``Batch.indices`` says which, `bad_samples` lists them, and the end of the epoch brings a
+            `stoker.errors.BadSampleWarning`. A damaged value of `stoker.fields.Json`, or bool in an array, always
             raises: it is seen when the batch is complete.
-        max_bad: The most samples that are replaced in an epoch on this rank.
+        max_bad: Number of bad samples that an epoch may replace on this rank.
         unknown: Nothing; a keyword of another library's loader is refused with the setting to use instead.
 
     Warns:
@@ -129,11 +132,12 @@ class Loader:
         ...     images, labels = next(iter(loader))
     """
 
-    def __init__(  # noqa: PLR0913 - the settings of a loader, all by name
+    def __init__(
         self,
         dataset: Dataset | Mix,
+        # settings: loader.LoaderSettings explained
         batch_size: int = 1,
-        shuffle: bool | BlockShuffle = False,  # noqa: FBT001, FBT002 - by position, as PyTorch's DataLoader takes it
+        shuffle: bool | BlockShuffle = False,
         *,
         transform: Transform,
         drop_last: bool = False,
@@ -155,54 +159,30 @@ class Loader:
         read_ahead: ReadAhead | None = None,
         on_bad: OnBad = "raise",
         max_bad: int = 100,
+        # end of settings
         **unknown: Never,
     ) -> None:
-        arguments = locals().copy()  # before there are other variables
-        refuse_unknown("stoker.Loader", arguments, unknown)
-        self._arguments = {name: value for name, value in arguments.items() if name not in ("self", "unknown")}
-        self.dataset = dataset
-        ranks = resolve(rank, world_size)
-        self._discovered = rank is None
-        last = chosen_tail(tail, drop_last=drop_last, world_size=ranks.world_size)
-        self.topology = Topology(batch_size, ranks.rank, ranks.world_size, last)
-        self._agreement = Agreement(self.topology, check_ranks=check_ranks)
-        self.transform = transform
-        self._prefetch = check_range("prefetch", prefetch, 0, 1024)
+        self._open(dataset, settings_given("stoker.Loader", locals()))
+
+    def _open(self, dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> None:
+        self.dataset, self.settings = dataset, settings
+        self.transform = settings.transform
         self._position = Position(0, 0)
         self._begun = False  # whether an iteration has handed out batches of the current epoch, and not its last one
         self._iterations = 0
-        self._may_repeat = seed is None and ranks.world_size > 1  # while nobody says where to begin
-        share = cpu_share()
-        self._threads = str(share) if threads is None else str(threads)
-        settings = EngineSettings(
-            batch_size=self.topology.batch_size,
-            threads=share.threads if threads is None else threads,
-            spare_buffers=self._prefetch + 2,
-            output=output or Output(),
-            boxes=boxes,
-            fields=fields,
-            decode=decode,
-            shuffle=shuffle,
-            sampling=sampling,
-            seed=default_seed(ranks.world_size) if seed is None else seed,
-            check=check,
-            max_pixels=max_pixels,
-            cache=cache,
-            read_ahead=read_ahead or ReadAhead(),
-            on_bad=on_bad,
-            max_bad=max_bad,
-        )
-        self._start_engine(settings)
+        self._start(Feed(dataset, settings, seed=seed))
+        self.topology = self.feed.topology
+        self._agreement = Agreement(self.topology, check_ranks=settings.check_ranks)
+        self._may_repeat = settings.seed is None and self.topology.world_size > 1  # while nobody says where to begin
 
-    def _start_engine(self, settings: EngineSettings) -> None:
-        self._engine = SampleEngine(self.dataset, self.transform, settings)
-        self.settings = self._engine.settings
-        self._run = self._engine.run_identity()
+    def _start(self, feed: Feed) -> None:
+        self.feed = feed
+        self._engine = SampleEngine(feed)
         self._close = weakref.finalize(self, self._engine.closing())
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
-        return steps_left(self._run.size, 0, self.topology)
+        return self.feed.steps
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""
@@ -218,12 +198,12 @@ class Loader:
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
         self._check_current(iteration)  # this runs when the first batch is asked for
         epoch, consumed = self._position.epoch, self._position.consumed
-        order = self._engine.samples.order(epoch)
+        order = self.feed.samples.order(epoch)
         coming = steps_from(order, consumed, self.topology)
         self._engine.begin_report(epoch)
-        if self._may_repeat and self._run.shuffle:
-            warn_of_repeated_epoch(self._run, self.topology.rank, epoch)
-        for step in islice(coming, self._prefetch):
+        if self._may_repeat and self.feed.run.shuffle:
+            warn_of_repeated_epoch(self.feed.run, self.topology.rank, epoch)
+        for step in islice(coming, self.settings.prefetch):
             self._engine.submit(step, epoch)
         warn_of_orientation(self.dataset)  # while the first batches are decoded
         state, (rows, tail) = self.state_dict(), (self.topology.batch_size, self.topology.tail)
@@ -240,7 +220,7 @@ class Loader:
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
             if self._may_repeat:
-                remember_epoch(self._run, self.topology.rank, epoch)
+                remember_epoch(self.feed.run, self.topology.rank, epoch)
             self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
@@ -259,7 +239,7 @@ class Loader:
         self._check_group()  # a group may have come up since
 
     def _check_group(self) -> None:
-        if self._discovered:
+        if self.settings.rank is None:
             check_group(self.topology.rank, self.topology.world_size)
 
     def set_epoch(self, epoch: int) -> None:
@@ -288,7 +268,7 @@ class Loader:
             position: That of the last batch that was used, where batches wait in somebody's queue after they left this
                 loader. Left out: after the batches that were handed out, those decoded ahead not counted.
         """
-        return self._run.state_at(position or self._position)
+        return self.feed.run.state_at(position or self._position)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to where another loader of the same dataset, seed and shuffle was; the next iteration goes on there.
@@ -300,26 +280,24 @@ class Loader:
             ConfigError: The state is of another dataset, seed or order, or is not a state.
             ClosedError: The seed is another one, and the loader is closed.
         """
-        run = self._run if self._arguments["seed"] is not None else self._run.with_seed_of(state)
-        position = run.position_in(state)
-        if run != self._run:
+        feed, position = self.feed.resumed(state)
+        if feed is not self.feed:
             self._check_usable()
             close = self._close
-            self._start_engine(replace(self.settings, seed=run.seed))
+            self._start(feed)
             close()
         self._iterations += 1  # one that is under way is over
         self._may_repeat = False
         self._go_to(position)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"arguments": self._arguments, "state": self.state_dict(), "place": self._agreement.place}
+        place, state = self._agreement.place, self.state_dict()
+        return {"dataset": self.dataset, "settings": self.settings, "state": state, "place": place}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
-        arguments, state = saved["arguments"], saved["state"]
-        Loader.__init__(self, **arguments | {"seed": state["seed"]})
-        self._arguments = arguments  # which may have no seed
+        Loader._open(self, saved["dataset"], saved["settings"], seed=saved["state"]["seed"])
         self._agreement.place = saved["place"]
-        self.load_state_dict(state)
+        self.load_state_dict(saved["state"])
 
     def close(self) -> None:
         """Stop the threads; the samples being decoded are finished first. Batches already handed out stay valid."""
@@ -336,7 +314,7 @@ class Loader:
     def _facts(self) -> list[str]:
         """Return the settings, and where the loader is, for people."""
         settings, topology, state = self.settings, self.topology, self.state_dict()
-        output = settings.output
+        output = self.feed.output
         cache = "" if settings.cache is None else f", {settings.cache!r}"
         steps = f"{len(self):,} batches of {topology.batch_size:,} an epoch, tail {topology.tail!r}"
         sampling = "" if settings.sampling is None else f", sampling={settings.sampling!r}"
@@ -345,8 +323,8 @@ class Loader:
         return [
             f"transform {self.transform!r}",
             *fields,
-            f"{output.dtype} {output.layout}, decode {settings.decode!r}, threads={self._threads}{cache}",
-            f"{steps}{ranks}, shuffle={settings.shuffle}{sampling}, seed={settings.seed}",
+            f"{output.dtype} {output.layout}, decode {settings.decode!r}, threads={self.feed.cpus}{cache}",
+            f"{steps}{ranks}, shuffle={settings.shuffle}{sampling}, seed={self.feed.seed}",
             f"at epoch {state['epoch']}, {state['consumed']:,} samples consumed",
         ]
 
@@ -357,6 +335,19 @@ class Loader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:
+    """Return a loader with settings that are checked already, as adapters have them.
+
+    Args:
+        dataset: What to read.
+        settings: As they were given.
+        seed: That of a loaded state, for settings without one.
+    """
+    loader = Loader.__new__(Loader)
+    loader._open(dataset, settings, seed=seed)
+    return loader
 
 
 def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:

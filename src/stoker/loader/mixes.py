@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range, format_count
+from stoker.config import check_range, format_count, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
 from stoker.order import EpochOrder
-from stoker.transforms import without_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

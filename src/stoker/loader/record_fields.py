@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 
 from stoker import _native
+from stoker.config import without_address
 from stoker.errors import ConfigError, ExampleError
 from stoker.fields import (
     Array,
@@ -29,7 +30,6 @@ from stoker.fields import (
 )
 from stoker.loader.mixes import Mix, parts_of
 from stoker.storage import parse_json
-from stoker.transforms import without_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ from stoker.transforms.crop import (
     native_transforms,
 )
 from stoker.transforms.output import Output, check_mode
-from stoker.transforms.settings import Filter, Size, check_filter, extent, without_address
+from stoker.transforms.settings import Filter, Size, check_filter, extent
 
 __all__ = [
     "CenterCrop",
@@ -45,5 +45,4 @@ __all__ = [
     "check_mode",
     "extent",
     "native_transforms",
-    "without_address",
 ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker import _native
-from stoker.config import check_range
+from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.transforms.color import ColorJitter, check_jitter, jitter_spec
 from stoker.transforms.settings import (
@@ -23,7 +23,6 @@ from stoker.transforms.settings import (
     check_probability,
     extent,
     short_text,
-    without_address,
 )
 
 if TYPE_CHECKING:

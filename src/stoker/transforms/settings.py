@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import MISSING, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
@@ -29,13 +28,6 @@ def short_text(transform: DataclassInstance) -> str:
         if setting.default is MISSING or value != setting.default:
             parts.append(f"{value!r}" if place == 0 else f"{setting.name}={value!r}")
     return f"{type(transform).__name__}({', '.join(parts)})"
-
-
-def without_address(value: object) -> str:
-    """Return a value as it would be typed, or nearly so where it is of another library."""
-    return (
-        f"the class {value.__qualname__}" if isinstance(value, type) else re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
-    )
 
 
 def extent(size: Size) -> tuple[int, int]:

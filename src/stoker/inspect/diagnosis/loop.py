@@ -150,7 +150,7 @@ class _Watch:
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._dropped = loader.settings.spare_buffers - 1
+        self._dropped = loader.settings.prefetch + 1
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stoker-doctor", daemon=True)
         self._names: dict[int, str] = {}
@@ -280,18 +280,18 @@ def _consumer(seen: _Look) -> Consumer:
 
 
 def _setup(loader: Loader) -> Setup:
-    settings = loader.settings
+    settings, feed = loader.settings, loader.feed
     shuffle = settings.shuffle
     share = cpu_share()
     return Setup(
-        threads=settings.threads,
+        threads=feed.threads,
         cpus=share.threads,
         local_ranks=share.local_ranks,
         decode=settings.decode,
         shuffle="block" if isinstance(shuffle, BlockShuffle) else "full" if shuffle else "none",
         cached=settings.cache is not None,
-        connections=settings.read_ahead.connections,
-        ahead_bytes=settings.read_ahead.budget_bytes,
+        connections=feed.read_ahead.connections,
+        ahead_bytes=feed.read_ahead.budget_bytes,
         batch_size=settings.batch_size,
         accelerator=uses_accelerator(),
         missing=missing_libraries(),

@@ -1,0 +1,109 @@
+"""A setting is declared once, as an annotated field of a dataclass; checks, signatures and help derive from that.
+
+>>> @dataclass(frozen=True, kw_only=True)                            # doctest: +SKIP
+... class LoaderSettings(Settings):
+...     decode: Annotated[Literal["exact", "fast"], "How images are decoded."] = "exact"
+...     max_bad: Annotated[int, Range(0, 2**62), "Number of bad samples that an epoch may replace."] = 100
+
+The first text says what a setting is; a second one stands only where all settings are explained. `make settings`
+writes the signatures and docstrings of public functions from both.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from stoker.config import alternatives, check_range, without_address
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The setting is a whole number from ``low`` to ``high``."""
+
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The setting is an object of one of the classes in its type.
+
+    Attributes:
+        known: What messages call these. Default: by their names.
+    """
+
+    known: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is declared of one setting.
+
+    Attributes:
+        name: Its name.
+        types: What its values may be: the members of a union, or the one type.
+        notes: What else the annotation says.
+    """
+
+    name: str
+    types: tuple[Any, ...]
+    notes: tuple[Any, ...]
+
+    def checked(self, value: Any) -> Any:
+        """Return a value of this setting; whole numbers of any library as Python's own.
+
+        Raises:
+            ConfigError: It is out of range, or none of those allowed; the message names the setting.
+        """
+        if value is None and NoneType in self.types:
+            return value
+        words = [word for each in self.types if get_origin(each) is Literal for word in get_args(each)]
+        if words and value not in words:
+            raise ConfigError(f"{self.name} is {value!r}; it must be {alternatives(list(map(repr, words)))}")
+        for note in self.notes:
+            if isinstance(note, Range):
+                return check_range(self.name, value, note.low, note.high)
+            if isinstance(note, Instance) and not isinstance(value, self.types):
+                known = note.known or alternatives([name for each in self.types for name in _names(each)])
+                raise ConfigError(f"{self.name} is {without_address(value)}; it must be {known}")
+        return value
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    if kind is bool:
+        return "True", "False"
+    return ("None",) if kind is NoneType else (f"a stoker.{kind.__name__}",)
+
+
+@functools.cache
+def declared(cls: type[Settings]) -> tuple[Setting, ...]:
+    """Return the settings of a class, in order."""
+    # Annotations are read when settings are first made, not with the import.
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple(_setting(name, hint) for name, hint in hints.items() if get_origin(hint) is Annotated)
+
+
+def _setting(name: str, hint: Any) -> Setting:
+    kind, notes = hint.__origin__, hint.__metadata__
+    return Setting(name, get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,), notes)
+
+
+class Settings:
+    """Base of a frozen dataclass of settings, which checks them as declared; a subclass adds what concerns several."""
+
+    def __post_init__(self) -> None:
+        for setting in declared(type(self)):  # type: ignore[arg-type]  # mypy takes a class for an instance
+            object.__setattr__(self, setting.name, setting.checked(getattr(self, setting.name)))
+
+    @classmethod
+    def among(cls, arguments: Mapping[str, Any]) -> Self:
+        """Return those that are among the arguments of a function, which has them all."""
+        return cls(**{setting.name: arguments[setting.name] for setting in declared(cls)})  # type: ignore[arg-type]
