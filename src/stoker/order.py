@@ -120,6 +120,7 @@ class EpochOrder:
             position ``i`` holds sample ``i``.
         seed: 0 to 2**64 - 1.
         epoch: 0 to 2**64 - 1; each has its own order.
+        first: Number of positions, from 0 on, that the epoch has. Default: all ``n``.
 
     Raises:
         ConfigError: ``shuffle`` is none of these.
@@ -129,6 +130,7 @@ class EpochOrder:
     shuffle: bool | BlockShuffle
     seed: int
     epoch: int
+    first: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.shuffle, bool | BlockShuffle):
@@ -139,6 +141,11 @@ class EpochOrder:
     def name(self) -> bool | str:
         """What a saved state calls the kind of order: False, True, or for example ``"block:256:16"``."""
         return self.shuffle if isinstance(self.shuffle, bool) else self.shuffle.name
+
+    @property
+    def length(self) -> int:
+        """Number of positions of the epoch."""
+        return self.n if self.first is None else min(self.first, self.n)
 
     def take(self, start: int, count: int) -> NDArray[np.uint64]:
         """Return the samples at positions ``start .. start + count - 1``, uint64 (count,)."""
@@ -223,15 +230,15 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
         consumed: Position, as left by the step before; there must be a step left.
         topology: Who takes part.
     """
-    left = order.n - consumed
+    left = order.length - consumed
     if left >= topology.global_batch:
         indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)
         consumed += topology.global_batch
-        return Step(indices, _all_valid(len(indices)), consumed, steps_left(order.n, consumed, topology) == 0)
+        return Step(indices, _all_valid(len(indices)), consumed, steps_left(order.length, consumed, topology) == 0)
     if topology.tail == "short":
         first, last = (left * rank // topology.world_size for rank in (topology.rank, topology.rank + 1))
         indices = order.take(consumed + first, last - first)
-        return Step(indices, _all_valid(len(indices)), order.n, last=True)
+        return Step(indices, _all_valid(len(indices)), order.length, last=True)
     return _filled_step(order, consumed, topology)
 
 
@@ -241,7 +248,7 @@ def steps_from(order: EpochOrder, consumed: int, topology: Topology) -> Iterator
     Several are made at a time: decoding a batch drives the code that runs once for each out of the processor's caches,
     and what it takes to bring that back is most of what a step costs.
     """
-    left = steps_left(order.n, consumed, topology)
+    left = steps_left(order.length, consumed, topology)
     while left > 0:
         made = []
         for _ in range(min(left, _TOGETHER)):
@@ -256,14 +263,14 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     """A last step whose missing samples are taken from the start of the sequence, as often round as needed."""
     start, count = consumed + topology.rank * topology.batch_size, topology.batch_size
     positions = np.arange(start, start + count)
-    if count < order.n:
-        first = start % order.n
-        run = order.take(first, min(count, order.n - first))
+    if count < order.length:
+        first = start % order.length
+        run = order.take(first, min(count, order.length - first))
         indices = np.concatenate([run, order.take(0, count - len(run))])
     else:
-        indices = order.take(0, order.n)[positions % order.n]
-    valid = positions < order.n if topology.tail == "pad" else _all_valid(count)
-    return Step(indices, valid, order.n, last=True)
+        indices = order.take(0, order.length)[positions % order.length]
+    valid = positions < order.length if topology.tail == "pad" else _all_valid(count)
+    return Step(indices, valid, order.length, last=True)
 
 
 def _all_valid(count: int) -> NDArray[np.bool_]:

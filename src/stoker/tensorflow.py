@@ -76,6 +76,7 @@ def dataset(
     drop_last: bool = False,
     tail: Tail | None = None,
     sampling: Balanced | Weighted | None = None,
+    max_samples: int | None = None,
     seed: int | None = None,
     output: Output | None = None,
     boxes: BoxOutput | None = None,
@@ -141,6 +142,7 @@ def dataset(
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         tail: What happens to samples that do not fill a last batch.
         sampling: How often classes or samples come in an epoch.
+        max_samples: Number of samples of an epoch, over all ranks. Default: all.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
@@ -200,6 +202,7 @@ def state_at(
     transform: Transform,
     shuffle: bool | BlockShuffle = False,
     sampling: Balanced | Weighted | None = None,
+    max_samples: int | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
     """Return the state of a loader after the batch that a position came with.
@@ -213,6 +216,7 @@ def state_at(
         transform: As `dataset` was given it, like the rest: together they decide which samples come when.
         shuffle: The same.
         sampling: The same.
+        max_samples: The same.
         seed: The same. Default: as the position says.
 
     Returns:
@@ -228,9 +232,8 @@ def state_at(
     own = bits[0] % 2**64 if bits else seed
     if seed not in (None, own):
         raise ConfigError(f"position is of seed {own}, and not of {seed}; omit seed=")
-    settings = LoaderSettings(
-        1, shuffle, transform=transform, sampling=sampling, seed=own, threads=1, rank=0, world_size=1
-    )
+    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "max_samples": max_samples, "seed": own}
+    settings = LoaderSettings(1, shuffle, **which, threads=1, rank=0, world_size=1)
     return Feed(dataset, settings).run.state_at(Position(epoch, consumed))
 
 

@@ -208,6 +208,7 @@ class DataLoader(Generic[TransformT_co]):
         drop_last: Whether samples that do not fill a batch on every rank are left out of an epoch.
         tail: What happens to samples that do not fill a last batch.
         sampling: How often classes or samples come in an epoch.
+        max_samples: Number of samples of an epoch, over all ranks. Default: all.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0.
         output: Type, layout and scale of the pixels.
         boxes: In which form batches have the annotated objects of their samples.
@@ -255,6 +256,7 @@ class DataLoader(Generic[TransformT_co]):
         drop_last: bool = False,
         tail: Tail | None = None,
         sampling: Balanced | Weighted | None = None,
+        max_samples: int | None = None,
         seed: int | None = None,
         output: Output | None = None,
         boxes: BoxOutput | None = None,

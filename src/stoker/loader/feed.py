@@ -12,7 +12,7 @@ from stoker.loader.position import RunIdentity
 from stoker.loader.ranks import CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.record_fields import chosen_fields
-from stoker.loader.samples import Images, Objects, Samples
+from stoker.loader.samples import Images, Limited, Objects, Samples
 from stoker.loader.sampling import Sampled
 from stoker.loader.seeds import default_seed
 from stoker.order import EpochOrder, Topology, chosen_tail, steps_left
@@ -60,7 +60,8 @@ class Feed:
         self.seed = default_seed(ranks.world_size) if seed is None else seed
         self.cpus = cpu_share() if settings.threads is None else settings.threads
         self.read_ahead = settings.read_ahead or ReadAhead()
-        self.samples = self._samples()
+        samples, most = self._samples(), settings.max_samples
+        self.samples = samples if most is None or most >= samples.size else Limited(samples, most)
         check_colors(settings.transform, dataset.mode)
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
@@ -68,7 +69,7 @@ class Feed:
         self.fields: Mapping[str, Field] = chosen_fields(dataset, settings.fields)
         order = EpochOrder(self.samples.size, settings.shuffle, self.seed, 0)
         name = order.name if settings.sampling is None else f"{settings.sampling.name}:{order.n}"
-        self.run = RunIdentity(self.samples.identity, order.seed, name, order.n)
+        self.run = RunIdentity(self.samples.identity, order.seed, name, self.samples.order(0).length)
 
     @property
     def threads(self) -> int:

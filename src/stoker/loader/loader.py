@@ -77,6 +77,9 @@ class Loader:
             each rank has as many full batches as the others, and ``Batch.valid`` is false for the repeats.
         sampling: How often classes or samples come in an epoch. `stoker.Balanced` or `stoker.Weighted`, for one
             dataset, in random order. Default: each sample once. ``Batch.valid`` marks repeats of a last batch only.
+        max_samples: Number of samples of an epoch, over all ranks. Default: all. They are the first of the epoch's
+            order: others in each epoch where it is shuffled. For the same samples in every epoch open a part of the
+            dataset, such as ``train[:1000]``.
         seed: Seed of the order and of the random choices. Default: in one process a new one, on several ranks 0. 0 to
             2**64 - 1; in the state. In one process ``torch.manual_seed`` decides it if PyTorch was imported before. A
             loader without a seed takes that of a loaded state.
@@ -143,6 +146,7 @@ class Loader:
         drop_last: bool = False,
         tail: Tail | None = None,
         sampling: Balanced | Weighted | None = None,
+        max_samples: int | None = None,
         seed: int | None = None,
         output: Output | None = None,
         boxes: BoxOutput | None = None,
@@ -208,7 +212,7 @@ class Loader:
         warn_of_orientation(self.dataset)  # while the first batches are decoded
         state, (rows, tail) = self.state_dict(), (self.topology.batch_size, self.topology.tail)
         self._agreement.compare(dataset=state["dataset"], shuffle=state["shuffle"], batch_size=rows, tail=tail)
-        for left in reversed(range(steps_left(order.n, consumed, self.topology))):
+        for left in reversed(range(steps_left(order.length, consumed, self.topology))):
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
             batch = self._engine.next()

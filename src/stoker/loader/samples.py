@@ -8,6 +8,7 @@ The native readers know the whole split, so the images of a part are asked for b
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
@@ -53,7 +54,7 @@ class Samples(Protocol):
     """The samples of a loader. Immutable, and safe from any thread.
 
     Attributes:
-        size: How many an epoch has.
+        size: How many slots there are.
         identity: Stands for the data and for what a sample of them is.
         images: How many images the source has.
         indices: What the indices of samples are below: how many samples the whole split has.
@@ -172,6 +173,32 @@ class Objects(Images):
         return range(end - max(1, int(self._counts[number])), end)
 
 
+class Limited:
+    """Other samples, of which an epoch has the first positions of its order only.
+
+    Args:
+        samples: The others.
+        count: Number of positions.
+    """
+
+    def __init__(self, samples: Samples, count: int) -> None:
+        self._samples, self._count = samples, count
+        self.size, self.images, self.indices = samples.size, samples.images, samples.indices
+        self.identity = f"{samples.identity}/first-{count}"
+
+    def order(self, epoch: int) -> EpochOrder:
+        """Return the order of an epoch, which ends early."""
+        return replace(self._samples.order(epoch), first=self._count)
+
+    def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
+        """Return what the slots stand for."""
+        return self._samples.locate(slots, epoch)
+
+    def source(self, *, check: bool) -> _native.SampleSource:
+        """Return where the core reads the others."""
+        return self._samples.source(check=check)
+
+
 def _ends(counts: NDArray[np.uint32]) -> NDArray[np.int64]:
     """Return where the samples of each image end among all: one for each of its objects, or one for all of it."""
     return np.cumsum(np.maximum(counts, 1), dtype=np.int64)
@@ -188,7 +215,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
                 group = np.full(len(step.indices), _group(order, consumed), np.int64)
                 yield Upcoming(request.numbers, request.objects, group)
             consumed = step.consumed
-        if steps_left(order.n, 0, topology) == 0:  # an epoch without a batch, and so are all others
+        if steps_left(order.length, 0, topology) == 0:  # an epoch without a batch, and so are all others
             return
         consumed = 0
 

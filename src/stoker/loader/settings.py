@@ -64,6 +64,13 @@ class LoaderSettings(Settings):
         "`stoker.Balanced` or `stoker.Weighted`, for one dataset, in random order. Default: each sample once. "
         "``Batch.valid`` marks repeats of a last batch only.",
     ] = None
+    max_samples: Annotated[
+        int | None,
+        Range(1, 2**62),
+        "Number of samples of an epoch, over all ranks. Default: all.",
+        "They are the first of the epoch's order: others in each epoch where it is shuffled. For the same samples in "
+        "every epoch open a part of the dataset, such as ``train[:1000]``.",
+    ] = None
     seed: Annotated[
         int | None,
         Range(0, 2**64 - 1),

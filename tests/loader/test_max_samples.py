@@ -1,0 +1,117 @@
+"""``max_samples=N``: an epoch is the first N positions of its order, and all else is as of a dataset of N."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stoker
+from loader.shards import write_shards
+from reference import order as reference
+from reference.epochs import steps_of_a_run
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SIZE = 13
+SEED = 5
+TRANSFORM = stoker.CenterCrop(8)
+topologies = st.tuples(st.integers(1, 5), st.integers(1, 3), st.sampled_from(["short", "drop", "pad", "wrap"]))
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
+    write_shards(directory := tmp_path_factory.mktemp("first"), SIZE, 1)
+    return stoker.open(directory)
+
+
+def steps_of(
+    dataset: stoker.Dataset, topology: tuple[int, int, Any], state: dict[str, Any] | None, epochs: int, **given: Any
+) -> tuple[list[list[int]], list[dict[str, Any]]]:
+    """The valid samples of each step, rank after rank, from a state on to the end of the last epoch; the states."""
+    batch_size, world_size, tail = topology
+    ranks: list[list[list[int]]] = []
+    states: list[dict[str, Any]] = []
+    for rank in range(world_size):
+        where = {"rank": rank, "world_size": world_size, "tail": tail, "threads": 1, "seed": SEED}
+        with stoker.Loader(dataset, batch_size, transform=TRANSFORM, **where, **given) as loader:
+            if state is not None:
+                loader.load_state_dict(state)
+            steps, states = [], []
+            while loader.state_dict()["epoch"] < epochs:
+                for batch in loader:
+                    steps.append(batch.indices[batch.valid].tolist())
+                    states.append(loader.state_dict())
+            ranks.append(steps)
+    return [list(chain(*shares)) for shares in zip(*ranks, strict=True)], states
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, SIZE + 2), st.booleans(), topologies, topologies, st.data())
+def test_an_epoch_is_the_first_positions_of_its_order(
+    train: stoker.Dataset, most: int, shuffle: bool, first: Any, second: Any, data: st.DataObject
+) -> None:
+    """Against orders and steps in plain Python, stopped after any step and resumed on another topology."""
+    epochs, size = 2, min(most, SIZE)
+    orders = [
+        [reference.order(SIZE, SEED, epoch, at) if shuffle else at for at in range(size)] for epoch in range(epochs)
+    ]
+    given: dict[str, Any] = {"shuffle": shuffle, "max_samples": most}
+
+    def check(topology: Any, state: dict[str, Any] | None, steps: list[list[int]]) -> Any:
+        begun = (0, 0) if state is None else (state["epoch"], state["consumed"])
+        known = steps_of_a_run(size, epochs, topology[0] * topology[1], topology[2], *begun)
+        wanted = [[orders[epoch][at] for at in positions] for epoch, positions, _ in known]
+        if topology[2] == "wrap":
+            assert [step[: len(each)] for step, each in zip(steps, wanted, strict=True)] == wanted
+        else:
+            assert steps == wanted
+        return known
+
+    steps, states = steps_of(train, first, None, epochs, **given)
+    known = check(first, None, steps)
+    assert [(state["epoch"], state["consumed"]) for state in states] == [after for _, _, after in known]
+    if states:
+        state = data.draw(st.sampled_from(states), label="state")
+        check(second, state, steps_of(train, second, state, epochs, **given)[0])
+
+
+def test_a_loader_says_how_long_its_epochs_are(train: stoker.Dataset) -> None:
+    for tail, steps in (("short", 3), ("drop", 2)):
+        with stoker.Loader(train, 2, True, transform=TRANSFORM, max_samples=5, tail=tail) as loader:
+            assert len(loader) == len(list(loader)) == steps
+
+
+def test_a_state_is_of_one_number_of_samples(train: stoker.Dataset) -> None:
+    def loader(most: int | None) -> stoker.Loader:
+        return stoker.Loader(train, 2, transform=TRANSFORM, max_samples=most, seed=1)
+
+    with loader(5) as five, loader(6) as six, loader(SIZE) as all_, loader(None) as plain:
+        with pytest.raises(ConfigError, match="the state is for dataset"):
+            six.load_state_dict(five.state_dict())
+        all_.load_state_dict(plain.state_dict())
+
+
+def test_a_bad_sample_is_replaced_by_any_of_the_dataset(train: stoker.Dataset, tmp_path: Path) -> None:
+    write_shards(tmp_path, 40, 1)
+    dataset = stoker.open(tmp_path)
+    with next(tmp_path.glob("train-*")).open("r+b") as shard:
+        shard.seek(200)  # in the first record
+        shard.write(b"damage")
+    given: dict[str, Any] = {"transform": TRANSFORM, "max_samples": 1, "on_bad": "substitute", "seed": 0}
+    with stoker.Loader(dataset, 1, **given) as loader, pytest.warns(UserWarning, match="1 bad sample"):
+        found = [int(batch.indices[0]) for _ in range(6) for batch in loader]
+    assert max(found) > 1
+    assert len(np.unique(found)) > 1
+
+
+@pytest.mark.parametrize("most", [0, -1, "few"])
+def test_other_numbers_are_refused(train: stoker.Dataset, most: Any) -> None:
+    with pytest.raises(ConfigError, match="max_samples is"):
+        stoker.Loader(train, 2, transform=TRANSFORM, max_samples=most)
