@@ -107,10 +107,12 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that n
 	@$(PYTEST) $(SHARED) -m "not servers"
 
 # What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
-# two that wait for servers and downloads run beside one that computes, which is nice.
+# two that wait for servers and downloads run beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has
+# compiled.
 .PHONY: test-all
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing, ARM64.
-	@$(MAKE) -j3 --keep-going $(OUTPUT) test-servers test-clients native-arm64 native-asan native-tsan fuzz
+	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
+	  test-servers test-clients fuzz native-arm64 native-tsan native-asan
 
 .PHONY: test-servers
 test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
@@ -135,6 +137,7 @@ test-arm64: native-arm64 $(INSTALLED)  ## The same, then pixels compared with th
 native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)
 	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh $* $(BUILD)/$*
 native-plain: $(if $(TESTED_CORE),$(INSTALLED))
+native-asan: $(BUILD)/.stamp-deps-fuzz $(if $(TESTED_CORE),fuzz)
 
 .PHONY: lint
 lint: $(DEVELOPED)  ## ruff, clang-format, mypy.

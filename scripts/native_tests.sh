@@ -3,9 +3,10 @@
 #
 #   scripts/native_tests.sh plain|asan|tsan|arm64 BUILD_DIRECTORY
 #
-# plain: as released. asan: AddressSanitizer and UBSan. tsan: ThreadSanitizer, for the tests in which threads run.
+# plain: as released. asan: AddressSanitizer and UBSan, by clang 14. tsan: ThreadSanitizer, for the tests in which threads run.
 # arm64: as released, by a cross compiler, run under qemu-user; packages for ARM64 are unpacked in BUILD_DIRECTORY-root.
-# TESTED_CORE names a libstoker_core.a that `plain` tests if no source is newer, and otherwise compiles.
+# TESTED_CORE names a libstoker_core.a that is tested if no source is newer, and otherwise compiled: for `plain` that of the
+# wheel, for `asan` that of scripts/fuzz.sh.
 set -euo pipefail
 
 kind=${1:?usage: scripts/native_tests.sh plain|asan|tsan|arm64 BUILD_DIRECTORY}
@@ -18,13 +19,16 @@ lower_levels=portable
 if [ "$(uname -m)" = x86_64 ]; then lower_levels="portable sse42"; fi
 if grep -qs avx512_vbmi /proc/cpuinfo; then lower_levels+=" avx2"; fi
 with_kernels='*/color/*,*/jpeg/*,*/png/*,*/resize/*,*/shards/crc32c*'
+core=${TESTED_CORE:-}
+if [ ! -e "$core" ] || [ -n "$(find CMakeLists.txt cmake src/native/core -newer "$core")" ]; then core=; fi
 case $kind in
   plain)
-    core=${TESTED_CORE:-}
-    if [ ! -e "$core" ] || [ -n "$(find CMakeLists.txt cmake src/native/core -newer "$core")" ]; then core=; fi
     options+=(-DCMAKE_BUILD_TYPE=Release -DSTOKER_CORE="$core")
     ;;
-  asan) options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined) ;;
+  asan)
+    options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=address,undefined)
+    options+=(-DCMAKE_C_COMPILER=clang-14 -DCMAKE_CXX_COMPILER=clang++-14 -DSTOKER_CORE="$core")
+    ;;
   tsan)
     options+=(-DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O1 -DSTOKER_SANITIZE=thread)
     # ThreadSanitizer of gcc 12 cannot place its memory where the kernel randomises addresses by more than 28 bits.

@@ -100,7 +100,7 @@ TEST_CASE("a forked process reads and survives as its parent does") {
 }
 
 // Sanitizers report the signal themselves, and need a large address space.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(STOKER_SANITIZE_ADDRESS) && !defined(STOKER_SANITIZE_THREAD)
 TEST_CASE("what others do wrong ends the process as ever") {
   REQUIRE(can_guard());
   const TemporaryFile file(std::string(kBytes, 'x'));

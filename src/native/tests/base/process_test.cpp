@@ -26,7 +26,7 @@ constexpr int kForks = 100;
 
 // The allocator of AddressSanitizer (gcc 12) has locks that a child finds taken: there no thread may be in it
 // at a fork. What the other thread holds then is found by the plain build.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(STOKER_SANITIZE_ADDRESS)
 constexpr bool kTakesTurns = true;
 #else
 constexpr bool kTakesTurns = false;

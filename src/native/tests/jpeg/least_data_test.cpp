@@ -157,7 +157,7 @@ TEST_CASE("the least data of a blank grey image are all that it has") {
 
 // What is resident, of anonymous pages; 0 where that is not known, or what is freed stays.
 size_t resident_bytes() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(STOKER_SANITIZE_ADDRESS) || defined(STOKER_SANITIZE_THREAD)
   return 0;
 #endif
   std::ifstream file("/proc/self/statm");

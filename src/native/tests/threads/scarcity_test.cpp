@@ -30,7 +30,7 @@
 #include "tests/shard.h"
 
 // Sanitizers reserve more of the address space than any limit leaves.
-#if defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__linux__) && !defined(STOKER_SANITIZE_ADDRESS) && !defined(STOKER_SANITIZE_THREAD)
 namespace stoker {
 namespace {
 
