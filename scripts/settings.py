@@ -2,7 +2,7 @@
 
 A function takes the settings of a class between two comments in its signature::
 
-    # settings: loader.LoaderSettings
+    # settings: loader.settings.LoaderSettings
     # end of settings
 
 and has them, described, under "Args:" in its docstring, or in that of the class whose ``__init__`` it is. With
@@ -48,12 +48,13 @@ class Declared:
 
 @cache
 def declared(path: str) -> list[Declared]:
-    """Return the settings of a class, given as ``loader.LoaderSettings``: in the module ``settings`` of a package."""
-    package, _, name = path.rpartition(".")
-    source = (PACKAGE / package / "settings.py").read_text(encoding="utf-8")
+    """Return the settings of a class, given as ``loader.settings.LoaderSettings``."""
+    module, _, name = path.rpartition(".")
+    source = (PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
     (cls,) = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
-    found, by_position = [], True
-    for field in (node for node in cls.body if isinstance(node, ast.AnnAssign)):
+    fields = [node for node in cls.body if isinstance(node, ast.AnnAssign)]
+    found, by_position = [], any(not isinstance(field.annotation, ast.Subscript) for field in fields)
+    for field in fields:
         if not isinstance(field.annotation, ast.Subscript):
             by_position = False  # KW_ONLY
             continue

@@ -12,7 +12,7 @@ writes the signatures and docstrings of public functions from both.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -44,36 +44,83 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class OfFiles:
+    """The setting has no meaning for records of a program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The setting is an option of commands.
+
+    Attributes:
+        group: Of which group of options.
+        metavar: What stands for its value in the help.
+        names: Of the option. Default: the name of the setting, with dashes.
+        choices: What its values may be, where the type does not say.
+    """
+
+    group: str
+    metavar: str | None = None
+    names: tuple[str, ...] = ()
+    choices: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """What is declared of one setting.
 
     Attributes:
         name: Its name.
         types: What its values may be: the members of a union, or the one type.
+        default: Its value where it is not given.
         notes: What else the annotation says.
     """
 
     name: str
     types: tuple[Any, ...]
+    default: Any
     notes: tuple[Any, ...]
 
-    def checked(self, value: Any) -> Any:
+    @property
+    def words(self) -> list[Any]:
+        """The values that the type lists."""
+        return [word for each in self.types if get_origin(each) is Literal for word in get_args(each)]
+
+    @property
+    def help(self) -> str:
+        """What the setting is."""
+        return next(note for note in self.notes if isinstance(note, str))
+
+    @property
+    def command(self) -> Command | None:
+        """How commands have it; None where they do not."""
+        return next((note for note in self.notes if isinstance(note, Command)), None)
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether it has no meaning for records of a program."""
+        return OfFiles() in self.notes
+
+    def checked(self, value: Any, shown: str) -> Any:
         """Return a value of this setting; whole numbers of any library as Python's own.
+
+        Args:
+            value: As it was given.
+            shown: What messages call the setting.
 
         Raises:
             ConfigError: It is out of range, or none of those allowed; the message names the setting.
         """
         if value is None and NoneType in self.types:
             return value
-        words = [word for each in self.types if get_origin(each) is Literal for word in get_args(each)]
-        if words and value not in words:
-            raise ConfigError(f"{self.name} is {value!r}; it must be {alternatives(list(map(repr, words)))}")
+        if self.words and value not in self.words:
+            raise ConfigError(f"{shown} is {value!r}; it must be {alternatives(list(map(repr, self.words)))}")
         for note in self.notes:
             if isinstance(note, Range):
-                return check_range(self.name, value, note.low, note.high)
+                return check_range(shown, value, note.low, note.high)
             if isinstance(note, Instance) and not isinstance(value, self.types):
                 known = note.known or alternatives([name for each in self.types for name in _names(each)])
-                raise ConfigError(f"{self.name} is {without_address(value)}; it must be {known}")
+                raise ConfigError(f"{shown} is {without_address(value)}; it must be {known}")
         return value
 
 
@@ -88,12 +135,13 @@ def declared(cls: type[Settings]) -> tuple[Setting, ...]:
     """Return the settings of a class, in order."""
     # Annotations are read when settings are first made, not with the import.
     hints = get_type_hints(cls, include_extras=True)
-    return tuple(_setting(name, hint) for name, hint in hints.items() if get_origin(hint) is Annotated)
+    annotated = {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
+    return tuple(_setting(name, hint, getattr(cls, name, MISSING)) for name, hint in annotated.items())
 
 
-def _setting(name: str, hint: Any) -> Setting:
+def _setting(name: str, hint: Any, default: Any) -> Setting:
     kind, notes = hint.__origin__, hint.__metadata__
-    return Setting(name, get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,), notes)
+    return Setting(name, get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,), default, notes)
 
 
 class Settings:
@@ -101,7 +149,13 @@ class Settings:
 
     def __post_init__(self) -> None:
         for setting in declared(type(self)):  # type: ignore[arg-type]  # mypy takes a class for an instance
-            object.__setattr__(self, setting.name, setting.checked(getattr(self, setting.name)))
+            value = setting.checked(getattr(self, setting.name), self.shown(setting.name))
+            object.__setattr__(self, setting.name, value)
+
+    @staticmethod
+    def shown(name: str) -> str:
+        """Return how messages name a setting."""
+        return name
 
     @classmethod
     def among(cls, arguments: Mapping[str, Any]) -> Self:

@@ -120,7 +120,7 @@ class BatchIterator:
 
 def batches(
     dataset: Dataset | Mix,
-    # settings: loader.LoaderSettings
+    # settings: loader.settings.LoaderSettings
     batch_size: int = 1,
     shuffle: bool | BlockShuffle = False,
     *,

@@ -68,7 +68,7 @@ _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
 
 def dataset(
     dataset: Dataset | Mix,
-    # settings: loader.LoaderSettings
+    # settings: loader.settings.LoaderSettings
     batch_size: int = 1,
     shuffle: bool | BlockShuffle = False,
     *,

@@ -248,7 +248,7 @@ class DataLoader(Generic[TransformT_co]):
     def __init__(
         self,
         dataset: Dataset | Mix,
-        # settings: loader.LoaderSettings transform=TransformT_co
+        # settings: loader.settings.LoaderSettings transform=TransformT_co
         batch_size: int = 1,
         shuffle: bool | BlockShuffle = False,
         *,

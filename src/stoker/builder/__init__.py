@@ -13,7 +13,7 @@ from stoker.builder.destination import (
 )
 from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
-from stoker.builder.options import COMPRESSIONS, DECODES, EXIF, RECIPES, BuildOptions
+from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, ListedSource, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.run import BuildReport, PartReport, build_part, build_tree, check_part_destination
@@ -28,14 +28,10 @@ from stoker.builder.settings import (
 )
 
 __all__ = [
-    "COMPRESSIONS",
-    "DECODES",
     "DEFAULT_SHARD_BYTES",
-    "EXIF",
     "LARGE_BYTES",
     "NO_PART",
     "PRESETS",
-    "RECIPES",
     "BuildForecast",
     "BuildOptions",
     "BuildReport",

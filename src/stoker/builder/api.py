@@ -14,6 +14,7 @@ from stoker.builder.plan import open_source
 from stoker.builder.run import BuildReport, build_part, build_tree, check_part_destination
 from stoker.builder.stream import build_stream
 from stoker.config import format_count, option, settings_as_arguments
+from stoker.declare import declared
 from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
@@ -33,25 +34,14 @@ if TYPE_CHECKING:
     from stoker.storage import LocationLike
     from stoker.types import Compression, DecodeMode, Field, Progress
 
-_OF_FILES: dict[str, object] = {
-    "labels": None,
-    "validation_labels": None,
-    "class_names": None,
-    "boxes": None,
-    "masks": False,
-    "crop_objects": False,
-    "part": None,
-    "finish": False,
-}
-"""Settings that have a meaning for files, and what they are when left out."""
 
-
-def build(  # noqa: PLR0913 - the settings of a build, all by name
+def build(
     source: LocationLike | Given | Mapping[str, Given],
     destination: LocationLike,
     *,
     split: str | None = None,
     fields: Mapping[str, Field] | None = None,
+    # settings: builder.options.BuildOptions explained
     shards: int | None = None,
     shard_size: str | int | None = None,
     validation_shards: int | None = None,
@@ -59,7 +49,7 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
     compression: Compression | None = None,
     resize: str | None = None,
     encode: str | None = None,
-    filter: Filter | None = None,  # noqa: A002 - as the option is called
+    filter: Filter | None = None,
     decode: DecodeMode = "exact",
     recipe: Keeping | None = None,
     check: Check | None = None,
@@ -79,6 +69,7 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
     threads: int | None = None,
     max_rejects: int = 0,
     allow_huge: bool = False,
+    # end of settings
     overwrite: bool = False,
     progress: Progress | Literal[False] | None = None,
     engine: EngineFactory = LocalEngine,
@@ -103,43 +94,45 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
         fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
             the library of the records says, otherwise as the first record tells. Labels that are text, without names,
             are all read first; of an iterable they are refused.
-        shards: Number of shards of train; left out: as many as ``shard_size`` makes.
-        shard_size: Length of a shard in bytes, or as a text such as ``"1GiB"``; left out: 128 MB.
-        validation_shards: Number of shards of validation; left out: its share by bytes.
+        shards: Number of shards of train. Default: as many as ``shard_size`` makes.
+        shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
+        validation_shards: Number of shards of validation. Default: its share by bytes.
         shard_names: ``"default"``, ``"google"``, ``"tfds:NAME"``, ``"part"``, ``"per-class"`` or a template.
-        compression: Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``.
+        compression: Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.
         resize: ``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"``
-            or ``"off"``.
-        encode: How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``,
-            ``"jpeg:90:standard"`` (the standard Huffman tables: encoded in a fifth less time, 3 % more bytes),
-            ``"png"``, ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Left out: as it is, or as PNG;
-            with ``resize``, JPEG and lossy WebP as JPEG of quality 90, others as PNG.
-        filter: With ``resize``, the resampling filter; left out: ``"bicubic"``.
+            or ``"off"``. Default: off.
+        encode: How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``, ``"jpeg:90:standard"``,
+            ``"png"``, ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Default: as it is, or as PNG;
+            with ``resize``, JPEG and lossy WebP as jpeg:90, others as PNG. The standard Huffman tables are encoded in a
+            fifth less time, with 3 % more bytes.
+        filter: With ``resize``, the resampling filter. Default: bicubic.
         decode: With ``resize``: ``"exact"`` decodes like libjpeg's accurate decoder, ``"fast"`` faster and close to it.
+            Default: exact.
         recipe: ``"keep"``: every JPEG, PNG and WebP is stored as it is, as without ``resize``. ``"restart"``: the same
             with restart markers in JPEGs, without loss.
-        check: How images that are kept are checked: ``"header"`` (left out), ``"entropy"``: all data, without making
-            pixels, or ``"decode"``.
-        exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it.
-        max_pixels: Larger images are rejected.
+        check: How images that are kept are checked: ``"header"``, ``"entropy"`` (all data, without making pixels) or
+            ``"decode"``. Default: header.
+        exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it. Default: keep.
+        max_pixels: Number of pixels of an image above which it is rejected. Default: 2**27.
         preset: Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``,
             ``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.
-        label_base: Number of the first class, 0 or 1; left out: as the preset has it, otherwise 0.
-        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000; left out: folders,
+        label_base: Number of the first class, 0 or 1. Default: as the preset has it, otherwise 0.
+        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
             sorted.
-        validation_labels: Classes of flat validation images; left out: searched for.
-        class_names: List with a text for each class; left out: searched for.
-        boxes: Annotations: folder or tar of XML files, or CSV; left out: searched for.
-        masks: Of a COCO file: whether its objects are drawn as the field ``mask``; needs ``stoker[coco]``.
-        num_images: Takes so many images of train, a seeded choice; left out: all.
+        validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
+        class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
+        boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
+        masks: Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs
+            ``stoker[coco]``.
+        num_images: Number of images of train that are taken, a seeded choice. Default: all.
         split_fraction: Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.
             Of a sequence all labels are read first.
         crop_objects: Whether every annotated object becomes a record instead of every image.
-        seed: Of the order of the records.
-        threads: Images converted at a time; left out: one for each CPU that this process may use. So many threads may
-            read a record of a sequence at the same time, if it is given; left out: one, as many objects allow no more.
-        max_rejects: The most images that may be missing in the dataset because they cannot be stored.
-        allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk: ``--yes``.
+        seed: Seed of the order of the records. Default: 0.
+        threads: Number of images converted at a time. Default: one per CPU. So many threads may read a record of a
+            sequence at the same time, if it is given; by default one, as many objects allow no more.
+        max_rejects: Number of images that may be missing in the dataset because they cannot be stored. Default: 0.
+        allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk.
         overwrite: Whether a finished dataset at the destination, or an unfinished build with other settings, is removed
             first. Nothing but files that Stoker wrote is removed, and nothing is asked.
         progress: Left out: a bar on a terminal or in a notebook, once the build has taken a second. False: nothing. A
@@ -176,7 +169,7 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
     """
     arguments = locals().copy()  # before there are other variables
     with settings_as_arguments():
-        options = BuildOptions(**{name: arguments[name] for name in BuildOptions.names()})
+        options = BuildOptions.among(arguments)
         if not callable(engine):
             raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
         contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
@@ -192,7 +185,8 @@ def build(  # noqa: PLR0913 - the settings of a build, all by name
                 report = _run_part(settings, place, chosen, progress)
         else:
             settings = options.settings(None, str(place))
-            _refuse_settings("records", arguments, _OF_FILES)
+            of_files = {each.name: each.default for each in declared(BuildOptions) if each.is_of_files}
+            _refuse_settings("records", arguments, of_files | {"part": None, "finish": False})
             if engine is not LocalEngine:
                 message = "engine has no effect where the source is records, which threads of this process store"
                 raise ConfigError(f"{message}; omit it, or give a path or a URL")

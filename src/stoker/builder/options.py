@@ -3,86 +3,202 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from stoker.builder.settings import (
     DEFAULT_SHARD_BYTES,
     BuildSettings,
+    PresetName,
     ShardSettings,
     SourceSettings,
     find_preset,
 )
-from stoker.config import available_cpus, check_choice, check_size, option
+from stoker.config import available_cpus, check_size, option
+from stoker.declare import Command, Instance, OfFiles, Settings
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
-from stoker.recipe import CHECKS, FILTERS, MAX_PIXELS, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
+from stoker.recipe import MAX_PIXELS, Check, Filter, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.sources import SourceOptions
-from stoker.storage import location
+from stoker.storage import LocationLike, location
 from stoker.types import Compression, DecodeMode
 
 if TYPE_CHECKING:
-    from stoker.builder.settings import Preset, PresetName
-    from stoker.recipe import Check, Encode, Filter, StoredSize
-    from stoker.storage import LocationLike
+    from stoker.builder.settings import Preset
+    from stoker.recipe import Encode, StoredSize
 
 Exif = Literal["keep", "apply"]
 Keeping = Literal["keep", "restart"]
-
-COMPRESSIONS: tuple[Compression, ...] = get_args(Compression)
-DECODES: tuple[DecodeMode, ...] = get_args(DecodeMode)
-EXIF: tuple[Exif, ...] = get_args(Exif)
-RECIPES: tuple[Keeping, ...] = get_args(Keeping)
-_CHOICES = {
-    "filter": FILTERS,
-    "decode": DECODES,
-    "recipe": RECIPES,
-    "check": CHECKS,
-    "exif": EXIF,
-    "compression": COMPRESSIONS,
-}
-_TEXTS = ("preset", "resize", "encode", "split_fraction", "shard_names")
+_Text = Instance("a text")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """The options of ``stoker build`` that say what is built, under the names that `stoker.build` documents.
+@dataclass(frozen=True, kw_only=True)
+class BuildOptions(Settings):
+    """What is built: the settings of `stoker.build`, and of ``stoker build``, ``plan`` and ``repack`` as options.
 
-    Whatever is left out has the value that the preset gives it, or the default.
+    Where a setting is None, it has the value that the preset gives it, or the default.
+
+    Raises:
+        ConfigError: A setting is none of those allowed.
     """
 
-    labels: LocationLike | None = None
-    validation_labels: LocationLike | None = None
-    class_names: LocationLike | None = None
-    boxes: LocationLike | None = None
-    masks: bool = False
-    num_images: int | None = None
-    split_fraction: str | None = None
-    crop_objects: bool = False
-    preset: PresetName | None = None
-    resize: str | None = None
-    encode: str | None = None
-    filter: Filter | None = None
-    decode: DecodeMode = "exact"
-    recipe: Keeping | None = None
-    check: Check | None = None
-    exif: Exif = "keep"
-    max_pixels: int = MAX_PIXELS
-    label_base: int | None = None
-    shards: int | None = None
-    shard_size: str | int | None = None
-    validation_shards: int | None = None
-    shard_names: str | None = None
-    compression: Compression | None = None
-    seed: int = 0
-    threads: int | None = None
-    max_rejects: int = 0
-    allow_huge: bool = False
+    shards: Annotated[
+        int | None,
+        Command("shards", "N", ("--shards", "--num-shards")),
+        "Number of shards of train. Default: as many as ``shard_size`` makes.",
+    ] = None
+    shard_size: Annotated[
+        str | int | None,
+        Command("shards", "SIZE"),
+        "Length of a shard, such as ``1GiB``. Default: 128MB.",
+    ] = None
+    validation_shards: Annotated[
+        int | None,
+        Command("shards", "N"),
+        "Number of shards of validation. Default: its share by bytes.",
+    ] = None
+    shard_names: Annotated[
+        str | None,
+        _Text,
+        Command("shards", "HOW"),
+        '``"default"``, ``"google"``, ``"tfds:NAME"``, ``"part"``, ``"per-class"`` or a template.',
+    ] = None
+    compression: Annotated[
+        Compression | None,
+        Command("shards", "HOW"),
+        'Of whole shards: ``"none"``, ``"gzip"`` or ``"zlib"``. Default: none.',
+    ] = None
+    resize: Annotated[
+        str | None,
+        _Text,
+        Command("stored", "HOW"),
+        '``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"`` or '
+        '``"off"``. Default: off.',
+    ] = None
+    encode: Annotated[
+        str | None,
+        _Text,
+        Command("stored", "HOW"),
+        'How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``, ``"jpeg:90:standard"``, '
+        '``"png"``, ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Default: as it is, or as PNG; with '
+        "``resize``, JPEG and lossy WebP as jpeg:90, others as PNG.",
+        "The standard Huffman tables are encoded in a fifth less time, with 3 % more bytes.",
+    ] = None
+    filter: Annotated[
+        Filter | None,
+        Command("stored", "NAME"),
+        "With ``resize``, the resampling filter. Default: bicubic.",
+    ] = None
+    decode: Annotated[
+        DecodeMode,
+        Command("stored", "HOW"),
+        'With ``resize``: ``"exact"`` decodes like libjpeg\'s accurate decoder, ``"fast"`` faster and close to it. '
+        "Default: exact.",
+    ] = "exact"
+    recipe: Annotated[
+        Keeping | None,
+        Command("stored", "HOW"),
+        '``"keep"``: every JPEG, PNG and WebP is stored as it is, as without ``resize``. ``"restart"``: the same with '
+        "restart markers in JPEGs, without loss.",
+    ] = None
+    check: Annotated[
+        Check | None,
+        Command("stored", "HOW"),
+        'How images that are kept are checked: ``"header"``, ``"entropy"`` (all data, without making pixels) or '
+        '``"decode"``. Default: header.',
+    ] = None
+    exif: Annotated[
+        Exif,
+        Command("stored", "HOW"),
+        'EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it. Default: keep.',
+    ] = "keep"
+    max_pixels: Annotated[
+        int,
+        Command("stored", "N"),
+        "Number of pixels of an image above which it is rejected. Default: 2**27.",
+    ] = MAX_PIXELS
+    preset: Annotated[
+        PresetName | None,
+        Command("stored", "NAME"),
+        'Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``, '
+        '``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.',
+    ] = None
+    label_base: Annotated[
+        int | None,
+        Command("stored", "N", choices=(0, 1)),
+        "Number of the first class, 0 or 1. Default: as the preset has it, otherwise 0.",
+    ] = None
+    labels: Annotated[
+        LocationLike | None,
+        OfFiles(),
+        Command("source", "FILE"),
+        'List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders, sorted.',
+    ] = None
+    validation_labels: Annotated[
+        LocationLike | None,
+        OfFiles(),
+        Command("source", "FILE"),
+        "Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.",
+    ] = None
+    class_names: Annotated[
+        LocationLike | None,
+        OfFiles(),
+        Command("source", "FILE"),
+        "List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.",
+    ] = None
+    boxes: Annotated[
+        LocationLike | None,
+        OfFiles(),
+        Command("source", "PLACE"),
+        "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
+    ] = None
+    masks: Annotated[
+        bool,
+        OfFiles(),
+        Command("source"),
+        "Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs ``stoker[coco]``.",
+    ] = False
+    num_images: Annotated[
+        int | None,
+        Command("selection", "N"),
+        "Number of images of train that are taken, a seeded choice. Default: all.",
+    ] = None
+    split_fraction: Annotated[
+        str | None,
+        _Text,
+        Command("selection", "SPLIT=F"),
+        'Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.',
+        "Of a sequence all labels are read first.",
+    ] = None
+    crop_objects: Annotated[
+        bool,
+        OfFiles(),
+        Command("selection"),
+        "Whether every annotated object becomes a record instead of every image.",
+    ] = False
+    seed: Annotated[int, Command("shards", "N"), "Seed of the order of the records. Default: 0."] = 0
+    threads: Annotated[
+        int | None,
+        Command("running", "N", ("--threads", "--num-workers")),
+        "Number of images converted at a time. Default: one per CPU.",
+        "So many threads may read a record of a sequence at the same time, if it is given; by default one, as many "
+        "objects allow no more.",
+    ] = None
+    max_rejects: Annotated[
+        int,
+        Command("running", "N"),
+        "Number of images that may be missing in the dataset because they cannot be stored. Default: 0.",
+    ] = 0
+    allow_huge: Annotated[
+        bool,
+        Command("running", names=("--yes",)),
+        "Whether a dataset is built also if it is huge, or may not fit on the disk.",
+    ] = False
 
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of the options."""
-        return tuple(one.name for one in fields(cls))
+    @staticmethod
+    def shown(name: str) -> str:
+        """Return how messages name a setting."""
+        return option(name)
 
     def settings(self, source: str | None, name: str | None = None) -> BuildSettings:
         """Return the settings that the options stand for.
@@ -94,7 +210,6 @@ class BuildOptions:
         Raises:
             ConfigError: An option is out of range, or contradicts another.
         """
-        self._check_kinds()
         preset = find_preset(self.preset)
         return BuildSettings(
             source=self._source(source, preset),
@@ -107,16 +222,6 @@ class BuildOptions:
             accept_size=self.allow_huge,
             numbered_labels=preset.numbered_labels,
         )
-
-    def _check_kinds(self) -> None:
-        for name in _TEXTS:
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, str):
-                raise ConfigError(f"{option(name)} is {value!r}; it must be a text")
-        for name, known in _CHOICES.items():
-            value = getattr(self, name)
-            if value is not None:
-                check_choice(option(name), value, known)
 
     def _source(self, root: str | None, preset: Preset) -> SourceSettings:
         return SourceSettings(

@@ -138,7 +138,7 @@ class Loader:
     def __init__(
         self,
         dataset: Dataset | Mix,
-        # settings: loader.LoaderSettings explained
+        # settings: loader.settings.LoaderSettings explained
         batch_size: int = 1,
         shuffle: bool | BlockShuffle = False,
         *,
