@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "bench/decode_loop.h"
 #include "bind/bind.h"
 #include "bind/remote_places.h"
 #include "core/base/errors.h"
 #include "core/base/process.h"
 #include "core/clocks/trace_log.h"
-#include "core/engine/decode_loop.h"
 
 namespace stoker::bind {
 namespace {

@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "bench/decode_loop.h"
 #include "core/base/errors.h"
-#include "core/engine/decode_loop.h"
 #include "core/engine/engine.h"
 #include "core/examples/example.h"
 #include "core/images/image_decoder.h"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "bench/decode_loop.h"
 #include "core/base/errors.h"
-#include "core/engine/decode_loop.h"
 #include "core/engine/engine.h"
 #include "core/transforms/reencode.h"
 #include "core/transforms/transform_decoder.h"

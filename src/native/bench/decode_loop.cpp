@@ -1,4 +1,4 @@
-#include "core/engine/decode_loop.h"
+#include "bench/decode_loop.h"
 
 #include <atomic>
 #include <cerrno>
