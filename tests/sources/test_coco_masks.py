@@ -303,7 +303,7 @@ def test_sources_without_masks_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, document(categories=[], annotations=[]))
     with pytest.raises(ConfigError, match=r"has no categories, which --masks needs; give instances_\*.json, or omit"):
         list_source(str(path), SourceOptions(masks=True))
-    with pytest.raises(ConfigError, match=r"masks=True has no effect where the source is not a COCO file, and"):
+    with pytest.raises(ConfigError, match=r"masks=True has no effect on .*, which is read as folder of class folders"):
         stoker.build(tmp_path / "val2017", tmp_path / "out", masks=True)
     with pytest.raises(ConfigError, match="masks is True, and has no effect where the source is records; omit it"):
         stoker.build([{"image": "a.png"}], tmp_path / "out", masks=True)

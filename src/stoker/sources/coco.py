@@ -32,6 +32,7 @@ from stoker.sources.field_values import FieldValues, json_bytes
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
@@ -42,9 +43,10 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceTree
     from stoker.storage import Location
-    from stoker.types import Field, Progress
+    from stoker.types import Field
 
 
 _MAX_BYTES = 2**30
@@ -63,7 +65,6 @@ _TRIED_IMAGES = 8
 _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
 _MASK_CLASSES = 2**16 - 1
-_NO_EFFECT = ("labels", "validation_labels", "class_names", "boxes")
 
 
 def read_coco(path: Location) -> str | None:
@@ -120,24 +121,19 @@ def _has_list(path: Location, images: Location) -> bool:
     return path.is_file() and _LIST.search(path.read_head(_HEAD_BYTES)) is not None and not images.folders()
 
 
-def list_coco(path: Location, text: str, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def list_coco(look: Look, text: str) -> SourceTree:
     """List the images of a COCO file.
 
     Args:
-        path: The file.
+        look: The file.
         text: What `read_coco` returned.
-        options: What the user says about it.
-        progress: Called after every few images.
 
     Raises:
-        ConfigError: An option is given that has no effect.
+        ConfigError: Masks are asked for, and there are no categories, or pycocotools is not installed.
         SourceError: The file is damaged, or its images are not found.
         OSError: A folder cannot be read.
     """
-    for name in _NO_EFFECT:
-        if getattr(options, name) is not None:
-            message = f"{option(name)} has no effect where the source is the COCO file {path}; omit it"
-            raise ConfigError(message)
+    path, options = look.path, look.options
     found = _Contents(path, _Objects() if options.masks else None)
     found.read(text)
     if options.masks:
@@ -145,7 +141,7 @@ def list_coco(path: Location, text: str, options: SourceOptions, progress: Progr
         found.check_masks()
     folder = _find_images(path, found)
     split = _split_of(path)
-    builder = SourceBuilder(str(path), folder.spelled(), options, (), progress)
+    builder = SourceBuilder(look, folder.spelled(), ())
     _collect(builder, found, split)
     columns = found.columns()
     if columns:
@@ -622,3 +618,12 @@ def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
         name = str(found.path).replace("{", "{{").replace("}", "}}")
         builder.skipped.warn(unused, f"{name} does not name these files: {{names}}")
+
+
+COCO = Kind(
+    name="COCO file",
+    looks_like="a file called `*.json` with a list `images`",
+    claim=lambda look: read_coco(look.path),
+    list=list_coco,
+    options=frozenset({"masks", "imagenet_labels"}),
+)

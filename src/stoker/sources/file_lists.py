@@ -31,6 +31,7 @@ from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import table_of_images
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stoker.sources.items import ItemCollector
-    from stoker.sources.source import BoxSource, SourceOptions, SourceTree
+    from stoker.sources.look import Look
+    from stoker.sources.source import BoxSource, SourceTree
     from stoker.storage import FileInfo, Location
     from stoker.types import Progress
 
@@ -69,13 +71,12 @@ _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
 
-def list_file_lists(path: Location, options: SourceOptions, progress: Progress | None) -> SourceTree:
+def list_file_lists(look: Look, path: Location) -> SourceTree:
     """List the images that a file list names, or the lists of an ``ilsvrc.json``.
 
     Args:
+        look: What the user named.
         path: The list, or the configuration.
-        options: What the user says about it.
-        progress: Called after every few images or annotations.
 
     Raises:
         ConfigError: A value of the configuration is wrong.
@@ -83,7 +84,7 @@ def list_file_lists(path: Location, options: SourceOptions, progress: Progress |
         OSError: A file cannot be read.
     """
     config = read_config(path) if is_config(path) else None
-    builder = SourceBuilder(str(path), path.parent.spelled(), options, (path.parent,), progress)
+    builder = SourceBuilder(look, path.parent.spelled(), (path.parent,))
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
     builder.numbered = lists.are_numbered()
@@ -457,3 +458,11 @@ def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
     """Return the paths in the order that belongs to a seed (0 to 2**63 - 1), the same on every machine."""
     order = _native.permute(0, len(paths), len(paths), seed, 0)
     return [paths[at] for at in order.tolist()]
+
+
+FILE_LISTS = Kind(
+    name="file list, ilsvrc.json",
+    looks_like="any other file",
+    claim=lambda look: look.path if look.is_file else None,
+    list=list_file_lists,
+)

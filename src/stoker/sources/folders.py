@@ -1,15 +1,5 @@
 """A folder of images as a source: splits, classes, and images that lie in one folder without any class.
 
-Where the images lie in it, and where their lists and annotations (`find_layout`):
-
-============================================  ==============================================================
-ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; the source may be
-                                              any folder on the way
-NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
-Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
-anything else                                 the folder itself
-============================================  ==============================================================
-
 Three layouts of a split are understood::
 
     root/train/<class>/...           root/<class>/...
@@ -29,6 +19,7 @@ item is.
 
 from __future__ import annotations
 
+import dataclasses
 import mimetypes
 import os
 from dataclasses import dataclass
@@ -36,7 +27,8 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
-from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, are_splits, splits_among
+from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
+from stoker.sources.coco import find_coco
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
@@ -48,116 +40,55 @@ from stoker.sources.imagenet.labels import (
     read_validation_labels,
 )
 from stoker.sources.items import SPLITS, Group
+from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import check_class_folders
+from stoker.sources.metadata import find_metadata
+from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
 from stoker.storage import location, place_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.source import BoxSource, SourceOptions, SourceTree
+    from stoker.sources.look import Layout, Look
+    from stoker.sources.source import BoxSource, SourceTree
     from stoker.sources.walking import Skipped
     from stoker.storage import Child, Location
-    from stoker.types import Progress
 
 
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
-_SPLIT_NAMES = ("train", "validation", "val")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Where the parts of a folder lie.
-
-    Attributes:
-        base: Folder of the splits or the classes.
-        tops: Folders in which lists and annotations are looked for, in this order.
-    """
-
-    base: Location
-    tops: tuple[Location, ...]
-
-    def holds_folders(self, without: Location | None = None) -> bool:
-        """Return whether there are folders besides ``without`` that could be classes or splits."""
-        return any(_other_folders(self.base, NOT_CLASSES, without))
-
-
-def find_layout(root: Location, without: Location | None = None) -> Layout:
-    """Return where the parts of a folder lie, by the table above.
-
-    Args:
-        root: Absolute path of the folder.
-        without: A folder that is not part of it though it lies in it.
-    """
-    inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
-    base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
-    if base is not None:
-        return Layout(base, (base, *base.parents[1:3]))
-    if not _holds_splits(root) and _holds_splits(root / "data"):
-        return Layout(root / "data", (root / "data", root))
-    if _is_like_dogs(root, without):
-        return Layout(root / "Images", (root / "Images", root))
-    annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
-    if annotations is not None and (root.parent / annotations).is_dir():
-        return Layout(root, (root, root.parent))
-    return Layout(root, (root,))
-
-
-def _holds_splits(folder: Location) -> bool:
-    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
-
-
-def _is_like_dogs(root: Location, without: Location | None) -> bool:
-    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
-    images = root / "Images"
-    if not images.is_dir() or not folders_in(images.spelled()):
-        return False
-    return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
-
-
-def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
-    """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
-    for name in folders_in(folder.spelled()):
-        inner = folder / os.fsdecode(name)
-        is_left_out = without is not None and inner.is_same(without)
-        if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):
-            yield name
-
-
-def list_folder(
-    path: Location,
-    layout: Layout,
-    options: SourceOptions,
-    progress: Progress | None,
-    without: Location | None = None,
-) -> SourceTree:
+def list_folder(look: Look, layout: Layout) -> SourceTree:
     """List the images of a folder.
 
     Args:
-        path: What the user named.
+        look: What the user named.
         layout: Where its parts lie.
-        options: What the user says about it.
-        progress: Called after every few images or annotations.
-        without: A folder that is not part of it though it lies in it.
 
     Raises:
-        SourceError: There is no class folder, a folder cannot be read, validation images have no labels, or a list is
-            damaged.
+        SourceError: There is no class folder, a folder cannot be read, validation images have no labels, a list is
+            damaged, or it is the folder of a COCO file or of tables.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(str(path), layout.base.spelled(), options, layout.tops, progress)
+    _refuse_coco(look.path, layout.base)
+    builder = SourceBuilder(look, layout.base.spelled(), layout.tops)
     builder.is_ordered = False
-    walk = Walk(builder.base, without)
-    splits = SplitFinder(builder, walk, (*layout.tops, path.resolve().parent)).find()
+    walk = Walk(builder.base, look.without)
+    splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
     if not any(found.labels for found in splits.values()):
         check_class_folders(builder, layout.base, {found.path: found.classes or () for found in splits.values()})
     _collect(builder, walk, splits)
     if layout.base.name.encode() in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
     class_names = builder.settle()
-    return builder.finish(_find_boxes(builder, layout, splits, class_names))
+    boxes = _find_boxes(builder, layout, splits, class_names)
+    tree = builder.finish(boxes)
+    _refuse_tables(look.path, tree)
+    tables = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
+    return dataclasses.replace(tree, warnings=(*tree.warnings, *tables))
 
 
 def _find_boxes(
@@ -408,3 +339,42 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFo
         builder.skipped.warnings.append(
             f"{labels.where} gives no known class to {format_count(unlabelled, 'image')}, left without a label"
         )
+
+
+def _refuse_coco(path: Location, base: Location) -> None:
+    """Refuse a folder of COCO, whose folders of images are no classes.
+
+    Raises:
+        SourceError: It is one.
+    """
+    files = find_coco(base)
+    if files:
+        message = f"{path} has the images of a COCO file, which are in no folders of classes; give the file"
+        raise SourceError(f"{message}, such as {files[0]}", path=str(path))
+
+
+def _refuse_tables(path: Location, tree: SourceTree) -> None:
+    """Refuse folders that hold tables, which only have the images of a folder of classes in them.
+
+    Raises:
+        SourceError: All that was found are such files.
+    """
+    first = tree.table.paths[0] if len(tree.table) else b""
+    suffix = next((suffix for suffix in (PARQUET.encode(), ARROW) if first.endswith(suffix)), None)
+    if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
+        return
+    if suffix == ARROW:
+        raise SourceError(f"{path} {HOLDS_ARROW}", path=str(path))
+    parent = first.rpartition(b"/")[0]
+    folder, _, split = parent.rpartition(b"/")
+    inner = path / os.fsdecode(folder if folder and split in SPLIT_FOLDERS else parent)
+    message = f"{path} holds Parquet files in folders that are no splits, such as {inner}"
+    raise SourceError(f"{message}; give one of these folders", path=str(path))
+
+
+FOLDER = Kind(
+    name="folder of class folders or of train/ and validation/",
+    looks_like="any other folder",
+    claim=lambda look: look.layout,
+    list=list_folder,
+)

@@ -23,6 +23,7 @@ from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, label_name, table_rows
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.field_values import FieldValues
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceTree
     from stoker.storage import Location
-    from stoker.types import Progress
 
 
 _NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
@@ -58,12 +59,15 @@ class MetadataFile:
     split: str | None
 
 
-def find_metadata(base: Location) -> list[MetadataFile]:
-    """Return the metadata files of a folder.
+def find_metadata(look: Look) -> list[MetadataFile]:
+    """Return the metadata files of a folder, or of its folders of splits; none of another place.
 
     Raises:
         StorageError: The store cannot be reached.
     """
+    if look.layout is None:
+        return []
+    base = look.layout.base
     folders: dict[bytes, str | None] = {b"": None, **{name + b"/": split for name, split in SPLIT_FOLDERS.items()}}
     tables = [
         MetadataFile(base / (os.fsdecode(folder) + name), folder, split)
@@ -89,40 +93,42 @@ def names_files(table: MetadataFile) -> bool:
             return False
 
 
-def list_metadata(
-    path: Location,
-    base: Location,
-    tables: Sequence[MetadataFile],
-    options: SourceOptions,
-    progress: Progress | None,
-    without: Location | None = None,
-) -> SourceTree:
+def claim_metadata(look: Look) -> list[MetadataFile]:
+    """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
+
+    Raises:
+        StorageError: The store cannot be reached.
+        OSError: A file cannot be read.
+    """
+    tables = look.once(find_metadata)
+    return tables if all(map(names_files, tables)) or not look.holds_folders else []
+
+
+def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
     """List the images that metadata files name.
 
     Args:
-        path: What the user named.
-        base: The folder in which the tables lie, or the folders of splits that they lie in.
-        tables: The tables.
-        options: What the user says about it.
-        progress: Called after every few rows and annotations.
-        without: A folder that is not part of it though it lies in it.
+        look: The folder.
+        tables: The tables in it, or in folders of splits.
 
     Raises:
         SourceError: A table is damaged, lacks ``file_name``, or lies beside another one; or splits have different
             columns.
         OSError: A file cannot be read.
     """
-    _check_places(str(path), base, tables)
-    builder = SourceBuilder(str(path), base.spelled(), options, (base,), progress)
+    assert look.layout is not None, "not a folder"
+    base, options = look.layout.base, look.options
+    _check_places(look.root, base, tables)
+    builder = SourceBuilder(look, base.spelled(), (base,))
     images = _Images(builder, tables)
     images.read()
-    images.collect(Walk(builder.base, without))
+    images.collect(Walk(builder.base, look.without))
     values = images.values()
     if options.validation_labels is not None:
         builder.skipped.warnings.append(f"{option('validation_labels')} is not used: {tables[0].place} has the classes")
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (base,), base, splits, progress)
+    search = BoxSearch(options.boxes, (base,), base, splits, look.progress)
     tree = builder.finish(search.find(class_names, builder.skipped.warnings))
     return dataclasses.replace(tree, values=values, fields=values.fields if values else {})
 
@@ -349,3 +355,11 @@ def _first_folder(path: bytes, prefix: bytes) -> bytes:
         return b""
     first, slash, _ = path[len(prefix) :].partition(b"/")
     return first if slash else b""
+
+
+METADATA = Kind(
+    name="folder with metadata.csv",
+    looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`",
+    claim=claim_metadata,
+    list=list_metadata,
+)

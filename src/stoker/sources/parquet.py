@@ -57,20 +57,22 @@ from stoker.sources.field_values import FILLED
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
-from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, reported_damage
+from stoker.sources.kind import Kind
+from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
 from stoker.sources.parquet_rows import ParquetRows
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import LABEL, LABEL_NAME, find_label
+from stoker.sources.tars import named_tars
 from stoker.sources.unpacked import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.sources.folders import Layout
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Layout, Look
+    from stoker.sources.source import SourceTree
     from stoker.storage import Child, Location
-    from stoker.types import Field, Progress
+    from stoker.types import Field
 
 
 _DATA_FOLDER = b"data"
@@ -148,24 +150,33 @@ def has_images(path: Location) -> bool:
     return _image_column({column.name: column.type for column in ParquetFile(path).schema}) is not None
 
 
-def list_parquet(
-    root: str, files: Mapping[Location, str | None], folder: Location, options: SourceOptions, progress: Progress | None
-) -> SourceTree:
+def claim_parquet(look: Look) -> dict[Location, str | None]:
+    """Return the Parquet files in a folder, or the one that is named, and the split of each; None: of none.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if look.layout is not None:
+        return find_parquet(look.layout, look.without)
+    is_one = look.is_file and not look.once(named_tars) and is_parquet(look.path)
+    return {look.path: split_of_file(look.path.name) or "train"} if is_one else {}
+
+
+def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree:
     """List the rows of Parquet files.
 
     Args:
-        root: What the user named.
+        look: What the user named.
         files: The files, and the split of each.
-        folder: Folder that the names of items begin in.
-        options: What the user says about them.
-        progress: Called after every few rows.
 
     Raises:
         SourceError: A file is damaged, has no images, or has other columns than the one before.
         ConfigError: pyarrow is not installed.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    root, options = look.root, look.options
+    folder = look.layout.base if look.layout is not None else look.path.parent
+    builder = SourceBuilder(look, folder.spelled(), (folder,))
     rows = _Rows(builder, folder)
     for path, split in files.items():
         if split is None:
@@ -183,7 +194,7 @@ def list_parquet(
         builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the rows have their classes")
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
     tree = builder.finish(search.find(class_names, builder.skipped.warnings))
     values = rows.values(tree.archives)
     return dataclasses.replace(tree, fields=values.fields, values=values)
@@ -560,3 +571,11 @@ def _base_name(path: str | None) -> tuple[bytes, ...]:
     """Return the last part of a path, if it has one that can be the name of a file."""
     name = path.rpartition("/")[2] if path else ""
     return (name.encode(errors="replace"),) if name not in ("", ".", "..") and "\0" not in name else ()
+
+
+PARQUET = Kind(
+    name="Parquet",
+    looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
+    claim=claim_parquet,
+    list=list_parquet,
+)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.items import ItemTable
-    from stoker.sources.source import BoxSource, SourceOptions
+    from stoker.sources.look import Look
+    from stoker.sources.source import BoxSource
     from stoker.storage import Location
-    from stoker.types import Progress
 
 
 _NAMED_CLASSES = 5
@@ -63,26 +63,18 @@ class SourceBuilder:
         names_may_be_numbers: Whether these are names all the same where all of them are classes of the label map.
 
     Args:
-        root: See above.
+        look: What the user named.
         base: See above.
-        options: See above.
         text_folders: Folders in which lists of texts are looked for.
-        progress: See above.
     """
 
-    def __init__(
-        self,
-        root: str,
-        base: bytes,
-        options: SourceOptions,
-        text_folders: tuple[Location, ...],
-        progress: Progress | None,
-    ) -> None:
-        self.root = root
+    def __init__(self, look: Look, base: bytes, text_folders: tuple[Location, ...]) -> None:
+        self.root = look.root
         self.base = base
-        self.options = options
-        self.progress = progress
-        self.labels: LabelMap | None = read_label_map(options.labels) if options.labels is not None else None
+        self.options = look.options
+        self.progress = look.progress
+        labels = look.options.labels
+        self.labels: LabelMap | None = None if labels is None else read_label_map(labels)
         self.collector = ItemCollector()
         self.skipped = Skipped()
         self.archives: list[bytes] = []

@@ -19,6 +19,7 @@ from stoker.sources.columns import GrowingColumn
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, is_tar, tar_members
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from stoker.sources.columns import Column
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceTree
     from stoker.sources.walking import Skipped
     from stoker.storage import Location
-    from stoker.types import Progress
 
 
 _KNOWN_NAMES = (
@@ -107,23 +108,44 @@ def _what_is_wrong(path: Location) -> str | None:
     return None if is_tar(path) or is_compressed(path) else "is no tar"
 
 
-def list_tars(
-    root: str, tars: Mapping[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
-) -> SourceTree:
+def named_tars(look: Look) -> dict[Location, str]:
+    """Return the tar that is named, or those that a pattern names, and the split of each; none of another place.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    path = look.path
+    if look.is_file:
+        return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
+    return tars_of_pattern(look.root) if "{" in look.root and not path.exists() else {}
+
+
+def claim_tars(look: Look) -> dict[Location, str]:
+    """Return the tars of known names in a folder without folders, or those that are named, and the split of each.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    if look.layout is None:
+        return look.once(named_tars)
+    tars = find_tars(look.layout.base)
+    return tars if tars and not look.holds_folders else {}
+
+
+def list_tars(look: Look, tars: Mapping[Location, str]) -> SourceTree:
     """List the images of tars.
 
     Args:
-        root: What the user named.
+        look: What the user named.
         tars: The tars, and the split of each.
-        folder: Folder they lie in.
-        options: What the user says about them.
-        progress: Called after every few images or annotations.
 
     Raises:
         SourceError: A tar is compressed, damaged or cut short, its images have no classes, or there are none.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    options = look.options
+    folder = look.layout.base if look.layout is not None else next(iter(tars)).parent
+    builder = SourceBuilder(look, folder.spelled(), (folder,))
     labels = None
     places = (folder, folder.resolve().parent)
     listed = find_validation_labels(places, options.validation_labels)
@@ -137,10 +159,10 @@ def list_tars(
     reader.names.finish()
     builder.collector.columns = reader.members.columns()
     if not builder.collector.class_names() and not len(builder.collector):
-        raise SourceError(f"{root} holds no images", path=root)
+        raise SourceError(f"{look.root} holds no images", path=look.root)
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
     return builder.finish(search.find(class_names, builder.skipped.warnings))
 
 
@@ -436,3 +458,12 @@ class TarReader:
 def _note(names: list[bytes], name: bytes) -> None:
     if len(names) < _MAX_NOTED:
         names.append(name)
+
+
+TARS = Kind(
+    name="folder of tars, tar",
+    looks_like="a folder with tars of known names and without folders of classes; a file with the header of a tar, or"
+    " called `*.tar`; several, as a name with braces that is not there",
+    claim=claim_tars,
+    list=list_tars,
+)

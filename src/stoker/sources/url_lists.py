@@ -17,25 +17,26 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stoker.config import format_count, option
-from stoker.errors import ConfigError, SourceError
+from stoker.config import format_count
+from stoker.errors import SourceError
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import numbered_lines
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import TableLabels, TableValues, damaged, is_json, label_name, table_rows
+from stoker.sources.tars import named_tars
 from stoker.storage import is_web
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stoker.sources.field_values import FieldValues
-    from stoker.sources.folders import Layout
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Layout, Look
+    from stoker.sources.source import SourceTree
     from stoker.storage import Location
-    from stoker.types import Progress
 
 _TEXT = ".txt"
 _TABLES = (".csv", ".tsv", ".jsonl", PARQUET)
@@ -90,25 +91,30 @@ def find_url_lists(layout: Layout, without: Location | None) -> list[Location]:
     return found if is_one and has_urls(found[0]) else []
 
 
-def list_urls(root: str, paths: Sequence[Location], options: SourceOptions, progress: Progress | None) -> SourceTree:
+def claim_urls(look: Look) -> list[Location]:
+    """Return the lists of URLs in a folder, or the one that is named.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    if look.layout is not None:
+        return find_url_lists(look.layout, look.without)
+    return [look.path] if look.is_file and not look.once(named_tars) and has_urls(look.path) else []
+
+
+def list_urls(look: Look, paths: Sequence[Location]) -> SourceTree:
     """List the images whose URLs some files have.
 
     Args:
-        root: What the user named.
+        look: What the user named.
         paths: The lists, all of one kind.
-        options: What the user says about them.
-        progress: Called after every few rows.
 
     Raises:
-        ConfigError: The user says something that such a list cannot have.
         SourceError: A list is damaged.
         OSError: A list cannot be read.
     """
-    for name, value in ((option("boxes"), options.boxes), (option("validation_labels"), options.validation_labels)):
-        if value is not None:
-            raise ConfigError(f"{name} has no effect on the URLs in {root}; omit it")
     folder = paths[0].parent
-    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    builder = SourceBuilder(look, folder.spelled(), (folder,))
     values = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
     builder.settle()
     tree = builder.finish({})
@@ -213,3 +219,12 @@ def _url_column(paths: Sequence[Location]) -> str:
         if len(names) > 1:
             raise SourceError(f"{path} does not call the column of its URLs as {paths[0]} does", path=str(path))
     return names.pop()
+
+
+URLS = Kind(
+    name="list of http:// and https:// URLs",
+    looks_like="a file that begins with `http(s)://`, or a table with a column `url` of such, or a folder of them",
+    claim=claim_urls,
+    list=list_urls,
+    options=frozenset({"class_names", "labels", "imagenet_labels"}),
+)

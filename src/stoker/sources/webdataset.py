@@ -38,9 +38,10 @@ from stoker.sources.field_values import MemberValues
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
+from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
-from stoker.sources.tars import MemberPlaces, TarNames, find_tars, split_of
+from stoker.sources.tars import MemberPlaces, TarNames, find_tars, named_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
 
@@ -48,11 +49,11 @@ if TYPE_CHECKING:
     import tarfile
     from collections.abc import Iterable, Mapping
 
-    from stoker.sources.folders import Layout
     from stoker.sources.imagenet.labels import LabelMap
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.look import Layout, Look
+    from stoker.sources.source import SourceTree
     from stoker.storage import Child, Location
-    from stoker.types import Field, Progress
+    from stoker.types import Field
 
 
 IMAGES = frozenset({b"jpg", b"jpeg", b"png", b"webp", b"bmp", b"gif", b"tif", b"tiff"})
@@ -65,6 +66,7 @@ _RESERVED = frozenset({"image", "label", "boxes", "file_name", "class", "cls", *
 _NAMED_IMAGE = re.compile(rb"([a-z_][a-z0-9_-]{0,63})\.(" + b"|".join(sorted(IMAGES)) + rb")")
 _MAX_NAMED_IMAGES = 16
 _LABELS = "labels.txt"
+_TABLE = b".parquet"
 _KEY = re.compile(rb"((?:.*/)?[^./]+)\.([^/]*)", re.DOTALL)
 _META = re.compile(rb"__[^/]*__(/|$)")
 _CLASS_ID = re.compile(rb"\s*(-1|[0-9]{1,18})\s*")
@@ -170,23 +172,35 @@ def _split(name: bytes) -> tuple[bytes | None, bytes]:
     return (found[1], found[2].lower()) if found else (None, b"")
 
 
-def list_webdataset(
-    root: str, shards: Mapping[Location, str], folder: Location, options: SourceOptions, progress: Progress | None
-) -> SourceTree:
+def claim_webdataset(look: Look) -> dict[Location, str]:
+    """Return the tars of a WebDataset, and the split of each: those in a folder, or those that are named.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    if look.layout is not None:
+        return find_shards(look.layout, look.without)
+    tars = look.once(named_tars)
+    return tars if tars and hold_samples(tars) else {}
+
+
+def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
     """List the samples of tars.
 
     Args:
-        root: What the user named.
+        look: What the user named.
         shards: The tars, and the split of each.
-        folder: Folder they lie in.
-        options: What the user says about them.
-        progress: Called after every few images or annotations.
 
     Raises:
         SourceError: A tar is compressed, damaged or cut short, or no sample can be used.
         OSError: A file cannot be read.
     """
-    builder = SourceBuilder(root, folder.spelled(), options, (folder,), progress)
+    root, options = look.root, look.options
+    folder = look.layout.base if look.layout is not None else next(iter(shards)).parent
+    builder = SourceBuilder(look, folder.spelled(), (folder,))
+    if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
+        tables = sum(child.name.endswith(_TABLE) for child in folder.children())
+        builder.skipped.ignored.update({_TABLE.decode(): tables} if tables else {})
     samples = _Samples(builder)
     for path, split in shards.items():
         samples.add(path, split)
@@ -200,7 +214,7 @@ def list_webdataset(
     fields = samples.fields()
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, progress)
+    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
     tree = builder.finish(search.find(class_names, builder.skipped.warnings))
     values = MemberValues(tree.archives, fields) if fields else None
     return dataclasses.replace(tree, fields=fields, values=values)
@@ -416,3 +430,11 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
         return None
     found = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
     return int(found[1]) if found and int(found[1]) < MAX_CLASSES else None
+
+
+WEBDATASET = Kind(
+    name="WebDataset",
+    looks_like="a tar, or a folder of them, with images beside which lies a `.cls`, `.txt` or `.json` of the same key",
+    claim=claim_webdataset,
+    list=list_webdataset,
+)

@@ -1,0 +1,31 @@
+"""What a kind of source is. Each has a module, ending with its `Kind`; `stoker.sources.listing` asks them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceTree
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of source.
+
+    Attributes:
+        name: What help and messages call it.
+        looks_like: How it is recognised.
+        claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
+        list: Lists a place, given what ``claim`` returned.
+        options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
+    """
+
+    name: str
+    looks_like: str
+    claim: Callable[[Look], Any]
+    list: Callable[[Look, Any], SourceTree]
+    options: frozenset[str] = frozenset({"boxes", "class_names", "labels", "validation_labels", "imagenet_labels"})

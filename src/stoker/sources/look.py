@@ -1,0 +1,144 @@
+"""A look at a place, from which every kind of source tells whether it is of that kind.
+
+Where the images lie in it, and where their lists and annotations (`find_layout`):
+
+============================================  ==============================================================
+ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; the source may be
+                                              any folder on the way
+NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
+Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
+anything else                                 the folder itself
+============================================  ==============================================================
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from stoker.sources.class_folders import NOT_CLASSES
+from stoker.sources.source import SourceOptions
+from stoker.sources.walking import folders_in, is_dataset
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+T = TypeVar("T")
+_SPLIT_NAMES = ("train", "validation", "val")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the parts of a folder lie.
+
+    Attributes:
+        base: Folder of the splits or the classes.
+        tops: Folders in which lists and annotations are looked for, in this order.
+    """
+
+    base: Location
+    tops: tuple[Location, ...]
+
+    def holds_folders(self, without: Location | None = None) -> bool:
+        """Return whether there are folders besides ``without`` that could be classes or splits."""
+        return any(_other_folders(self.base, NOT_CLASSES, without))
+
+
+def find_layout(root: Location, without: Location | None = None) -> Layout:
+    """Return where the parts of a folder lie, by the table above.
+
+    Args:
+        root: Absolute path of the folder.
+        without: A folder that is not part of it though it lies in it.
+    """
+    inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
+    base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
+    if base is not None:
+        return Layout(base, (base, *base.parents[1:3]))
+    if not _holds_splits(root) and _holds_splits(root / "data"):
+        return Layout(root / "data", (root / "data", root))
+    if _is_like_dogs(root, without):
+        return Layout(root / "Images", (root / "Images", root))
+    annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
+    if annotations is not None and (root.parent / annotations).is_dir():
+        return Layout(root, (root, root.parent))
+    return Layout(root, (root,))
+
+
+def _holds_splits(folder: Location) -> bool:
+    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
+
+
+def _is_like_dogs(root: Location, without: Location | None) -> bool:
+    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
+    images = root / "Images"
+    if not images.is_dir() or not folders_in(images.spelled()):
+        return False
+    return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
+
+
+def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
+    """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
+    for name in folders_in(folder.spelled()):
+        inner = folder / os.fsdecode(name)
+        is_left_out = without is not None and inner.is_same(without)
+        if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):
+            yield name
+
+
+class Look:
+    """A place that a user named, and what they say about it; what is seen there is remembered.
+
+    Attributes:
+        path: The place.
+        root: Its name in messages.
+        options: What the user says about it.
+        progress: Called after every few images or annotations.
+        without: A folder that is not part of it though it lies in it.
+        layout: Where the parts of a folder lie; None of anything else.
+
+    Args:
+        named: What the user named.
+        options: See above.
+        progress: See above.
+        without: See above.
+    """
+
+    def __init__(
+        self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
+    ) -> None:
+        self.path: Location = location(named)
+        self.root = str(self.path)
+        self.options = options or SourceOptions()
+        self.progress = progress
+        self.without = without
+        self.layout: Layout | None = None
+        self._found: dict[Any, Any] = {}
+        if self.path.is_dir():
+            if without is not None and self.path.lies_in(without):
+                self.without = None  # all of the source lies in it
+            self.layout = find_layout(self.path.resolve(), self.without)
+
+    @cached_property
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return self.path.is_file()
+
+    @cached_property
+    def holds_folders(self) -> bool:
+        """Whether it is a folder in which folders lie that could be classes or splits."""
+        return self.layout is not None and self.layout.holds_folders(self.without)
+
+    def once(self, find: Callable[[Look], T]) -> T:
+        """Return what a function finds out about the place; each function is called once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        found: T = self._found[find]
+        return found
