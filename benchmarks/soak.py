@@ -33,7 +33,6 @@ import numpy as np
 
 import stoker
 from stoker.errors import ShardError
-from stoker.inspect.resume import contents_of
 from stoker.order import EpochOrder, Topology, take_step
 
 if TYPE_CHECKING:
@@ -79,8 +78,10 @@ class Known:
         """Hold a batch against the order and against what was seen before."""
         assert batch.indices.tolist() == keys, f"{self.settings}: {batch.indices.tolist()} came, and not {keys}"
         seen = self.seen[epoch]
-        for key, content in zip(keys, contents_of(batch), strict=True):
-            number = hash((content.pixels, content.label, content.seed)) or 1
+        parts = batch.images if isinstance(batch.images, tuple) else (batch.images,)
+        for row, key in enumerate(keys):
+            pixels = tuple(np.asarray(part[row]).tobytes() for part in parts)
+            number = hash((pixels, int(batch.labels[row]), int(batch.seeds[row]))) or 1
             with self.lock:
                 known, seen[key] = int(seen[key]) or number, number
             assert known == number, f"{self.settings}: sample {key} has changed"

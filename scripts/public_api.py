@@ -34,7 +34,6 @@ IN_PACKAGES = {
         *("Padded", "Ragged", "infer"),
     ),
     "stoker.image": ("ImageInfo", "decode", "encode", "info"),
-    "stoker.inspect": ("ResumeChange", "ResumeReport", "check_resume"),
     "stoker.order": ("EpochOrder", "ShuffleQuality", "shuffle_quality"),
 }
 _OF_THE_MACHINE = {"threads"}

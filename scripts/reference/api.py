@@ -72,7 +72,7 @@ PAGES = {
     "spark": ("stoker.spark", ["spark.*"]),
     "inspect": (
         "Diagnosis",
-        ["doctor", "DoctorReport", "inspect.check_resume", "inspect.ResumeReport", "inspect.ResumeChange"],
+        ["doctor", "DoctorReport"],
     ),
     "errors": ("stoker.errors", ["errors.*"]),
 }

@@ -28,7 +28,6 @@ from stoker.builder import (
 from stoker.errors import TooManyRejectsError
 from stoker.format.index import KeptIndex, read_index
 from stoker.inspect import index_shards, verify_dataset
-from stoker.inspect.resume import contents_of
 from stoker.loader import NodeCache
 from stoker.repack import open_records
 
@@ -123,9 +122,9 @@ def feed_it(place: Path, **settings: Any) -> Any:
     settings |= {"shuffle": True, "seed": 0, "threads": 2}
     with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), **settings) as loader:
         return [
-            [key, list(content.pixels), content.label]
+            [index, sha256(image.tobytes()).hexdigest(), label]
             for batch in loader
-            for key, content in zip(batch.indices.tolist(), contents_of(batch), strict=True)
+            for index, image, label in zip(batch.indices.tolist(), batch.images, batch.labels.tolist(), strict=True)
         ]
 
 

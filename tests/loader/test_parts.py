@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import stoker
+from loader.resuming import check_resume
 from loader.shards import boxes, image, write_annotated, write_shards
 from reference import parts as twin
 from reference import pictures, transform
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect import check_resume
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +159,7 @@ def test_objects_of_a_part_have_the_numbers_of_the_whole(tmp_path: Path) -> None
         found = [(int(i), one.tobytes()) for b in loader for i, one in zip(b.indices, b.images, strict=True)]
     assert [index for index, _ in found] == expected
     assert all(pixels[index] == one for index, one in found)
-    assert check_resume(part, transform=stoker.ObjectCrops(12), topologies=[(1, 2), (2, 1)]).samples == len(expected)
+    assert check_resume(part, [(1, 2), (2, 1)], transform=stoker.ObjectCrops(12)).size == len(expected)
 
 
 def test_states_are_those_of_one_part(whole: stoker.Dataset) -> None:
@@ -174,18 +174,7 @@ def test_states_are_those_of_one_part(whole: stoker.Dataset) -> None:
         for other in (all_, second):
             with pytest.raises(ConfigError, match="the state is for dataset"):
                 other.load_state_dict(first.state_dict())
-    report = check_resume(whole[::2], topologies=[(1, 3), (2, 2)], batch_size=4)
-    assert (report.samples, report.epoch_samples) == (15, 15)
-
-
-def test_a_check_notices_samples_that_are_not_in_the_split(whole: stoker.Dataset) -> None:
-    class Elsewhere(stoker.Loader):
-        def __iter__(self) -> Any:
-            for batch in super().__iter__():
-                yield stoker.Batch(**{f: getattr(batch, f) for f in batch.__slots__} | {"indices": batch.indices + 20})
-
-    with pytest.raises(AssertionError, match=r"there is no sample 3.; there are 30"):
-        check_resume(whole[::2], topologies=[(1, 3), (2, 2)], loader=Elsewhere)
+    assert check_resume(whole[::2], [(1, 3), (2, 2)]).size == 15
 
 
 def numbers_of(part: stoker.Dataset, found: Any) -> None:

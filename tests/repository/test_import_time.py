@@ -37,8 +37,8 @@ def test_the_help_loads_no_command(word: str) -> None:
 def test_every_public_name_is_found_and_listed() -> None:
     modules = {"fields", "image", "inspect", "jax", "order", "spark", "tensorflow", "torch", "transforms"}
     assert {*stoker.__all__, *modules, "__version__"} == set(dir(stoker))
-    program = "import stoker; stoker.order.shuffle_quality; stoker.inspect.check_resume; stoker.transforms.Transform"
-    assert "stoker.inspect.resume" in loaded(program)
+    program = "import stoker; stoker.order.shuffle_quality; stoker.inspect.examine; stoker.transforms.Transform"
+    assert "stoker.inspect.diagnosis" in loaded(program)
     for name in stoker.__all__:
         assert getattr(stoker, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Lodaer'"):

@@ -104,7 +104,7 @@ def test_search_knows_every_page_also_without_a_server(site: Path) -> None:
     entries = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
     found = {entry["location"].partition("#")[0] for entry in entries}
     assert {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS} <= found
-    assert any("check_resume" in entry["text"] for entry in entries)
+    assert any("shuffle_quality" in entry["text"] for entry in entries)
     assert (site / "search" / "search_index.js").exists()  # what a page that is a file reads
 
 

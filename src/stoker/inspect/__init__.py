@@ -29,7 +29,6 @@ from stoker.inspect.info import (
     field_text,
 )
 from stoker.inspect.page_contents import Portrait, dataset_portrait
-from stoker.inspect.resume import ResumeChange, ResumeReport, check_resume
 from stoker.inspect.show import (
     SampleTransformer,
     SheetReport,
@@ -64,8 +63,6 @@ __all__ = [
     "OtherThread",
     "Portrait",
     "Problem",
-    "ResumeChange",
-    "ResumeReport",
     "SampleTransformer",
     "Setup",
     "SheetReport",
@@ -76,7 +73,6 @@ __all__ = [
     "Verdict",
     "VerifyReport",
     "by_decoder",
-    "check_resume",
     "dataset_info",
     "dataset_portrait",
     "decide",
