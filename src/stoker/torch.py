@@ -393,9 +393,16 @@ class DataLoader(Generic[TransformT_co]):
         """Go to the start of an epoch; the next iteration yields it. A loaded state that is in this epoch stays.
 
         Trainers call it before each epoch, the one that they go on with as well.
+
+        Warns:
+            UserWarning: A state was loaded, is in another epoch and was not used.
         """
-        if self._loaded and self.loader.state_dict()["epoch"] == epoch:
+        at = self.loader.state_dict()["epoch"]
+        if self._loaded and at == epoch:
             return
+        if self._loaded:
+            message = f"set_epoch({epoch}) drops the loaded state, which is in epoch {at}"
+            warnings.warn(f"{message}; go on with epoch {at}, as with loader.state_dict()['epoch']", stacklevel=2)
         self._loaded = False
         self.loader.set_epoch(epoch)
 

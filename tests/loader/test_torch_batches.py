@@ -114,8 +114,10 @@ def test_a_trainer_that_names_an_epoch_does_not_undo_a_loaded_state(train: stoke
         loader.load_state_dict(state)
         loader.set_epoch(3)  # as the Trainer of transformers says it before an epoch that it goes on with
         assert loader.state_dict() == state
-        loader.set_epoch(7)  # who says it to the loader means it
-        assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (7, 0)
+        with pytest.warns(UserWarning, match=r"set_epoch\(7\) drops the loaded state, which is in epoch 3"):
+            loader.set_epoch(7)
+        loader.set_epoch(8)  # there is none to drop any more
+        assert (loader.state_dict()["epoch"], loader.state_dict()["consumed"]) == (8, 0)
 
 
 def test_rank_and_world_size_come_from_the_launcher_unless_given(
