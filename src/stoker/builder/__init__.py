@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.builder.api import build
+from stoker.builder.api import build, build_files, build_part_of_files
 from stoker.builder.convert import ItemConverter, is_machine_error
 from stoker.builder.destination import (
     check_destination,
@@ -49,7 +49,9 @@ __all__ = [
     "ShardSettings",
     "SourceSettings",
     "build",
+    "build_files",
     "build_part",
+    "build_part_of_files",
     "build_shard",
     "build_tree",
     "check_destination",

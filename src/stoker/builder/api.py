@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
@@ -22,8 +23,9 @@ from stoker.sources import RecordStream, given_splits, is_sequence, list_records
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from stoker.builder.estimate import ExpectedSize
     from stoker.builder.local import EngineFactory
     from stoker.builder.options import Exif, Keeping
     from stoker.builder.parts import Part
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from stoker.sources import Given, Records, RecordSequence, SourceTree
     from stoker.storage import LocationLike
     from stoker.types import Compression, DecodeMode, Field, Progress
+
+    Shown = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def build(
@@ -179,10 +183,16 @@ def build(
         if isinstance(source, (str, os.PathLike, Location)):
             _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
             settings = options.settings(str(source))
+
+            def shown(step: str) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
+                return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
+
             if chosen is None:
-                report = _run(settings, place, progress, engine, overwrite=overwrite)
+                remove = (lambda _: None) if overwrite else None
+                report = build_files(settings, place, shown, engine=nullcontext(engine), warn=_warn, overwrite=remove)
             else:
-                report = _run_part(settings, place, chosen, progress)
+                finished = build_part_of_files(settings, place, chosen, shown, warn=_warn)
+                report = finished.dataset or finished
         else:
             settings = options.settings(None, str(place))
             of_files = {each.name: each.default for each in declared(BuildOptions) if each.is_of_files}
@@ -212,34 +222,53 @@ def _refuse_settings(source: str, given: Mapping[str, object], defaults: Mapping
             raise ConfigError(f"{name} is {given[name]!r}, and has no effect where the source is {source}; omit it")
 
 
-def _run(
+def build_files(
     settings: BuildSettings,
     destination: Location,
-    progress: Progress | Literal[False] | None,
-    engine: EngineFactory,
+    shown: Shown,
     *,
-    overwrite: bool,
+    engine: AbstractContextManager[EngineFactory],
+    warn: Callable[[SourceTree], None] = lambda _: None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+    overwrite: Callable[[str], None] | None = None,
 ) -> BuildReport:
+    """List a source and build a dataset of it: what `build` and ``stoker build`` do with a path.
+
+    Args:
+        settings: What to build.
+        destination: Where.
+        shown: Returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
+        engine: What makes the shards; entered once the destination is known to be free.
+        warn: Called with the listed source.
+        announce: Called with the expected size, before anything is written.
+        overwrite: As `build_tree` takes it.
+    """
     check_destination(destination, settings.source.root)
-    with progress_of_call("listing", None if callable(progress) else progress) as listed:
-        tree = open_source(settings.source, listed, destination)
-    _warn(tree)
-    with progress_of_call("building", progress) as built:
-        remove = (lambda _: None) if overwrite else None
-        return build_tree(tree, settings, destination, built, engine=engine, overwrite=remove)
+    with engine as factory:
+        with shown("listing") as progress:
+            tree = open_source(settings.source, progress, destination)
+        warn(tree)
+        with shown("building") as progress:
+            return build_tree(tree, settings, destination, progress, announce, factory, overwrite)
 
 
-def _run_part(
-    settings: BuildSettings, destination: Location, part: Part, progress: Progress | Literal[False] | None
-) -> BuildReport | PartReport:
+def build_part_of_files(
+    settings: BuildSettings,
+    destination: Location,
+    part: Part,
+    shown: Shown,
+    *,
+    warn: Callable[[SourceTree], None] = lambda _: None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+) -> PartReport:
+    """List a source, once for all parts, and build one of them; as `build_files` otherwise."""
     assert settings.source.root is not None, "parts are built of files"
     check_part_destination(destination, settings.source.root, part)
-    with progress_of_call("listing", None if callable(progress) else progress) as listing:
-        listed = list_once(settings, destination, listing)
-    _warn(listed.tree)
-    with progress_of_call("finishing" if part == NO_PART else str(part), progress) as built:
-        report = build_part(listed, settings, destination, part, built)
-    return report if report.dataset is None else report.dataset
+    with shown("listing") as progress:
+        listed = list_once(settings, destination, progress)
+    warn(listed.tree)
+    with shown("finishing" if part == NO_PART else str(part)) as progress:
+        return build_part(listed, settings, destination, part, progress, announce)
 
 
 def _warn(tree: SourceTree) -> None:

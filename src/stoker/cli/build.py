@@ -6,15 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from stoker.builder import (
-    build_part,
-    build_tree,
-    check_destination,
-    check_part_destination,
-    chosen_part,
-    list_once,
-    open_source,
-)
+from stoker.builder import build_files, build_part_of_files, chosen_part
 from stoker.cli.options import (
     add_dataset_options,
     add_engine_options,
@@ -98,24 +90,20 @@ def run(args: argparse.Namespace) -> int:
     part = chosen_part(args.part, finish=args.finish, contradicting=contradicting)
     if part is not None:
         return _run_part(args, settings, destination, part)
-    check_destination(destination, args.source)
-    with chosen_engine(args) as engine:
-        with shown_progress("listing") as progress:
-            tree = open_source(settings.source, progress, destination)
-        with shown_progress("building") as progress:
-            report = build_tree(
-                tree, settings, destination, progress, announcer(args, settings), engine, overwriter(args)
-            )
+    report = build_files(
+        settings,
+        destination,
+        shown_progress,
+        engine=chosen_engine(args),
+        announce=announcer(args, settings),
+        overwrite=overwriter(args),
+    )
     return report_build(report, args)
 
 
 def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Location, part: Part) -> int:
     """Build the part that the options name, report, and return 0, or 3 when the manifest is withheld."""
-    check_part_destination(destination, args.source, part)
-    with shown_progress("listing") as progress:
-        listed = list_once(settings, destination, progress)
-    with shown_progress("finishing" if args.finish else str(part)) as progress:
-        report = build_part(listed, settings, destination, part, progress, announcer(args, settings))
+    report = build_part_of_files(settings, destination, part, shown_progress, announce=announcer(args, settings))
     if report.dataset is not None:
         if not args.json and not args.finish:
             Printer().detail(_shards_of(report))
