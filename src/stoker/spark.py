@@ -37,7 +37,7 @@ from stoker.builder import build_shard
 from stoker.errors import ClusterError, ConfigError
 from stoker.format import ShardResult, read_journal_head
 from stoker.sources import SourceTree
-from stoker.storage import place_at
+from stoker.storage import from_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -341,7 +341,7 @@ class _Shared:
         """
         tree = self.converter.tree
         for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) and not tree.by_url else ():
-            if place_at(place).is_local and not place_at(place).exists():
+            if from_uri(place).is_local and not from_uri(place).exists():
                 message = f"the source {os.fsdecode(place)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
 

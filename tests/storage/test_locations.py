@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.errors import ConfigError
-from stoker.storage import StoreLocation, location, place_at
+from stoker.storage import StoreLocation, from_uri, location
 
 parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1), max_size=5).filter(
     lambda found: not {".", ".."} & set(found)
@@ -65,10 +65,10 @@ def test_a_url_that_cannot_be_meant(url: str, problem: str) -> None:
 
 def test_a_path_stays_one() -> None:
     assert location("some/where") == Path("some/where")
-    assert place_at(b"/a/b") == Path("/a/b")
+    assert from_uri(b"/a/b") == Path("/a/b")
     assert location("C:/x").is_local
     assert location("/somewhere/gs:/x").is_local
-    assert place_at(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
+    assert from_uri(b"s3://a//b/./c/../d") == StoreLocation("s3://a", "b/d")
     remote = StoreLocation("s3://bucket", "a")
     assert location(remote) is remote
 

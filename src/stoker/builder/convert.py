@@ -400,7 +400,7 @@ def is_item_error(error: OSError, root: str) -> bool:
     """
     if isinstance(error, StorageError) or is_machine_error(error):
         return False
-    return location(root).still_answers(error)
+    return location(root).is_readable_after(error)
 
 
 def _refuse_missing_object(item: Item, source: SourceImage) -> None:

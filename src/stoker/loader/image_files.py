@@ -19,7 +19,7 @@ from stoker.loader.read_ahead import RemoteFiles
 from stoker.loader.selection import same_numbers, selection_name
 from stoker.progress import progress_of_call
 from stoker.sources import ParquetRows
-from stoker.storage import place_at, stoppable_pool, within
+from stoker.storage import from_uri, join, stoppable_pool
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -247,4 +247,4 @@ def _place(tree: SourceTree, table: ItemTable, number: int) -> Location:
     """Return where a file is, as the core counts them: the archives, then one for each image."""
     archives = tree.archives
     name = archives[number] if number < len(archives) else table[number - len(archives)].path
-    return place_at(within(tree.base, name))
+    return from_uri(join(tree.base, name))

@@ -12,7 +12,7 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
 from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
-from stoker.storage import place_at, within
+from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -66,13 +66,13 @@ def classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[b
     """
     others: dict[bytes, bytes] = {}
     for parent in parents:
-        where = parent.spelled()
+        where = parent.to_uri()
         with contextlib.suppress(SourceError):
             names = (name for name in folders_in(where) if name not in known and name not in _NO_CLASSES)
-            others |= {name: within(where, name) for name in names if not name.startswith(b".")}
+            others |= {name: join(where, name) for name in names if not name.startswith(b".")}
     for name, folder in sorted(others.items())[:_LOOKED_AT]:
         with contextlib.suppress(SourceError):
-            if _may_hold_images(folder) and not is_dataset(place_at(folder)):
+            if _may_hold_images(folder) and not is_dataset(from_uri(folder)):
                 yield name
 
 

@@ -37,7 +37,7 @@ from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk
-from stoker.storage import is_absolute, place_at, within
+from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def list_coco(look: Look, text: str) -> SourceTree:
         found.check_masks()
     folder = _find_images(path, found)
     split = _split_of(path)
-    builder = SourceBuilder(look, folder.spelled(), ())
+    builder = SourceBuilder(look, folder.to_uri(), ())
     _collect(builder, found, split)
     columns = found.columns()
     if columns:
@@ -583,7 +583,7 @@ def _find_images(path: Location, found: _Contents) -> Location:
     folders = (above / name, images / name, images, path.parent) if name else (images, path.parent)
     tried = [image.path for image in list(found.images.values())[:_TRIED_IMAGES]]
     for folder in folders:
-        if any(place_at(within(folder.spelled(), one)).is_file() for one in tried):
+        if any(from_uri(join(folder.to_uri(), one)).is_file() for one in tried):
             return folder
     firsts = {image.path.partition(b"/")[0] for image in found.images.values()}
     for folder in folders:  # where the first images are missing, others may be there
@@ -604,13 +604,13 @@ def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
 
     def size(one: bytes) -> int:
         try:
-            return place_at(within(builder.base, one)).size()
+            return from_uri(join(builder.base, one)).size()
         except StorageError:
             raise
         except OSError:
             return 0  # still an item, so that the build names it among the rejects
 
-    sizes.update(zip(unlisted, in_order(size, unlisted, place_at(builder.base).requests_at_once), strict=True))
+    sizes.update(zip(unlisted, in_order(size, unlisted, from_uri(builder.base).requests_at_once), strict=True))
     group = builder.collector.add_group(Group(split, None))
     for image in found.images.values():
         builder.collector.add(group, image.path, sizes[image.path])

@@ -15,7 +15,7 @@ from stoker.fields import Float, ImageField, Int, Text
 from stoker.sources.coco_masks import CocoMask
 from stoker.sources.columns import chunks
 from stoker.sources.reading import read_slice
-from stoker.storage import parse_json, within
+from stoker.storage import join, parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -113,7 +113,7 @@ class FieldValues:
             width, height, objects = value
             return CocoMask(self.coco, width, height, objects)
         if isinstance(field, ImageField):
-            return os.fsdecode(within(self.base, os.fsencode(value))) if value else None
+            return os.fsdecode(join(self.base, os.fsencode(value))) if value else None
         if isinstance(value, str) and isinstance(field, (Int, Float)):
             return _number(field, value) if value else None
         if self.fills and isinstance(value, int) and isinstance(field, (Text, Float)):

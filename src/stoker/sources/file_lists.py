@@ -35,7 +35,7 @@ from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import table_of_images
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
-from stoker.storage import is_absolute, is_of_the_name, is_web, location, place_at, split_bucket, within
+from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -84,7 +84,7 @@ def list_file_lists(look: Look, path: Location) -> SourceTree:
         OSError: A file cannot be read.
     """
     config = read_config(path) if is_config(path) else None
-    builder = SourceBuilder(look, path.parent.spelled(), (path.parent,))
+    builder = SourceBuilder(look, path.parent.to_uri(), (path.parent,))
     lists = FileLists(builder, config.lists() if config else {path: "train"})
     lists.fill()
     builder.numbered = lists.are_numbered()
@@ -141,7 +141,7 @@ class FileLists:
             for beginning, what in _NO_LISTS.items():
                 if head.startswith(beginning):
                     raise SourceError(f"{path} is {what}", path=str(path))
-            folder = path.parent.spelled()
+            folder = path.parent.to_uri()
             before = b"" if folder == self._builder.base else folder + b"/"
             self._separator = self._find_separator(path, before)
             if self._separator is None and (seen := table_of_images(path.parent, [path])) is not None:
@@ -173,7 +173,7 @@ class FileLists:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
         found = set()
         for _, folder, class_name in self._folders:
-            path = within(self._builder.base, folder)
+            path = join(self._builder.base, folder)
             if path.endswith(b"/" + IMAGES_FOLDER):
                 path = path.removesuffix(b"/" + IMAGES_FOLDER)
             parent, _, name = path.rpartition(b"/")
@@ -183,7 +183,7 @@ class FileLists:
             above, _, split = parent.rpartition(b"/")
             if split in SPLIT_FOLDERS:
                 found.update(above + b"/" + other for other in SPLIT_FOLDERS)
-        return [place_at(folder) for folder in sorted(found)[:_MAX_PARENTS]]
+        return [from_uri(folder) for folder in sorted(found)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, BoxSource]:
         """Return the annotations of each split.
@@ -195,13 +195,13 @@ class FileLists:
         splits = dict.fromkeys(self._lists.values(), b"")
         explicit = self._builder.options.boxes
         if explicit is not None:
-            search = BoxSearch(explicit, (), place_at(self._builder.base), splits)
+            search = BoxSearch(explicit, (), from_uri(self._builder.base), splits)
             return search.find(class_names, self._builder.skipped.warnings)
         base = self._builder.base
-        found = (annotations_beside(within(base, folder)) for _, folder, _ in self._folders)
+        found = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
         mapped = {folder for folder in found if folder is not None}
-        at_once = max((place_at(folder).requests_at_once for folder in mapped), default=1)
-        if not any(in_order(lambda folder: place_at(folder).is_dir(), mapped, at_once)):
+        at_once = max((from_uri(folder).requests_at_once for folder in mapped), default=1)
+        if not any(in_order(lambda folder: from_uri(folder).is_dir(), mapped, at_once)):
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
@@ -227,7 +227,7 @@ class FileLists:
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
         if folder not in self._look_ups:
-            place = place_at(within(self._builder.base, folder))
+            place = from_uri(join(self._builder.base, folder))
             # What lies in a store gets its size later, from a listing of its folder.
             self._look_ups[folder] = place.snapshot() if place.is_local else _size_later
         info = self._look_ups[folder](os.fsdecode(name))
@@ -245,8 +245,8 @@ class FileLists:
             self._refuse_columns(line, before, where)
             return
         text = line.strip()
-        whole = within(self._builder.base, text if is_absolute(text) else before + text)
-        if place_at(whole).is_local and self._size(whole) is not None:
+        whole = join(self._builder.base, text if is_absolute(text) else before + text)
+        if from_uri(whole).is_local and self._size(whole) is not None:
             raise self._unlabelled_error(where, line)
 
     def _find_separator(self, path: Location, before: bytes) -> bytes | None:
@@ -265,8 +265,8 @@ class FileLists:
                 if image.strip() and label and self._size_of(image.strip(), before) is not None:
                     return separator
             undecided += 1
-            whole = within(self._builder.base, text if is_absolute(text) else before + text)
-            if undecided == (_UNDECIDED_LINES if place_at(whole).is_local else _UNDECIDED_IN_STORES):
+            whole = join(self._builder.base, text if is_absolute(text) else before + text)
+            if undecided == (_UNDECIDED_LINES if from_uri(whole).is_local else _UNDECIDED_IN_STORES):
                 break
         return None
 
@@ -289,7 +289,7 @@ class FileLists:
         if not any(end in text for end in _COLUMN_ENDS):
             return
         first = text if is_absolute(text) else before + text
-        if not place_at(within(self._builder.base, first)).is_local:
+        if not from_uri(join(self._builder.base, first)).is_local:
             if self._stores_looked_at:
                 return
             self._stores_looked_at = True
@@ -320,19 +320,19 @@ class FileLists:
 
     def _stored_folders(self) -> dict[int, bytes]:
         """Return the URL of the folder of each group that lies in a store."""
-        folders = ((number, within(self._builder.base, folder)) for (_, folder, _), number in self._folders.items())
-        return {number: folder for number, folder in folders if not place_at(folder).is_local}
+        folders = ((number, join(self._builder.base, folder)) for (_, folder, _), number in self._folders.items())
+        return {number: folder for number, folder in folders if not from_uri(folder).is_local}
 
     def _size(self, path: bytes) -> int | None:
         """Return the size of a file; None if there is none."""
-        place = place_at(within(self._builder.base, path))
+        place = from_uri(join(self._builder.base, path))
         try:
             size = place.size()
             return size if place.is_file() else 0
         except StorageError:
             raise
         except OSError as error:
-            if place.is_local and not is_of_the_name(error):
+            if place.is_local and not is_path_error(error):
                 raise
             return None
 
@@ -395,7 +395,7 @@ def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[
     url, rows, names = task
     found = _listed(url, names) if len(names) >= _LISTED_FROM else None
     if found is None:
-        return rows, [_size(within(url, name)) for name in names]
+        return rows, [_size(join(url, name)) for name in names]
     return rows, [found[name] for name in names]
 
 
@@ -403,7 +403,7 @@ def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
     """Return the size of each name that lies directly in a folder; None if that cannot be listed."""
     found = dict.fromkeys(names, 0)
     try:
-        for path, size in place_at(url).files_below():
+        for path, size in from_uri(url).files_below():
             if path in found:
                 found[path] = size or 0
     except StorageError:
@@ -415,7 +415,7 @@ def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
 
 def _size(url: bytes) -> int:
     try:
-        return place_at(url).size()
+        return from_uri(url).size()
     except StorageError:
         raise
     except OSError:

@@ -46,7 +46,7 @@ from stoker.sources.metadata import find_metadata
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
-from stoker.storage import location, place_at
+from stoker.storage import from_uri, location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,7 @@ def list_folder(look: Look, layout: Layout) -> SourceTree:
         OSError: A file cannot be read.
     """
     _refuse_coco(look.path, layout.base)
-    builder = SourceBuilder(look, layout.base.spelled(), layout.tops)
+    builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
     walk = Walk(builder.base, look.without)
     splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
@@ -152,7 +152,7 @@ class SplitFinder:
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
         built: set[Child] = set()
         if candidates:
-            base = place_at(self._base)
+            base = from_uri(self._base)
             built = {entry for entry in others if entry.is_folder and is_dataset(base / os.fsdecode(entry.name))}
             others = [entry for entry in others if entry not in built]
         lone = not held.get(b"train") and any(entry.is_folder for entry in others)
@@ -187,11 +187,11 @@ class SplitFinder:
         return SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
 
     def _is_tiny(self) -> bool:
-        base = place_at(self._base)
+        base = from_uri(self._base)
         return (base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()
 
     def _read_labels(self, folder: bytes) -> ValidationLabels:
-        tiny = place_at(self._base) / "val" / TINY_LIST
+        tiny = from_uri(self._base) / "val" / TINY_LIST
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
             where = self._builder.root
@@ -245,7 +245,7 @@ class SplitFinder:
     def _leads_nowhere(self, link: bytes) -> bool:
         """Return whether a link is one to a class folder that is not there: not one to an image, by its name."""
         is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
-        return not is_image and not place_at(self._base + b"/" + link).exists()
+        return not is_image and not from_uri(self._base + b"/" + link).exists()
 
 
 ARROW = b".arrow"

@@ -86,7 +86,7 @@ def check_class_folders(builder: SourceBuilder, base: Location, classes: Mapping
 
 def _look_into(folder: Location) -> tuple[list[str], list[str], str]:
     """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end."""
-    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.spelled()), _MANY)}
+    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _MANY)}
     folders, files = ([name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False))
     ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
     return folders, files, max(ends, key=lambda end: ends[end], default="")

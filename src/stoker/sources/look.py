@@ -79,14 +79,14 @@ def _holds_splits(folder: Location) -> bool:
 def _is_like_dogs(root: Location, without: Location | None) -> bool:
     """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
     images = root / "Images"
-    if not images.is_dir() or not folders_in(images.spelled()):
+    if not images.is_dir() or not folders_in(images.to_uri()):
         return False
     return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
 
 
 def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
     """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
-    for name in folders_in(folder.spelled()):
+    for name in folders_in(folder.to_uri()):
         inner = folder / os.fsdecode(name)
         is_left_out = without is not None and inner.is_same(without)
         if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):

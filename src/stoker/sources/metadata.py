@@ -28,7 +28,7 @@ from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, label_name, table_rows
 from stoker.sources.walking import Walk, shown_names
-from stoker.storage import is_absolute, is_web, place_at, within
+from stoker.storage import from_uri, is_absolute, is_web, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -119,7 +119,7 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
     assert look.layout is not None, "not a folder"
     base, options = look.layout.base, look.options
     _check_places(look.root, base, tables)
-    builder = SourceBuilder(look, base.spelled(), (base,))
+    builder = SourceBuilder(look, base.to_uri(), (base,))
     images = _Images(builder, tables)
     images.read()
     images.collect(Walk(builder.base, look.without))
@@ -255,7 +255,7 @@ class _Images:
         others = sorted(sizes.keys() - tables)
         hashes = np.fromiter(map(hash, others), np.int64, len(others))
         unused = np.flatnonzero(~np.isin(hashes, np.frombuffer(self._used, np.int64)))
-        at_once = place_at(self._builder.base).requests_at_once
+        at_once = from_uri(self._builder.base).requests_at_once
         sizes.update(zip(unlisted, in_order(self._size, unlisted, at_once), strict=True))
         self._add_items(sizes)
         self._warn([others[at] for at in unused.tolist()], repeated=len(self._paths) - len(named))
@@ -322,7 +322,7 @@ class _Images:
     def _size(self, path: bytes) -> int:
         """Return the size of a file that is in no listing of the folder: hidden, elsewhere, or not there."""
         try:
-            return place_at(within(self._builder.base, path)).size()
+            return from_uri(join(self._builder.base, path)).size()
         except StorageError:
             raise
         except OSError:

@@ -176,7 +176,7 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree
     """
     root, options = look.root, look.options
     folder = look.layout.base if look.layout is not None else look.path.parent
-    builder = SourceBuilder(look, folder.spelled(), (folder,))
+    builder = SourceBuilder(look, folder.to_uri(), (folder,))
     rows = _Rows(builder, folder)
     for path, split in files.items():
         if split is None:
@@ -420,7 +420,7 @@ class _Rows:
         head = _read_head(file, self._find_label)
         self._compare(path, head)
         number = len(self._builder.archives)
-        self._builder.archives.append(path.spelled())
+        self._builder.archives.append(path.to_uri())
         self._digests.append(file.digest)
         self._nulls += file.nulls([name for name, field in head.fields.items() if type(field) in FILLED])
         name = b"/".join(os.fsencode(part) for part in path.parts[self._folder :])

@@ -17,7 +17,7 @@ from stoker.sources.field_values import FILLED
 from stoker.sources.items import ItemTableBuilder
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.sources.unpacked import Columns, Unpacked, unpack
-from stoker.storage import place_at, within
+from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -106,7 +106,7 @@ class ParquetRows:
         return os.fsdecode(self._places[item.columns["archive"]])
 
     def _beside(self, item: Item, path: str) -> bytes:
-        return within(self._places[item.columns["archive"]].rpartition(b"/")[0], os.fsencode(path))
+        return join(self._places[item.columns["archive"]].rpartition(b"/")[0], os.fsencode(path))
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the places, as JSON has it."""
@@ -188,13 +188,13 @@ class ParquetRows:
             own = dataclasses.replace(slice_, columns={"archive": item.columns["archive"], "offset": max(0, offset)})
             path = self._file(item.columns["archive"]).image(item.columns["row"])[1] if offset < 0 else None
             if path:
-                place = place_at(self._beside(item, path))
+                place = from_uri(self._beside(item, path))
                 if not place.is_local:
                     message = f"the images of {self._name(item)} are files beside it in a store"
                     raise SourceError(f"{message}, which only a build reads; run stoker build", path=str(place))
                 size = place.size() if place.is_file() else 0
                 columns = {"archive": -1, "offset": 0}
-                own = dataclasses.replace(own, path=place.spelled(), size_bytes=size, columns=columns)
+                own = dataclasses.replace(own, path=place.to_uri(), size_bytes=size, columns=columns)
             builder.add(own)
         return builder.finish()
 
@@ -206,7 +206,7 @@ class ParquetRows:
                 found = self._files.get(number)
                 if found is None:
                     try:
-                        found = unpack(place_at(self._places[number]), self._columns, advanced)
+                        found = unpack(from_uri(self._places[number]), self._columns, advanced)
                     except SourceError as error:
                         found = error
                     self._files[number] = found

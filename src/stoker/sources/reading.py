@@ -8,7 +8,7 @@ from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import SourceError
-from stoker.storage import place_at, read_at, stoppable_pool
+from stoker.storage import from_uri, read_at, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -75,7 +75,7 @@ def read_slice(path: bytes, offset: int, size: int) -> bytes:
     """
     if size > MAX_FILE_BYTES:
         raise _too_large()
-    data = place_at(path).read_range(offset, size, known_size=offset + size)
+    data = from_uri(path).read_range(offset, size, known_size=offset + size)
     if len(data) < size:
         where = os.fsdecode(path)
         message = f"{where} has become shorter since it was listed: it ends at byte {offset + len(data)}"

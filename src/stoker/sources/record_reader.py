@@ -18,7 +18,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
 from stoker.sources.reading import read_file, read_web
 from stoker.sources.source import SourceImage
-from stoker.storage import is_web, place_at
+from stoker.storage import from_uri, is_web
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,4 +285,4 @@ def place_of(value: Any) -> bytes:
 
 def is_local_place(place: bytes) -> bool:
     """Return whether an image of that path or URL waits for no network; so does one that is there already."""
-    return not place or (not is_web(place) and place_at(place).is_local)
+    return not place or (not is_web(place) and from_uri(place).is_local)

@@ -18,7 +18,7 @@ from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.parquet_rows import ParquetRows
 from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice, read_web
-from stoker.storage import location, place_at, within
+from stoker.storage import from_uri, join, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -184,10 +184,10 @@ class SourceTree:
     Attributes:
         root: What the user named. If it is a file, such as a list, an image that is missing is a reject wherever its
             folder should be; if it is a folder, one whose folder is gone, too, ends the build
-            (`Location.still_answers`).
+            (`Location.is_readable_after`).
         base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
             ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
-            path or a URL, of which `stoker.storage.place_at` makes a `Location`.
+            path or a URL, of which `stoker.storage.from_uri` makes a `Location`.
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
         texts: What each class is called in words; empty where unknown.
@@ -232,7 +232,7 @@ class SourceTree:
         if self.by_url:
             return False
         places = (self.base, *self.archives)
-        return all(place_at(place).is_local for place in places) and self.table.paths.data.find(b"://") < 0
+        return all(from_uri(place).is_local for place in places) and self.table.paths.data.find(b"://") < 0
 
     @property
     def is_local(self) -> bool:
@@ -311,7 +311,7 @@ class SourceTree:
     def locate(self, item: Item) -> bytes:
         """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""
         archive = item.columns.get("archive", -1)
-        return self.archives[archive] if archive >= 0 else within(self.base, item.path)
+        return self.archives[archive] if archive >= 0 else join(self.base, item.path)
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.

@@ -24,7 +24,7 @@ from stoker.sources.items import ItemCollector
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
-from stoker.storage import place_at
+from stoker.storage import from_uri
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -233,7 +233,7 @@ class SourceBuilder:
 
     def _are_listed(self, found: set[bytes]) -> bool:
         """Return whether a list says that these are all the classes there are."""
-        below = (*self.class_parents, place_at(self.base))
+        below = (*self.class_parents, from_uri(self.base))
         folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
         paths = (folder / name for folder in folders for name in CLASS_LISTS)
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)

@@ -145,7 +145,7 @@ def list_tars(look: Look, tars: Mapping[Location, str]) -> SourceTree:
     """
     options = look.options
     folder = look.layout.base if look.layout is not None else next(iter(tars)).parent
-    builder = SourceBuilder(look, folder.spelled(), (folder,))
+    builder = SourceBuilder(look, folder.to_uri(), (folder,))
     labels = None
     places = (folder, folder.resolve().parent)
     listed = find_validation_labels(places, options.validation_labels)
@@ -398,7 +398,7 @@ class TarReader:
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         tar = len(self._builder.archives)
-        self._builder.archives.append(path.spelled())
+        self._builder.archives.append(path.to_uri())
         labels = self._labels if split == "validation" else None
         folders = TarFolders(self._builder.collector, split, tar, self.members, labels, self._places)
         self._seen_before = self._seen

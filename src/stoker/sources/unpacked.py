@@ -218,7 +218,7 @@ def _no_cache(folder: Path, place: Location, error: OSError) -> ConfigError:
 
 def _key(source: ParquetFile, columns: Columns) -> str:
     """Return hex digits for the place, and for the content."""
-    where = hashlib.sha256(source.place.spelled()).hexdigest()[:_KEY_DIGITS]
+    where = hashlib.sha256(source.place.to_uri()).hexdigest()[:_KEY_DIGITS]
     info = source.place.parent.snapshot()(source.place.name)
     stamp = info.stamp if info is not None else ""
     about = json.dumps([stamp, columns.image, columns.has_paths, *columns.others])

@@ -114,7 +114,7 @@ def list_urls(look: Look, paths: Sequence[Location]) -> SourceTree:
         OSError: A list cannot be read.
     """
     folder = paths[0].parent
-    builder = SourceBuilder(look, folder.spelled(), (folder,))
+    builder = SourceBuilder(look, folder.to_uri(), (folder,))
     values = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
     builder.settle()
     tree = builder.finish({})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order
-from stoker.storage import place_at
+from stoker.storage import from_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -123,7 +123,7 @@ def folders_in(where: bytes) -> list[bytes]:
         StorageError: The store cannot be reached.
     """
     with _listing(where):
-        return [name for name in place_at(where).folders() if name not in JUNK]
+        return [name for name in from_uri(where).folders() if name not in JUNK]
 
 
 def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -136,7 +136,7 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
         StorageError: The store cannot be reached.
     """
     with _listing(where):
-        yield from ((child.name, child.is_folder) for child in place_at(where).some_children())
+        yield from ((child.name, child.is_folder) for child in from_uri(where).some_children())
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +162,9 @@ class Walk:
             SourceError: It cannot be read.
             StorageError: The store cannot be reached.
         """
-        top, found = place_at(self.root), []
+        top, found = from_uri(self.root), []
         with _listing(self._at(folder)):
-            for child in place_at(self._at(folder)).children():
+            for child in from_uri(self._at(folder)).children():
                 path = folder + child.name
                 if child.is_folder and self._is_without(path):
                     continue
@@ -187,7 +187,7 @@ class Walk:
             SourceError: One cannot be read.
             StorageError: The store cannot be reached.
         """
-        return in_order(self._list_items, folders, place_at(self.root).requests_at_once)
+        return in_order(self._list_items, folders, from_uri(self.root).requests_at_once)
 
     def _list_items(self, folder: bytes) -> Listing:
         """Return the items of one class folder."""
@@ -196,7 +196,7 @@ class Walk:
         hidden: set[bytes] = set()
         marks: set[bytes] = set()
         # Of a store, whose folders are not entered.
-        left_out = None if self.without is None or self.without.is_local else self.without.spelled() + b"/"
+        left_out = None if self.without is None or self.without.is_local else self.without.to_uri() + b"/"
 
         def enters(path: bytes, leads_back: bool) -> bool:  # noqa: FBT001 - as a walk calls it
             if (top := _hidden_part(path + b"/")) is not None:
@@ -205,7 +205,7 @@ class Walk:
             return self._enters(folder + path, skipped, leads_back=leads_back)
 
         with _listing(self._at(folder)):
-            for path, size in place_at(self.root).files_below(enters, folder):
+            for path, size in from_uri(self.root).files_below(enters, folder):
                 if left_out is not None and self._at(folder + path).startswith(left_out):
                     continue
                 if (top := _hidden_part(path)) is not None:
@@ -221,14 +221,14 @@ class Walk:
         skipped.ignored.update("junk" if top.rpartition(b"/")[2] in JUNK else "hidden" for top in hidden)
         found.sort()
         marks |= hidden & _DATASET_MARKS
-        return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(place_at(self._at(folder))))
+        return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(from_uri(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:
         """Return whether a folder is part of the source; report one that is not."""
         if leads_back:
             self._add_loop(folder, skipped)
         elif not self._is_without(folder):
-            if not is_dataset(place_at(self._at(folder))):
+            if not is_dataset(from_uri(self._at(folder))):
                 return True
             skipped.ignored["dataset"] += 1
         return False
@@ -237,12 +237,12 @@ class Walk:
         return (self.root + b"/" + path).rstrip(b"/")
 
     def _is_without(self, folder: bytes) -> bool:
-        return self.without is not None and place_at(self._at(folder)).is_same(self.without)
+        return self.without is not None and from_uri(self._at(folder)).is_same(self.without)
 
     def _add_loop(self, path: bytes, skipped: Skipped) -> None:
         skipped.ignored["loop of links"] += 1
         where = os.fsdecode(self._at(path))
-        target = os.fsdecode(place_at(self._at(path)).spelled())
+        target = os.fsdecode(from_uri(self._at(path)).to_uri())
         skipped.warnings.append(f"{where} is a link to {target}, a folder that it lies in: not followed again")
 
 

@@ -197,7 +197,7 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
     """
     root, options = look.root, look.options
     folder = look.layout.base if look.layout is not None else next(iter(shards)).parent
-    builder = SourceBuilder(look, folder.spelled(), (folder,))
+    builder = SourceBuilder(look, folder.to_uri(), (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
         tables = sum(child.name.endswith(_TABLE) for child in folder.children())
         builder.skipped.ignored.update({_TABLE.decode(): tables} if tables else {})
@@ -267,7 +267,7 @@ class _Samples:
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
-        self._builder.archives.append(path.spelled())
+        self._builder.archives.append(path.to_uri())
         self._seen_before = len(self._members)
         size = path.size()
         keys = set[bytes]()

@@ -146,7 +146,7 @@ def too_large(path: object, limit: int) -> OSError:
     return OSError(errno.EFBIG, f"is larger than {limit} bytes", str(path))
 
 
-def is_of_the_name(error: OSError) -> bool:
+def is_path_error(error: OSError) -> bool:
     """Return whether what has a name cannot be looked at. Any other error is one of a file system that fails."""
     return error.errno in _OF_THE_NAME
 

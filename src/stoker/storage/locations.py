@@ -33,7 +33,7 @@ from stoker.storage.files import (
     attach_filename,
     create_file,
     folder_has_gone,
-    is_of_the_name,
+    is_path_error,
     make_directory,
     open_regular,
     read_at_most,
@@ -151,12 +151,12 @@ class Location(ABC):
         """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
 
     @abstractmethod
-    def spelled(self) -> bytes:
+    def to_uri(self) -> bytes:
         """Return it as tables of items and the native core spell it: the resolved path, or the URL."""
 
     def beside(self, text: str) -> Location:
         """Return what a path or URL means that is written in this file: relative to the folder of the file."""
-        return place_at(within(self.parent.spelled(), os.fsencode(text)))
+        return from_uri(join(self.parent.to_uri(), os.fsencode(text)))
 
     @abstractmethod
     def normalized(self) -> Self:
@@ -303,7 +303,7 @@ class Location(ABC):
         """
 
     @abstractmethod
-    def still_answers(self, error: OSError) -> bool:
+    def is_readable_after(self, error: OSError) -> bool:
         """Return whether, after an error with one file below this folder, others may still be read.
 
         A store that refuses one object is asked whether it refuses everything, as it does when credentials have
@@ -461,7 +461,7 @@ class LocalLocation(PosixPath, Location):
         """Return the same location, absolute, and without ``..``; links stay."""
         return type(self)(os.path.abspath(self))  # noqa: PTH100 - pathlib keeps ".."
 
-    def spelled(self) -> bytes:
+    def to_uri(self) -> bytes:
         """Return the resolved path as bytes."""
         return os.path.realpath(os.fsencode(self))
 
@@ -498,7 +498,7 @@ class LocalLocation(PosixPath, Location):
             try:
                 info = os.stat(top + name)  # noqa: PTH116
             except OSError as error:
-                if not is_of_the_name(error):
+                if not is_path_error(error):
                     raise
                 return None
             return FileInfo(info.st_size, str(info.st_mtime_ns)) if stat.S_ISREG(info.st_mode) else None
@@ -599,7 +599,7 @@ class LocalLocation(PosixPath, Location):
         names = (os.fsdecode(path) for path, _ in top.files_below(enters))
         return [top / name for name in names if glob_matches(name.split("/"), pattern)]
 
-    def still_answers(self, error: OSError) -> bool:
+    def is_readable_after(self, error: OSError) -> bool:
         """Return whether, after an error with one file below this folder, others may still be read."""
         # A list may name folders that never were, each of which is the fault of the lines that do.
         return self.is_file() or not folder_has_gone(error)
@@ -748,7 +748,7 @@ class StoreLocation(Location):
 
     absolute = normalized = resolve
 
-    def spelled(self) -> bytes:
+    def to_uri(self) -> bytes:
         """Return the URL as bytes."""
         return str(self).encode("utf-8", "surrogateescape")
 
@@ -830,7 +830,7 @@ class StoreLocation(Location):
     ) -> Iterator[tuple[bytes, int | None]]:
         """Yield the path and the size of every object at any depth below a folder, in any order."""
         if folder:
-            yield from cast("StoreLocation", place_at(within(self.spelled(), folder))).files_below()
+            yield from cast("StoreLocation", from_uri(join(self.to_uri(), folder))).files_below()
             return
         top = self._top()
         empty = []
@@ -864,7 +864,7 @@ class StoreLocation(Location):
             names = sorted(os.fsdecode(path) for path, _ in top.files_below())
         return [top / name for name in names if glob_matches(name.split("/"), parts[fixed:])]
 
-    def still_answers(self, error: OSError) -> bool:
+    def is_readable_after(self, error: OSError) -> bool:
         """Return whether, after an error with one object below it, others may still be read."""
         if not isinstance(error, PermissionError):
             return True
@@ -976,7 +976,7 @@ def write_atomically(place: LocationLike, data: Data) -> None:
 # Tables of items and lists of files hold locations as bytes: an absolute path or a URL, or a path below a base.
 
 
-def place_at(where: bytes) -> Location:
+def from_uri(where: bytes) -> Location:
     """Return the location that an absolute path or a URL means.
 
     As in paths of files, an empty part or ``.`` of a URL means nothing, and ``..`` the folder above.
@@ -992,11 +992,11 @@ def place_at(where: bytes) -> Location:
 
 
 def read_at(where: bytes, limit: int) -> bytes:
-    """Return the whole file at an absolute path or a URL; see `place_at` and `Location.read_at_most`.
+    """Return the whole file at an absolute path or a URL; see `from_uri` and `Location.read_at_most`.
 
     For files read once each by the million: making a `LocalLocation` takes half as long as reading a small file.
     """
-    return place_at(where).read_at_most(limit) if _is_url(where) else read_at_most(os.fsdecode(where), limit)
+    return from_uri(where).read_at_most(limit) if _is_url(where) else read_at_most(os.fsdecode(where), limit)
 
 
 def split_bucket(where: bytes) -> tuple[bytes, bytes]:
@@ -1018,7 +1018,7 @@ def is_web(path: bytes) -> bool:
     return path[:8].lower().startswith((b"http://", b"https://"))
 
 
-def within(base: bytes, path: bytes) -> bytes:
+def join(base: bytes, path: bytes) -> bytes:
     """Return the absolute path or the URL of an item."""
     return path if is_absolute(path) else base + b"/" + path
 
@@ -1064,7 +1064,7 @@ def _is_folder(entry: os.DirEntry[bytes]) -> bool:
     try:
         return entry.is_dir()
     except OSError as error:
-        if not is_of_the_name(error):
+        if not is_path_error(error):
             raise
         return False
 
@@ -1073,7 +1073,7 @@ def _is_file(entry: os.DirEntry[bytes]) -> bool:
     try:
         return entry.is_file()
     except OSError as error:
-        if not is_of_the_name(error):
+        if not is_path_error(error):
             raise
         return False
 
@@ -1083,7 +1083,7 @@ def _size_of(entry: os.DirEntry[bytes]) -> int | None:
     try:
         info = entry.stat()
     except OSError as error:
-        if not is_of_the_name(error):
+        if not is_path_error(error):
             raise
         return 0
     return info.st_size if stat.S_ISREG(info.st_mode) else None

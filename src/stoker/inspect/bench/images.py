@@ -32,7 +32,7 @@ from stoker.inspect.formats import ranked
 from stoker.loader import Dataset, ImageFiles, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source
-from stoker.storage import location, place_at, stoppable_pool
+from stoker.storage import from_uri, location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -116,7 +116,7 @@ class BenchImages:
         if self.shards:
             return [shard.path for shard in self.open_own().shards if isinstance(shard.path, Path)]
         tree = self._tree()
-        places = {place_at(tree.locate(item)) for item in tree.table.take(tree.splits[self.split])}
+        places = {from_uri(tree.locate(item)) for item in tree.table.take(tree.splits[self.split])}
         return sorted(place for place in places if isinstance(place, Path))
 
     def read_by(self, case: Case) -> int:

@@ -11,7 +11,7 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.boxes import BoxFolder, annotations_beside, read_box_csv, read_box_tar
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.walking import folders_in, seen_in
-from stoker.storage import location, place_at
+from stoker.storage import from_uri, location
 
 if TYPE_CHECKING:
     from stoker.sources.source import BoxSource
@@ -111,7 +111,7 @@ def _first_folder(tops: tuple[Location, ...]) -> Location | None:
 
 def _inside(folder: Location) -> Location:
     """Return the folder if XML files lie in it, else a tar or a list of them that does."""
-    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.spelled())):
+    if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.to_uri())):
         return folder
     return next((folder / name for name in _FILES if (folder / name).is_file()), folder)
 
@@ -119,7 +119,7 @@ def _inside(folder: Location) -> Location:
 def _folder_source(top: Location, split_folder: str, class_names: frozenset[bytes]) -> BoxSource:
     inner = top / split_folder
     place = inner if split_folder and inner.is_dir() else top
-    where = place.spelled()
+    where = place.to_uri()
     folders = folders_in(where)
     names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder shows enough
     suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
@@ -128,4 +128,4 @@ def _folder_source(top: Location, split_folder: str, class_names: frozenset[byte
 
 def _beside_images(base: Location) -> Location | None:
     where = annotations_beside(os.fsencode(str(base)))
-    return place_at(where) if where is not None and place_at(where).is_dir() else None
+    return from_uri(where) if where is not None and from_uri(where).is_dir() else None

@@ -22,7 +22,7 @@ from defusedxml.ElementTree import fromstring
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
-from stoker.storage import split_bucket, within
+from stoker.storage import join, split_bucket
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class MappedBoxes:
         Raises:
             SourceError: The annotation is damaged.
         """
-        mapped = annotations_beside(within(self.base, item_path))
+        mapped = annotations_beside(join(self.base, item_path))
         if mapped is None:
             return []
         annotation = os.path.splitext(mapped)[0] + b".xml"  # noqa: PTH122 - pathlib has no bytes paths
