@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.reference import docstrings
+from stoker.builder.options import BuildOptions
 from stoker.builder.settings import PLAIN, PRESETS, Preset
+from stoker.declare import declared
 from stoker.format.shard_names import ShardNaming
 from stoker.inspect.bench import CASES
 from stoker.loader import ranks
 from stoker.recipe import FILTERS, parse_encode
 from stoker.recipe.recipe import StoredSize
+from stoker.sources.listing import KINDS
 
 if TYPE_CHECKING:
+    from stoker.sources.kind import Kind
     from stoker.types import FeatureSpec
 
 PAGE = "docs/reference/settings.md"
@@ -106,8 +110,11 @@ def page(links: docstrings.Links) -> str:
     _compare("environment variables", _read_variables(), _VARIABLES.keys() | _RANKS | _SET)
     parts = [
         "# Settings",
-        "Presets, values of the options of `stoker build`, `plan` and `repack`, cases of `stoker bench`, environment.",
+        "Kinds of sources, presets, values of options, cases of `stoker bench`, environment variables.",
         "Made from the code by `make reference`.",
+        "## Kinds of sources",
+        "They are asked in this order, and the first that recognises a source reads it.",
+        _table(["source", "recognised as", "its options"], [_kind_row(kind) for kind in KINDS]),
         "## Presets",
         "Other options override what a preset sets. Without one, a record has the keys of `imagenet`.",
         _table(["preset", *_PRESET_COLUMNS], [_preset_row(name, preset) for name, preset in _presets().items()]),
@@ -139,6 +146,11 @@ _PRESET_COLUMNS = ("first class", "`--resize`", "`--encode`", "`--filter`", "`--
 
 def _presets() -> dict[str, Preset]:
     return {"none": PLAIN} | {str(name): preset for name, preset in PRESETS.items()}
+
+
+def _kind_row(kind: Kind) -> list[str]:
+    options = (f"`--{each.name.replace('_', '-')}`" for each in declared(BuildOptions) if each.name in kind.options)
+    return [kind.name, kind.looks_like, ", ".join(options)]
 
 
 def _preset_row(name: str, preset: Preset) -> list[str]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count, option
+from stoker.config import format_count
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -124,8 +124,6 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
     images.read()
     images.collect(Walk(builder.base, look.without))
     values = images.values()
-    if options.validation_labels is not None:
-        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: {tables[0].place} has the classes")
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (base,), base, splits, look.progress)
@@ -362,4 +360,5 @@ METADATA = Kind(
     looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`",
     claim=claim_metadata,
     list=list_metadata,
+    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
 )

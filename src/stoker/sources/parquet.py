@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count, option
+from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import (
     Array,
@@ -190,8 +190,6 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree
     rows.finish()
     if not len(builder.collector):
         raise SourceError(f"{root} holds no rows of train, validation or test", path=root)
-    if options.validation_labels is not None:
-        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the rows have their classes")
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
@@ -578,4 +576,5 @@ PARQUET = Kind(
     looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
     claim=claim_parquet,
     list=list_parquet,
+    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
 )

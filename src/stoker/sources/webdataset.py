@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.config import format_count, option
+from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Image, Json, Mask, Text
 from stoker.sources.class_folders import are_splits, splits_among
@@ -208,8 +208,6 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
     if not len(builder.collector):
         said = "".join(f"; {warning}" for warning in builder.skipped.warnings)
         raise SourceError(f"{root} has no sample that can be used{said}", path=root)
-    if options.validation_labels is not None:
-        builder.skipped.warnings.append(f"{option('validation_labels')} is not used: the samples have their classes")
     builder.labels = builder.labels or samples.labels_beside(folder)
     fields = samples.fields()
     class_names = builder.settle()
@@ -437,4 +435,5 @@ WEBDATASET = Kind(
     looks_like="a tar, or a folder of them, with images beside which lies a `.cls`, `.txt` or `.json` of the same key",
     claim=claim_webdataset,
     list=list_webdataset,
+    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
 )
