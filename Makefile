@@ -165,6 +165,10 @@ settings: $(DEVELOPED)  ## Write signatures and docstrings anew from where setti
 	$(BIN)/python -m scripts.settings
 	@$(MAKE) api reference
 
+.PHONY: golden
+golden: $(INSTALLED)  ## Write tests/repository/golden.json anew: what sources and datasets are.
+	PYTHONPATH=tests $(BIN)/python -m repository.golden
+
 .PHONY: reference
 reference: $(INSTALLED) $(DEVELOPED)  ## Write the pages of docs/reference that are made from the code anew.
 	$(BIN)/python -m scripts.reference.pages

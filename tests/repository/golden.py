@@ -1,138 +1,189 @@
-"""What must not change while code moves: ``python tests/repository/golden.py`` writes golden.json beside it anew.
+"""What may not change unseen: fingerprints, orders, ids and files of every layout and of every way to write a dataset.
 
-Of every layout of a source and every way to write a dataset: fingerprint, order, ``dataset_id``, bytes, first batch.
-Nothing in it depends on a place, a clock, a processor or the version of a library.
+Write ``golden.json`` anew, after a change that is meant::
+
+    make golden
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import itertools
+import io
 import json
-import sys
+import os
 import tempfile
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import numpy as np
+import pyarrow as pa
 from pyarrow import parquet
 
 import stoker
 from sources.layouts import LAYOUTS
+from sources.making import png
+from stoker import fields
 from stoker.cli.main import main
 from stoker.errors import StokerError
-from stoker.format.manifest import read_manifest
-from stoker.sources import list_source
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-FILE = Path(__file__).with_name("golden.json")
-FIELDS = {
-    "image": stoker.fields.Image(),
-    "label": stoker.fields.Label(["a", "b"]),
-    "caption": stoker.fields.Text(),
-    "mask": stoker.fields.Mask(),
-}
+FILE = Path(__file__).with_suffix(".json")
+FOOTERS = "footers of pyarrow "
+"""Begins the entry of what depends on who wrote a Parquet file, which only its own version can compare."""
+VARYING = ("stoker_version", "encoders", "checksum", "files", "source")
+"""Of a manifest: what depends on versions and places, or has entries of its own."""
+BUILD: dict[str, Any] = {"progress": False, "max_rejects": 100, "shard_size": 4000}
 
 
-def records(count: int) -> list[dict[str, object]]:
-    pixels = np.arange(20 * 30 * 3, dtype=np.uint8).reshape(20, 30, 3)
-    masks = [np.full((20, 30), number % 3, np.uint8) for number in range(3)]
-    return [
-        {"image": pixels + number, "label": "ab"[number % 2], "caption": f"c{number}", "mask": masks[number % 3]}
-        for number in range(count)
-    ]
-
-
-def digest(parts: Iterable[bytes]) -> str:
-    return hashlib.sha256(b"\n".join(parts)).hexdigest()[:32]
-
-
-def tree(root: Path) -> str:
-    """Names and bytes of all files but those that depend on a path or on the version of pyarrow."""
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    skipped = {".parquet"}
-    rejects = root / "rejects.jsonl"
-    if rejects.exists():  # whose reasons name files below the folder of the test
-        files.remove(rejects)
-        skipped.add(".json")
-    return digest(
-        str(path.relative_to(root)).encode() + b"\0" + (b"" if path.suffix in skipped else path.read_bytes())
-        for path in files
-    )
-
-
-def batch(dataset: stoker.Dataset) -> str:
-    """Pixels, labels and indices of the first four samples in a fixed order, and the names of the fields."""
-    fields = sorted(dataset.fields)
-    crop = stoker.CenterCrop(6)
-    try:
-        with stoker.Loader(dataset, 4, transform=crop, shuffle=True, seed=7, max_bad=100, fields=fields) as loader:
-            batch = next(iter(loader))
-    except (StokerError, OSError) as error:  # a sample without a field, a file that is not there
-        return type(error).__name__
-    values = [f"{name} {value!r}".encode() for name, value in batch.fields.items() if isinstance(value, list)]
-    return digest([batch.images.tobytes(), repr([batch.labels.tolist(), batch.indices.tolist()]).encode(), *values])
-
-
-def layout(name: str, top: Path) -> dict[str, object]:
-    """What is listed of a layout, built of it, and opened without a build."""
-    top.mkdir(exist_ok=True)
-    source = LAYOUTS[name](top / "source")
-    listed = list_source(str(source))
-    order = digest(b"%s %d" % (item.path.rpartition(b"/")[2], item.label) for item in listed.table)
-    values: dict[str, object] = {"fingerprint": listed.fingerprint(), "order": order, "warnings": len(listed.warnings)}
-    built = top / "built"
-    report = stoker.build(source, built, progress=False, max_rejects=100, shard_size=2000)
-    manifest = report.manifest
-    values |= {"dataset_id": manifest.dataset_id, "rejects": manifest.rejects}
-    values |= {"bytes": tree(built)}
-    for split in report.manifest.splits:
-        values |= {f"batch of {split}, built": batch(stoker.open(built, split))}
-        values |= {f"batch of {split}, opened": batch(stoker.open(source, split))}
-    return values
-
-
-def ways_to_write(top: Path) -> dict[str, object]:
-    """All that writes a dataset, and the exports of one."""
-    sequence = stoker.build(records(20), top / "sequence", shards=3, progress=False).manifest
-    stream = stoker.build(iter(records(20)), top / "stream", fields=FIELDS, shard_size=9000, progress=False).manifest
-    small = stoker.build(records(7), top / "small", fields=FIELDS, progress=False).manifest
-    merged = stoker.merge([top / "stream", top / "small"], top / "merged", progress=False).manifest
-    assert main(["repack", str(top / "sequence"), str(top / "repacked"), "--shards", "2", "--quiet"]) == 0
-    source = LAYOUTS["splits"](top / "parts of")
-    for part in range(2):
-        parts = stoker.build(source, top / "parts", part=f"{part}/2", progress=False, max_rejects=100, shard_size=2000)
-    values: dict[str, object] = {
-        "sequence": [sequence.source.fingerprint, sequence.dataset_id, tree(top / "sequence")],
-        "stream": [stream.source.fingerprint, stream.dataset_id, tree(top / "stream")],
-        "small": [small.source.fingerprint, small.dataset_id, tree(top / "small")],
-        "merged": [merged.dataset_id, tree(top / "merged")],
-        "repacked": [read_manifest(top / "repacked").dataset_id, tree(top / "repacked")],
-        "parts": [parts.manifest.dataset_id, tree(top / "parts")],
-    }
-    (top / "exported").mkdir()
-    for kind in ("folder", "webdataset", "parquet"):
-        stoker.export(top / "small", top / f"exported/{kind}", kind, progress=False)
-        values[f"exported as {kind}"] = tree(top / f"exported/{kind}")
-    rows = itertools.chain.from_iterable(
-        parquet.read_table(path).to_pylist() for path in top.glob("exported/**/*.parquet")
-    )
-    values["rows of the parquet"] = digest(repr(sorted(row.items())).encode() for row in rows)
-    return values
-
-
-def golden() -> dict[str, object]:
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+def golden(folder: Path) -> dict[str, Any]:
+    """Return all entries, made in an empty folder."""
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        top = Path(folder)
-        return {**{name: layout(name, top / name) for name in LAYOUTS}, "ways to write": ways_to_write(top)}
+        return {**_of_layouts(folder), **_of_records(folder)}
+
+
+def _of_layouts(folder: Path) -> dict[str, Any]:
+    entries = {}
+    for name, make in LAYOUTS.items():
+        place = folder / name
+        place.mkdir()
+        source = make(place / "source")
+        report = stoker.build(source, place / "built", **BUILD)
+        entries[name] = entry = _of_dataset(report, place / "built", folder)
+        for split in report.manifest.splits:
+            entry[f"samples of {split}"] = [_named(sample) for sample in stoker.open(place / "built", split)]
+            opened = stoker.open(source, split)
+            entry[f"opened {split}"] = _opened(opened, folder)
+            entry[f"batch of {split}"], entry[f"state of {split}"] = _batch(opened)
+    varying = ("fingerprint", *(name for name in entries["parquet"] if name.startswith("state")))
+    entries[FOOTERS + pa.__version__] = {name: entries["parquet"].pop(name) for name in varying}
+    for name in ("tiny", "voc_folder", "coco_boxes"):
+        place = folder / f"objects of {name}"
+        source = LAYOUTS[name](folder / f"again {name}")
+        report = stoker.build(source, place, crop_objects=True, preset="dlbs", resize="off", **BUILD)  # as pixels
+        entries[place.name] = _of_dataset(report, place, folder)
+    return entries
+
+
+def _of_records(folder: Path) -> dict[str, Any]:
+    kinds: dict[str, fields.Field] = {
+        "image": fields.Image(),
+        "label": fields.Label(["a", "b"]),
+        "boxes": fields.Boxes(["x", "y"]),
+        "caption": fields.Text(),
+        "count": fields.Int(),
+        "score": fields.Float(),
+        "tags": fields.Labels(["x", "y"]),
+        "vector": fields.Array("int16", (2,)),
+        "extra": fields.Bytes(),
+        "meta": fields.Json(),
+        "mask": fields.Mask(),
+        "second": fields.Image(),
+    }
+    records = [_record(number) for number in range(12)]
+    plain = [{name: record[name] for name in ("image", "label", "caption")} for record in records]
+    made = {
+        "sequence": stoker.build(records, folder / "sequence", fields=kinds, **BUILD),
+        "inferred": stoker.build(plain, folder / "inferred", **BUILD),
+        "stream": stoker.build(iter(records[:7]), folder / "stream", fields=kinds, **BUILD),
+        "split": stoker.build(plain, folder / "split", split_fraction="val=0.25", **BUILD),
+        "merged": stoker.merge([folder / "sequence", folder / "stream"], folder / "merged", progress=False),
+    }
+    for part in ("0/2", "1/2"):
+        made["parts"] = stoker.build(folder / "class_folders/source", folder / "parts", part=part, **BUILD)
+    entries: dict[str, Any] = {name: _of_dataset(report, folder / name, folder) for name, report in made.items()}
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        assert main(["repack", str(folder / "sequence"), str(folder / "repacked"), "--shards", "3"]) == 0
+    entries["repacked"] = _files(folder / "repacked", folder)
+    for to in ("folder", "webdataset", "parquet"):
+        place = folder / f"exported {to}"
+        stoker.export(folder / "sequence", place, to, shard_size=2000, progress=False)
+        entries[f"exported {to}"] = _files(place, folder)
+    return entries
+
+
+def _record(number: int) -> dict[str, Any]:
+    return {
+        "image": png(f"image {number}"),
+        "label": "ab"[number % 2],
+        "boxes": [{"xmin": 0.25, "ymin": 0.5, "xmax": 0.75, "ymax": 1, "label": "xy"[number % 2]}] * (number % 3),
+        "caption": f"picture {number}, été",
+        "count": number,
+        "score": number / 4,
+        "tags": ["y"] * (number % 3),
+        "vector": [number, -number],
+        "extra": bytes([number, 255]),
+        "meta": {"a": [number, None]},
+        "mask": png(f"mask {number}", channels=1),
+        "second": png(f"second {number}"),
+    }
+
+
+def _of_dataset(report: Any, place: Path, folder: Path) -> dict[str, Any]:
+    manifest = report.manifest
+    return {
+        "fingerprint": manifest.source.fingerprint,
+        "dataset_id": manifest.dataset_id,
+        "files": _files(place, folder),
+    }
+
+
+def _files(place: Path, folder: Path) -> dict[str, str]:
+    paths = sorted(path for path in place.rglob("*") if path.is_file())
+    return {path.relative_to(place).as_posix(): _digest(_content(path, folder)) for path in paths}
+
+
+def _content(path: Path, folder: Path) -> bytes:
+    """Return what a file says, without the folder it was made in and without versions of libraries."""
+    if path.suffix == ".parquet":
+        table = parquet.read_table(path)
+        return repr((table.schema.to_string(truncate_metadata=False), table.to_pylist())).encode()
+    data = path.read_bytes()
+    if path.name == "manifest.json":
+        manifest = json.loads(data)
+        kept = {name: value for name, value in manifest.items() if name not in VARYING}
+        data = json.dumps([kept, manifest["source"]["items"], manifest["source"]["ignored"]]).encode()
+    return _elsewhere(data, folder)
+
+
+def _elsewhere(data: bytes, folder: Path) -> bytes:
+    for top in (os.path.realpath(folder), folder):
+        data = data.replace(os.fsencode(top), b"TOP")
+    return data
+
+
+def _opened(dataset: stoker.Dataset, folder: Path) -> list[str]:
+    """Return label, name and digest of every sample, or the error of one that cannot be read."""
+    found = []
+    for index, label in enumerate(dataset.labels):
+        try:
+            sample = dataset[index]
+        except (OSError, StokerError) as error:
+            found.append(f"{label} {type(error).__name__}")
+        else:
+            features = _elsewhere(repr(sorted(sample.features.items())).encode(), folder)
+            found.append(f"{_elsewhere(_named(sample).encode(), folder).decode()} {_digest(features)}")
+    return found
+
+
+def _named(sample: stoker.Sample) -> str:
+    return f"{sample.label} {sample.source}"
+
+
+def _batch(dataset: stoker.Dataset) -> tuple[str, str]:
+    """Return the first of the shuffled batches, and the state after it."""
+    with stoker.Loader(
+        dataset, 4, shuffle=True, transform=stoker.CenterCrop(4), seed=7, threads=1, on_bad="substitute"
+    ) as loader:
+        batch = next(iter(loader))
+        state = json.dumps(loader.state_dict())
+    return f"{batch.indices.tolist()} {batch.labels.tolist()} {_digest(batch.images.tobytes())}", state
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(golden(), indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as top:
+        FILE.write_text(json.dumps(golden(Path(top)), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow.parquet import write_table
 
-from sources.making import content, fill, tar_bytes, tar_of, train_tar, xml
+from sources.making import content, fill, png, tar_bytes, tar_of, train_tar, xml
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,7 +139,12 @@ def webdataset(root: Path) -> Path:
     shards = {
         "train/000000.tar": {"a/1.jpg": content("1.jpg"), "a/1.cls": b"2", "a/1.txt": b"one", "a/1.json": b"[1]"},
         "train/000001.tar": {"2.cls": b"0\n", "2.jpg": content("2.jpg"), "2.txt": "ü日".encode(), "3.cls": b"1"},
-        "val/000000.tar": {"4.JPG": content("4.JPG"), "4.json": b'{"n": 4}', "5.png": b"x", "5.jpg": b"y"},
+        "val/000000.tar": {
+            "4.JPG": content("4.JPG"),
+            "4.json": b'{"n": 4}',
+            "5.png": png("5"),
+            "5.jpg": content("5.jpg"),
+        },
     }
     for name, members in shards.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -161,7 +166,7 @@ def webdataset_braces(root: Path) -> Path:
         sample = {
             f"{number}.jpg": content(f"{number}.jpg"),
             f"{number}.cls": b"%d" % number,
-            f"{number}.mask.png": b"x",
+            f"{number}.mask.png": png(f"mask {number}", channels=1),
         }
         (root / f"{number}.tar").write_bytes(tar_bytes(sample))
     (root / "labels.txt").write_bytes(b"cat\tpet\ndog\neel\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import struct
 import tarfile
@@ -16,8 +15,11 @@ if TYPE_CHECKING:
     from stoker.sources import SourceTree
 
 
+IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+
+
 def fill(root: Path, *paths: str) -> Path:
-    """Files whose content is their own name, so that a wrong one is noticed."""
+    """Files whose content tells their own name, so that a wrong one is noticed; images where they are called so."""
     for path in paths:
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -26,27 +28,22 @@ def fill(root: Path, *paths: str) -> Path:
 
 
 def content(path: str) -> bytes:
-    """A PNG of 8 by 8 pixels that follow from the file name, and that holds it; the same bytes with any zlib."""
-    name = path.rpartition("/")[2].encode()
-    pixels = (hashlib.sha256(name).digest() * 6)[: 8 * 24]
-    rows = b"".join(b"\0" + pixels[row * 24 : row * 24 + 24] for row in range(8))
-    stored = (
-        b"\x78\x01\x01"
-        + struct.pack("<HH", len(rows), 0xFFFF ^ len(rows))
-        + rows
-        + zlib.adler32(rows).to_bytes(4, "big")
-    )
-    header = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
-    chunks = (b"IHDR", header), (b"tEXt", name), (b"IDAT", stored), (b"IEND", b"")
+    name = path.rpartition("/")[2]
+    return png(name) if name.lower().endswith(IMAGE_ENDINGS) else name.encode() * 3
+
+
+def png(text: str, channels: int = 3) -> bytes:
+    """An image of 8 x 8 pixels that repeat a text, stored without compression: the bytes depend on no library."""
+    length = 8 * channels
+    pixels = (text.encode() * 8 * length)[: 8 * length]
+    rows = b"".join(b"\0" + pixels[start : start + length] for start in range(0, len(pixels), length))
+    stored = struct.pack("<BHH", 1, len(rows), len(rows) ^ 0xFFFF) + rows  # the last block of a zlib stream
+    header = struct.pack(">IIBBBBB", 8, 8, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    chunks = {b"IHDR": header, b"IDAT": b"\x78\x01" + stored + struct.pack(">I", zlib.adler32(rows)), b"IEND": b""}
     return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in chunks.items()
     )
-
-
-def name_in(data: bytes) -> str:
-    """The file name that `content` has put into an image."""
-    at = data.index(b"tEXt")
-    return data[at + 4 : at + 4 + int.from_bytes(data[at - 4 : at], "big")].decode()
 
 
 def xml(

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from sources.layouts import LAYOUTS as SOURCES
 from sources.making import fill
 from stoker.cli.main import main
 from stoker.errors import LabelWarning, SourceError, StokerError
@@ -248,6 +249,28 @@ def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_pat
         assert len(stoker.open(tmp_path)) == 6
     (tmp_path / "classes.txt").write_text(name)
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).warnings == ()
+
+
+WARNINGS = {
+    "class_folders": 1,
+    "splits": 2,
+    "tiny": 1,
+    "box_list": 1,
+    "imagenet_download": 1,
+    "webdataset": 3,
+    "webdataset_braces": 1,
+    "file_list": 1,
+    "labelled_list": 1,
+    "metadata": 2,
+    "coco_boxes": 1,
+    "pipeline_config": 1,
+}
+"""How many warnings the layouts have that have any."""
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_that_are_read_rightly_are_not_refused(name: str, tmp_path: Path) -> None:
+    assert len(list_source(str(SOURCES[name](tmp_path))).warnings) == WARNINGS.get(name, 0)
 
 
 @pytest.mark.servers

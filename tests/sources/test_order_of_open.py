@@ -10,7 +10,7 @@ import pytest
 import stoker
 from reference import pictures
 from sources.layouts import LAYOUTS
-from sources.making import fill, name_in
+from sources.making import content, fill
 from stoker.errors import ConfigError, StokerError
 from stoker.loader.position import Position, RunIdentity
 from stoker.sources import list_source, with_objects
@@ -47,15 +47,16 @@ ORDERS: dict[tuple[str, str], list[tuple[str | None, int]]] = {
     ("pipeline_config", "train"): [("1.jpg", 0), ("2.jpg", 1)],
 }
 """Name, None where there is no image, and label of what is opened of each layout that has an order."""
+NAMES = {content(name): name for rows in ORDERS.values() for name, _ in rows if name}
 
 
 def seen(dataset: stoker.Dataset, index: int) -> tuple[str | None, int]:
-    """The name that an image has as its content, and its label."""
+    """The name that the content of an image tells, and its label."""
     try:
         data = dataset.records.read(index)
     except (OSError, StokerError):
         data = b""
-    return name_in(data) if data else None, int(dataset.labels[index])
+    return NAMES.get(data), int(dataset.labels[index])
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
@@ -147,7 +148,9 @@ def urls(root: Path) -> Path:
 @pytest.mark.parametrize(
     ("make", "fingerprints"),
     [
-        (captions, {"1b072a1c04762eb897ec1fb107d491cf", "8fe6faefe8fed2c73584fdeb5481c808"}),
+        (LAYOUTS["metadata"], {"22641bafefecbfe5d7df72dcfcb2e85c"}),
+        (LAYOUTS["metadata_lines"], {"e982712ff25c6be7b2c9cbf39fee7e4d"}),
+        (captions, {"d170285af24918c60ffe4703a6fcb020", "cd536fb53a51aa7b9d770457c7f98c66"}),
         (urls, {"2cf8108d9b8f983664b2f3e05e6e354e"}),
     ],
 )
@@ -155,5 +158,8 @@ def test_fingerprints_follow_the_order_of_a_build(
     tmp_path: Path, make: Callable[[Path], Path], fingerprints: set[str]
 ) -> None:
     """Those of images and of objects, as they were when values were stored in the order of the table."""
-    tree = list_source(str(make(tmp_path / "source")))
+    source = make(tmp_path / "source")
+    for image in (tmp_path / "source").rglob("*.jpg"):
+        image.write_bytes(image.name.encode() * 3)  # as they were then
+    tree = list_source(str(source))
     assert {tree.fingerprint(), with_objects(tree).fingerprint()} == fingerprints
