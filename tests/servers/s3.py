@@ -23,7 +23,7 @@ from .processes import Process, ServerError, free_ports, started
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_READY_SECONDS = 60
+_READY_SECONDS = 120  # on a busy machine SeaweedFS was seen to need a little more than a minute
 
 
 class S3Server:
