@@ -206,7 +206,7 @@ def batches(
         epochs: The iterator ends before epoch ``epochs``, counted from 0 in whatever state it begins; None: never.
         sharding: How batches lie on the devices of all processes: along their first axis, which is the only one that it
             may divide, as ``NamedSharding(mesh, PartitionSpec("data"))``. Every process has to give its own part. All
-            batches then have one shape: where ``tail`` is left out, it is ``"pad"`` on a single process, too.
+            batches then have one shape: where ``tail`` is not given, it is ``"pad"`` on a single process, too.
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
     Raises:

@@ -159,7 +159,7 @@ def dataset(
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens where a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        elements: What elements hold, in this order; left out: ``images`` and ``labels``, and with ``fields=`` these.
+        elements: What elements hold, in this order. Default: ``images`` and ``labels``, and with ``fields=`` these.
         state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 

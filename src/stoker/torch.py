@@ -225,7 +225,7 @@ class DataLoader(Generic[TransformT_co]):
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens where a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Left out: if CUDA
+        pin_memory: Whether batches are copied to page-locked memory, for fast transfers to a GPU. Default: if CUDA
             is there. The copy is made by the consumer's thread when it takes a batch.
         unknown: Nothing; settings of PyTorch's loader that have no meaning here are refused with the one to use.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stoker.storage import LocationLike
     from stoker.types import Compression, DecodeMode, Field, Progress
 
-    Shown = Callable[[str], AbstractContextManager[Progress | None]]
+    ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]
 
 
 def build(
@@ -139,7 +139,7 @@ def build(
         allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk.
         overwrite: Whether a finished dataset at the destination, or an unfinished build with other settings, is removed
             first. Nothing but files that Stoker wrote is removed, and nothing is asked.
-        progress: Left out: a bar on a terminal or in a notebook, once the build has taken a second. False: nothing. A
+        progress: Default: a bar on a terminal or in a notebook, once the build has taken a second. False: nothing. A
             function: called with ``done``, ``total`` (0 of an iterable), ``size_bytes`` and ``rejects`` after every few
             images, from the calling thread; an exception of it ends the build.
         engine: What makes the shards: threads of this process, or `stoker.spark.engine` of a session.
@@ -184,14 +184,18 @@ def build(
             _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
             settings = options.settings(str(source))
 
-            def shown(step: str) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
+            def show_progress(
+                step: str,
+            ) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
                 return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
 
             if chosen is None:
                 remove = (lambda _: None) if overwrite else None
-                report = build_files(settings, place, shown, engine=nullcontext(engine), warn=_warn, overwrite=remove)
+                report = build_files(
+                    settings, place, show_progress, engine=nullcontext(engine), warn=_warn, overwrite=remove
+                )
             else:
-                finished = build_part_of_files(settings, place, chosen, shown, warn=_warn)
+                finished = build_part_of_files(settings, place, chosen, show_progress, warn=_warn)
                 report = finished.dataset or finished
         else:
             settings = options.settings(None, str(place))
@@ -225,7 +229,7 @@ def _refuse_settings(source: str, given: Mapping[str, object], defaults: Mapping
 def build_files(
     settings: BuildSettings,
     destination: Location,
-    shown: Shown,
+    show_progress: ShowProgress,
     *,
     engine: AbstractContextManager[EngineFactory],
     warn: Callable[[SourceTree], None] = lambda _: None,
@@ -237,7 +241,7 @@ def build_files(
     Args:
         settings: What to build.
         destination: Where.
-        shown: Returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
+        show_progress: Returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
         engine: What makes the shards; entered once the destination is known to be free.
         warn: Called with the listed source.
         announce: Called with the expected size, before anything is written.
@@ -245,10 +249,10 @@ def build_files(
     """
     check_destination(destination, settings.source.root)
     with engine as factory:
-        with shown("listing") as progress:
+        with show_progress("listing") as progress:
             tree = open_source(settings.source, progress, destination)
         warn(tree)
-        with shown("building") as progress:
+        with show_progress("building") as progress:
             return build_tree(tree, settings, destination, progress, announce, factory, overwrite)
 
 
@@ -256,7 +260,7 @@ def build_part_of_files(
     settings: BuildSettings,
     destination: Location,
     part: Part,
-    shown: Shown,
+    show_progress: ShowProgress,
     *,
     warn: Callable[[SourceTree], None] = lambda _: None,
     announce: Callable[[ExpectedSize], None] | None = None,
@@ -264,10 +268,10 @@ def build_part_of_files(
     """List a source, once for all parts, and build one of them; as `build_files` otherwise."""
     assert settings.source.root is not None, "parts are built of files"
     check_part_destination(destination, settings.source.root, part)
-    with shown("listing") as progress:
+    with show_progress("listing") as progress:
         listed = list_once(settings, destination, progress)
     warn(listed.tree)
-    with shown("finishing" if part == NO_PART else str(part)) as progress:
+    with show_progress("finishing" if part == NO_PART else str(part)) as progress:
         return build_part(listed, settings, destination, part, progress, announce)
 
 
