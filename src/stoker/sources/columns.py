@@ -184,10 +184,10 @@ def taken(column: Any, rows: NDArray[np.int64]) -> Any:
     if isinstance(column, Blobs):
         return column.take(rows)
     width = int(np.prod(column.shape[1:]))
-    found = new_column(len(rows) * width, column.dtype.type).reshape(len(rows), *column.shape[1:])
+    values = new_column(len(rows) * width, column.dtype.type).reshape(len(rows), *column.shape[1:])
     for first, end in chunks(len(rows)):
-        found[first:end] = column[rows[first:end]]
-    return found
+        values[first:end] = column[rows[first:end]]
+    return values
 
 
 def new_column(rows: int, kind: type[np.generic]) -> NDArray[Any]:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from stoker.sources.source import SourceTree
 
 
+LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
+"""Names of the options that mean something wherever images have classes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of source.
@@ -28,4 +32,4 @@ class Kind:
     looks_like: str
     claim: Callable[[Look], Any]
     list: Callable[[Look, Any], SourceTree]
-    options: frozenset[str] = frozenset({"boxes", "class_names", "labels", "validation_labels", "imagenet_labels"})
+    options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}

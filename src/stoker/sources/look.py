@@ -120,7 +120,7 @@ class Look:
         self.progress = progress
         self.without = without
         self.layout: Layout | None = None
-        self._found: dict[Any, Any] = {}
+        self._results: dict[Any, Any] = {}
         if self.path.is_dir():
             if without is not None and self.path.lies_in(without):
                 self.without = None  # all of the source lies in it
@@ -138,7 +138,7 @@ class Look:
 
     def once(self, find: Callable[[Look], T]) -> T:
         """Return what a function finds out about the place; each function is called once."""
-        if find not in self._found:
-            self._found[find] = find(self)
-        found: T = self._found[find]
-        return found
+        if find not in self._results:
+            self._results[find] = find(self)
+        result: T = self._results[find]
+        return result

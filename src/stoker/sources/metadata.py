@@ -23,7 +23,7 @@ from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, label_name, table_rows
@@ -360,5 +360,5 @@ METADATA = Kind(
     looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`",
     claim=claim_metadata,
     list=list_metadata,
-    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
+    options=LABEL_OPTIONS | {"boxes"},
 )

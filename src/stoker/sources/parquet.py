@@ -57,7 +57,7 @@ from stoker.sources.field_values import FILLED
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
 from stoker.sources.parquet_rows import ParquetRows
 from stoker.sources.reading import MAX_FILE_BYTES
@@ -576,5 +576,5 @@ PARQUET = Kind(
     looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
     claim=claim_parquet,
     list=list_parquet,
-    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
+    options=LABEL_OPTIONS | {"boxes"},
 )

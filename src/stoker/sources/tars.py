@@ -120,6 +120,11 @@ def named_tars(look: Look) -> dict[Location, str]:
     return tars_of_pattern(look.root) if "{" in look.root and not path.exists() else {}
 
 
+def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
+    """Return the folder in which tars lie: the one that is named, or that of the first tar."""
+    return next(iter(tars)).parent if look.layout is None else look.layout.base
+
+
 def claim_tars(look: Look) -> dict[Location, str]:
     """Return the tars of known names in a folder without folders, or those that are named, and the split of each.
 
@@ -144,7 +149,7 @@ def list_tars(look: Look, tars: Mapping[Location, str]) -> SourceTree:
         OSError: A file cannot be read.
     """
     options = look.options
-    folder = look.layout.base if look.layout is not None else next(iter(tars)).parent
+    folder = folder_of(look, tars)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     labels = None
     places = (folder, folder.resolve().parent)

@@ -21,7 +21,7 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import numbered_lines
@@ -226,5 +226,5 @@ URLS = Kind(
     looks_like="a file that begins with `http(s)://`, or a table with a column `url` of such, or a folder of them",
     claim=claim_urls,
     list=list_urls,
-    options=frozenset({"class_names", "labels", "imagenet_labels"}),
+    options=LABEL_OPTIONS,
 )

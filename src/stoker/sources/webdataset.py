@@ -38,10 +38,10 @@ from stoker.sources.field_values import MemberValues
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
-from stoker.sources.tars import MemberPlaces, TarNames, find_tars, named_tars, split_of
+from stoker.sources.tars import MemberPlaces, TarNames, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
 
@@ -196,7 +196,7 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
         OSError: A file cannot be read.
     """
     root, options = look.root, look.options
-    folder = look.layout.base if look.layout is not None else next(iter(shards)).parent
+    folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
         tables = sum(child.name.endswith(_TABLE) for child in folder.children())
@@ -435,5 +435,5 @@ WEBDATASET = Kind(
     looks_like="a tar, or a folder of them, with images beside which lies a `.cls`, `.txt` or `.json` of the same key",
     claim=claim_webdataset,
     list=list_webdataset,
-    options=frozenset({"boxes", "class_names", "labels", "imagenet_labels"}),
+    options=LABEL_OPTIONS | {"boxes"},
 )
