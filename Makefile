@@ -187,8 +187,8 @@ $(DEMO)/dataset/manifest.json:
 	$(MAKE) demo
 
 .PHONY: bench
-bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset: the ladder, Stoker, the codec alone.
-	$(BIN)/stoker bench $(DEMO)/dataset --seconds $(BENCH_SECONDS)
+bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset: the ladder of tf.data, Stoker, the codec alone.
+	$(BIN)/python -m benchmarks.ladder $(DEMO)/dataset --seconds $(BENCH_SECONDS)
 
 $(DEMO)/photos:
 	$(MAKE) demo

@@ -3,8 +3,8 @@
 python -m benchmarks.mistakes PHOTOS [--images 300] [--batch 128] [--steps 10] [--rounds 3] [--seconds 3]
 
 PHOTOS is whatever ``stoker bench`` takes; with annotated objects, crops are counted beside files. The mistaken and the
-right way take turns in one process, over the same pipelines: those of the ladder of ``stoker bench``. The right way is
-that of ``stoker bench``, too: first what was made ahead is used up, then the clock runs for some seconds.
+right way take turns in one process, over the same pipelines: those of `benchmarks.ladder`. The right way is that of
+``stoker bench``: first what was made ahead is used up, then the clock runs for some seconds.
 
 sleep      ``time.sleep(1)`` for every batch inside the timed loop (ALCF's script, since November 2021)
 crops      one image for each annotated object, counted as if each were a file (the same script)
@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from benchmarks.ladder.pipelines import load_transform, pipeline
 from stoker.cli.progress import shown_progress
 from stoker.inspect.bench import BenchSpec
 from stoker.inspect.bench.images import BenchImages, prepare
-from stoker.inspect.bench.read_tensorflow import load_transform, pipeline
 from stoker.inspect.bench.reading import Meter
 from stoker.loader import open_main_split
 

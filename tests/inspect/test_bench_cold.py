@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench_prepared import made
 
+from bench_prepared import case_of, made
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect.bench.cases import find_case
 from stoker.storage import drop_from_page_cache, require_cold
 
 MEMORY = Path("/dev/shm")
@@ -95,7 +94,7 @@ def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest
 @pytest.mark.parametrize("key", ["python-serial", "stoker-raw", "stoker-own", "stoker-files"])
 def test_a_case_drops_the_files_that_it_reads(photos: Path, tmp_path: Path, key: str) -> None:
     images = made(photos, tmp_path / "data", most=4, forms=frozenset({"raw"}))
-    read = images.files_read_by(find_case(key))
+    read = images.files_read_by(case_of(key))
     folder = {"stoker-raw": tmp_path / "data" / "raw", "stoker-own": photos}.get(key, tmp_path / "data" / "files")
     assert len([path for path in read if path.suffix in (".JPEG", ".jpg", ".tfrecord")]) == 4  # of raw, a shard each
     assert all(path.is_relative_to(folder) for path in read)

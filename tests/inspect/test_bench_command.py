@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
 import tempfile
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from bench_prepared import case_of
 from reference import pictures
 from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect.bench import BenchSpec, cases
-from stoker.inspect.bench.cases import CASES, Case, find_case, objection
+from stoker.inspect.bench.cases import CASES, Case, objection
 from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
     from servers.s3 import S3Server
 
-needs_tensorflow = pytest.mark.skipif(find_spec("tensorflow") is None, reason="without TensorFlow that is the reason")
 QUICK = ["--seconds", "0.1", "--rounds", "2", "--batch-size", "4", "--images", "12"]
 
 
@@ -117,16 +115,6 @@ def test_pages_without_their_packages_are_refused_before_anything_is_measured(
     assert "stoker[report]" in capsys.readouterr().err
 
 
-def test_tensorflow_that_is_missing_is_named_with_its_installation(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dataset = open_main_split(photos, None)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    missing = objection(find_case("interleave"), BenchSpec(""), dataset)
-    assert missing == "not installed: pip install 'stoker[tensorflow]'"
-    assert objection(find_case("python-serial"), BenchSpec(""), dataset) == ""
-
-
 @pytest.mark.parametrize(
     ("key", "source", "cold", "reason"),
     [
@@ -135,7 +123,6 @@ def test_tensorflow_that_is_missing_is_named_with_its_installation(
         ("stoker-own", "compressed", True, "inflates"),
         ("stoker-own", "compressed", False, ""),
         ("python-cache", "dataset", True, "in memory"),
-        pytest.param("cache-file", "dataset", True, "", marks=needs_tensorflow),
         ("stoker", "photos", True, ""),
     ],
 )
@@ -145,7 +132,7 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
     if source == "compressed":
         assert main(["build", str(photos), str(tmp_path / "compressed"), "--compression", "gzip"]) == 0
     places = {"photos": photos, "dataset": dataset, "compressed": tmp_path / "compressed"}
-    found = objection(find_case(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
+    found = objection(case_of(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
     assert (reason in found) if reason else not found
 
 
@@ -194,11 +181,11 @@ def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behi
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    broken = Case("broken", "Broken", "its process does not know it", module="nothing")
-    monkeypatch.setattr(cases, "CASES", (broken, find_case("stoker")))
+    broken = Case("broken", "Broken", "its process does not know it", module="no_such_module")
+    monkeypatch.setattr(cases, "CASES", (broken, case_of("stoker")))
     found = document_of(capsys, str(dataset), code=1)
     assert [row["key"] for row in found["rows"]] == ["stoker"]
-    assert found["failed"]["broken"].startswith("StopIteration")
+    assert found["failed"]["broken"].startswith("ModuleNotFoundError")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(report))
     else:
         report = run_bench(spec, shown_progress, lambda key, speed: Printer().detail(f"{key}: {speed:,.0f} images/s"))
-        _print_report(report)
+        print_report(report)
     if args.html:
         from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only for pages
 
@@ -109,7 +109,8 @@ def _keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
-def _print_report(report: BenchReport) -> None:
+def print_report(report: BenchReport) -> None:
+    """Print the figures as a table."""
     printer, spec, machine = Printer(), report.spec, report.machine
     images, cpus = format_count(report.images, "image"), format_count(machine.cpus, "CPU")
     printer.line(

@@ -1,13 +1,12 @@
 """What a benchmark measures: its settings, the ways to read images that it compares, and which of them apply.
 
-The ladder goes from the simplest way upwards, each case one step more than the one before, as the tutorials that Stoker
-started from teach it. Beside it stand the codec alone, which is the limit, and Stoker's own ways. Other libraries are
-compared by ``make bench-rivals``.
+The ladder goes from the simplest way upwards, each case one step more than the one before. Beside it stand the codec
+alone, which is the limit, and Stoker's own ways. ``make bench`` adds the steps of tf.data, ``make bench-rivals``
+compares other libraries.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 Group = Literal["limit", "ladder", "stoker"]
 """What a case is: the codec alone; a step of the ladder, without Stoker; one of Stoker's ways."""
 
-Form = Literal["files", "plain", "gzip", "raw", "restart", "own"]
+Form = Literal["files", "plain", "raw", "restart", "own"]
 """What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
 
 TransformName = Literal["train", "eval"]
@@ -108,7 +107,7 @@ class Case:
         needs: What it reads.
         keeps: Where it keeps decoded images after its warm-up, which therefore reads every image once.
         group: What kind of case it is.
-        module: Its module in `stoker.inspect.bench`.
+        module: The module whose ``batches`` reads in this way.
     """
 
     key: str
@@ -120,50 +119,30 @@ class Case:
     module: str = ""
 
 
-_python = partial(Case, module="read_pillow")
-_tf = partial(Case, module="read_tensorflow")
-_stoker = partial(Case, group="stoker", module="read_stoker")
+_python = partial(Case, module="stoker.inspect.bench.read_pillow")
+_stoker = partial(Case, group="stoker", module="stoker.inspect.bench.read_stoker")
+_raw = "shards of 256 x 256 pixels, resized beforehand; nothing to decode"
 _codec = "image files in memory, decoded and resized by Stoker's codec on all threads, with nothing around it"
 _own = "stoker.Loader on what you named, where it lies; of a bucket, every byte comes from the store"
 _fast = "the same with decode='fast': JPEGs decoded at a smaller scale"
-_decoded = "cache of decoded images, before crops"
-_raw = "256 x 256 pixels, resized beforehand; nothing to decode"
-LIMIT = Case("codec", "codec alone (the limit)", _codec, "plain", group="limit", module="read_stoker")
+LIMIT = _stoker("codec", "codec alone (the limit)", _codec, "plain", group="limit")
 CASES: tuple[Case, ...] = (
     LIMIT,
     _python("python-serial", "Python + Pillow: one file at a time", "open, decode, crop and resize in one thread"),
     _python("python-parallel", "Python + Pillow: threads", "the images of a batch in a pool of threads"),
     _python("python-cache", "Python + Pillow: decoded images in memory", "no reading or decoding", keeps="memory"),
-    _tf("serial", "tf.data: one file at a time", "map without parallelism: read_file, decode, crop and resize"),
-    _tf("parallel", "tf.data: parallel", "the same with num_parallel_calls"),
-    _tf("prefetch", "tf.data: parallel, prefetch", "the same with batches made ahead of the consumer"),
-    _tf("cache-memory", "tf.data: decoded images in memory", _decoded, keeps="memory"),
-    _tf("cache-file", "tf.data: decoded images in a file", _decoded, keeps="file"),
-    _tf("tfrecord", "tf.data: TFRecord", "shards, one after the other; parallel map, prefetch", "plain"),
-    _tf("tfrecord-gzip", "tf.data: TFRecord, GZIP", "the same of shards that are compressed as a whole", "gzip"),
-    _tf("interleave", "tf.data: TFRecord, interleaved", "several shards at a time, by parallel interleave", "plain"),
-    _tf("raw", "tf.data: raw tensors", f"decode_raw of {_raw}", "raw"),
     _stoker("stoker-own", "Stoker: your data as they are", _own, "own"),
     _stoker("stoker-files", "Stoker: loose files", "stoker.Loader on image files, without any build"),
     _stoker("stoker", "Stoker: shards, exact pixels", "TFRecord shards; the pixels that Pillow gives", "plain"),
     _stoker("stoker-fast", "Stoker: shards, fast decode", _fast, "plain"),
     _stoker("stoker-restart", "Stoker: shards with restart markers", "crops decode only themselves", "restart"),
     _stoker("stoker-cache", "Stoker: decoded images in memory", "MemoryCache(keep='decoded')", "plain", keeps="memory"),
-    _stoker("stoker-raw", "Stoker: raw tensors", f"shards of {_raw}", "raw"),
+    _stoker("stoker-raw", "Stoker: raw tensors", _raw, "raw"),
 )
-
-
-def find_case(key: str) -> Case:
-    """Return the case of a key."""
-    return next(case for case in CASES if case.key == key)
 
 
 def objection(case: Case, spec: BenchSpec, dataset: Dataset) -> str:
     """Return why a case does not apply to what the user named; empty if it does."""
-    if case.module == "read_tensorflow":
-        found = importlib.util.find_spec("tensorflow")
-        if found is None or found.origin is None:  # a folder of that name has no origin
-            return "not installed: pip install 'stoker[tensorflow]'"
     if case.key == "stoker-files" and not dataset.shards and location(dataset.path).is_local:
         return "the same as stoker-own, which reads your files where they lie"
     if spec.cold and case.keeps == "memory":

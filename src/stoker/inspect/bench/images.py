@@ -4,7 +4,7 @@
 
     images.json             which images these are, and where they lie in the user's own data
     files/                  loose image files, as ``stoker build`` stores them; all else is built of them
-    plain/ gzip/ restart/   TFRecord shards, as ``stoker build`` makes them; compressed; with restart markers
+    plain/ restart/         TFRecord shards, as ``stoker build`` makes them; with restart markers
     raw/                    the same as tensors of 256 x 256 pixels
 """
 
@@ -263,7 +263,7 @@ def _build(images: BenchImages, form: Form, threads: int, progress: Progress) ->
         source=SourceSettings(str(images.place("files"))),
         recipe=raw if form == "raw" else Recipe(restart=form == "restart"),
         schema=TinySchema() if form == "raw" else ImagenetSchema(),
-        shards=ShardSettings(train=shards, compression="gzip" if form == "gzip" else "none"),
+        shards=ShardSettings(train=shards),
         threads=threads,
         accept_size=True,
     )

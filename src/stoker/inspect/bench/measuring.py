@@ -109,7 +109,7 @@ class BenchReport:
         own_formats: The same of the user's data, as `stoker.Sample.format` says.
         unreadable: Why images were left out, for all cases: a reason for each.
         rows: Figures of each case: the limit, the ladder from the bottom, Stoker.
-        left_out: Why other cases do not apply, by key; of a package that is missing, how it is installed.
+        left_out: Why other cases do not apply, by key.
         failed: The last line that cases printed which were to be measured and failed, by key.
         still_cached: Of cold figures, the largest share of the files that was still in the page cache when a
             measurement began, 0..1; None for warm ones.
@@ -137,7 +137,12 @@ class BenchReport:
         return f"cold (files dropped before each turn; at most {self.still_cached:.1%} of them left in memory)"
 
 
-def run_bench(spec: BenchSpec, phase: Phase | None = None, on_turn: OnTurn = lambda *_: None) -> BenchReport:
+def run_bench(
+    spec: BenchSpec,
+    phase: Phase | None = None,
+    on_turn: OnTurn = lambda *_: None,
+    cases: Sequence[Case] | None = None,
+) -> BenchReport:
     """Measure every way to read the user's images that applies and is installed.
 
     A case that fails is reported with the last line it printed; the others are measured.
@@ -147,6 +152,7 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None, on_turn: OnTurn = lam
         phase: Called with what is done, what is counted, and what those are called that are counted apart; returns a
             context with what shows the progress of that part. None: nothing is shown.
         on_turn: Called after each turn with the key of its case and images a second.
+        cases: The cases to measure, if they apply. Default: those that the settings choose.
 
     Raises:
         ConfigError: No image can be read; or cold figures cannot be had, not on this system or not where these files
@@ -158,8 +164,9 @@ def run_bench(spec: BenchSpec, phase: Phase | None = None, on_turn: OnTurn = lam
     phase = phase or _not_shown
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys)
     spec = replace(spec, dataset=dataset.path, split=dataset.split)
-    left_out = {case.key: reason for case in spec.chosen if (reason := objection(case, spec, dataset))}
-    cases = [case for case in spec.chosen if case.key not in left_out]
+    cases = spec.chosen if cases is None else cases
+    left_out = {case.key: reason for case in cases if (reason := objection(case, spec, dataset))}
+    cases = [case for case in cases if case.key not in left_out]
     machine = describe_machine()
     with tempfile.TemporaryDirectory(prefix="stoker-bench-", ignore_cleanup_errors=True) as folder:
         images = prepare(dataset, spec, folder, frozenset(case.needs for case in cases), phase)
@@ -227,13 +234,14 @@ def _measure(
     with ExitStack() as stack:
         variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         words = [sys.executable, "-P", "-m", "stoker.inspect.bench.reading"]
+        settings = json.dumps(asdict(replace(spec, keys=None)))
         started: list[Program] = []
         with phase("starting", "cases", "failed") as progress:
             for number, case in enumerate(cases):
                 progress(done=number, total=len(cases), size_bytes=0, rejects=len(failed))
-                for one in cases[len(started) : number + available_cpus()]:
+                for starting in cases[len(started) : number + available_cpus()]:
                     log = tempfile.TemporaryFile()  # noqa: SIM115 - the program closes it
-                    command = [*words, one.key, json.dumps(asdict(replace(spec, keys=None))), images.folder]
+                    command = [*words, json.dumps(asdict(starting)), settings, images.folder]
                     started.append(stack.enter_context(Program(command, log, variables)))
                 try:
                     started[number].wait_until_ready()

@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.inspect.bench.cases import BenchSpec
+    from stoker.inspect.bench.cases import BenchSpec, Case
     from stoker.inspect.bench.images import BenchImages
 
 
-def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     """Read without end, in the way of a case; yield the images of each batch."""
     chance = random.Random(SEED)  # noqa: S311 - crops are not a secret
-    opened = functools.cache(decode) if key == "python-cache" else decode
+    opened = functools.cache(decode) if case.keeps else decode
 
     def one(path: str) -> NDArray[np.uint8]:
         return random_crop(opened(path), chance) if spec.transform == "train" else center(opened(path))
 
     order = _endless_order(images.files(), shuffled=spec.is_shuffled)
     with ThreadPoolExecutor(spec.threads) as pool:
-        apply = map if key == "python-serial" else pool.map
+        apply = map if case.key == "python-serial" else pool.map
         while True:
             np.stack(list(apply(one, islice(order, spec.batch_size))))
             yield spec.batch_size

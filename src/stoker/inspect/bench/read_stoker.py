@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker import _native
-from stoker.inspect.bench.cases import RATIO, RESIZE, SCALE, SEED, SIDE, find_case
+from stoker.inspect.bench.cases import RATIO, RESIZE, SCALE, SEED, SIDE
 from stoker.loader import Loader, MemoryCache, open_dataset
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from stoker.inspect.bench.cases import BenchSpec
+    from stoker.inspect.bench.cases import BenchSpec, Case
     from stoker.inspect.bench.images import BenchImages
 
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
@@ -23,17 +23,16 @@ _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
 _ANY_NUMBER = 2**31
 
 
-def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     """Read epoch after epoch in the way of a case; yield the images of each batch."""
-    if key == "codec":
+    if case.key == "codec":
         yield from _codec_alone(spec, images)
-    case = find_case(key)
     is_own = case.needs == "own"
     with Loader(
         images.open_own() if is_own else open_dataset(images.place(case.needs), "train"),
         batch_size=spec.batch_size,
         transform=_transform(spec),
-        decode="fast" if key == "stoker-fast" else "exact",
+        decode="fast" if case.key == "stoker-fast" else "exact",
         shuffle=spec.is_shuffled,
         seed=SEED,
         threads=spec.threads,

@@ -1,4 +1,4 @@
-"""One case in a process of its own: ``python -m stoker.inspect.bench.reading KEY SPEC-AS-JSON FOLDER``.
+"""One case in a process of its own: ``python -m stoker.inspect.bench.reading CASE SPEC FOLDER``, the first two as JSON.
 
 It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.bench.turns`. Cases
 share no threads, imports or memory, and are not started again for each round.
@@ -13,7 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from stoker.inspect.bench.cases import BenchSpec, find_case
+from stoker.inspect.bench.cases import BenchSpec, Case
 from stoker.inspect.bench.images import BenchImages
 from stoker.storage import drop_from_page_cache
 
@@ -78,12 +78,13 @@ def turn(meter: Meter, seconds: float, images: int, cold: list[Path] | None) -> 
     return {**meter.measure(seconds, images), "still_cached": still_cached}
 
 
-def main(key: str, spec_json: str, folder: str) -> None:
+def main(case_json: str, spec_json: str, folder: str) -> None:
     """Serve one case until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print must not look like an answer
-    case, spec, images = find_case(key), BenchSpec(**json.loads(spec_json)), BenchImages.read(folder)
-    meter = Meter(importlib.import_module(f"stoker.inspect.bench.{case.module}").batches(spec, images, key))
+    case, spec = Case(**json.loads(case_json)), BenchSpec(**json.loads(spec_json))
+    images = BenchImages.read(folder)
+    meter = Meter(importlib.import_module(case.module).batches(spec, images, case))
     count = images.read_by(case)
     meter.warm_up(min(_WARM_UP_SECONDS, spec.seconds), count if case.keeps else 0)
     cold = images.files_read_by(case) if spec.cold else None

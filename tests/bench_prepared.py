@@ -5,16 +5,17 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from stoker.inspect.bench import BenchSpec
+from stoker.inspect.bench import CASES, BenchSpec
 from stoker.inspect.bench.images import prepare
 from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from stoker.inspect.bench.cases import Case
     from stoker.inspect.bench.images import BenchImages
 
-FORMS = frozenset({"files", "plain", "gzip", "raw", "restart"})
+FORMS = frozenset({"files", "plain", "raw", "restart"})
 
 
 def made(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> BenchImages:
@@ -31,3 +32,8 @@ def ignore(**_progress: int) -> None:
 def spec_for(transform: Any = "eval", batch_size: int = 4) -> BenchSpec:
     """What is done with the prepared images, in small batches."""
     return BenchSpec("", transform=transform, batch_size=batch_size, threads=2)
+
+
+def case_of(key: str) -> Case:
+    """The case of a key."""
+    return next(case for case in CASES if case.key == key)

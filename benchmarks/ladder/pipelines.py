@@ -1,4 +1,4 @@
-"""The ladder in tf.data, as the tutorials that Stoker started from climb it: one step more in each case.
+"""The pipelines of the ladder in tf.data.
 
 Every case decodes whole images, JPEGs with ``decode_jpeg``, and resizes without antialiasing, as the originals do. A
 tuned pipeline is measured by ``make bench-rivals``.
@@ -6,8 +6,10 @@ tuned pipeline is measured by ``make bench-rivals``.
 
 from __future__ import annotations
 
+import gzip
 import math
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -17,7 +19,7 @@ from stoker.inspect.bench.cases import RATIO, RAW_SIDE, RESIZE, SCALE, SEED, SID
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.inspect.bench.cases import BenchSpec
+    from stoker.inspect.bench.cases import BenchSpec, Case
     from stoker.inspect.bench.images import BenchImages
 
 _ATTEMPTS = 10
@@ -28,9 +30,9 @@ _FILE_WINDOW = 64
 _SHARDS_AT_A_TIME = 8
 
 
-def batches(spec: BenchSpec, images: BenchImages, key: str) -> Iterator[int]:
+def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     """Run one case's pipeline without end; yield the images of each batch."""
-    for pixels in pipeline(spec, images, key):
+    for pixels in pipeline(spec, images, case.key):
         yield int(pixels.shape[0])
 
 
@@ -80,12 +82,22 @@ def load_transform(transform: str) -> Callable[[Any], Any]:
 
 
 def _records(images: BenchImages, key: str, parallel: dict[str, int]) -> Any:
-    folder = {"raw": "raw", "tfrecord-gzip": "gzip"}.get(key, "plain")
-    shards = sorted(str(path) for path in images.place(folder).glob("*.tfrecord"))
-    if key in ("tfrecord", "tfrecord-gzip"):
-        return tf.data.TFRecordDataset(shards, "GZIP" if folder == "gzip" else "")
+    folder = images.place("raw" if key == "raw" else "plain")
+    shards = sorted(str(path) for path in folder.glob("*.tfrecord"))
+    if key == "tfrecord":
+        return tf.data.TFRecordDataset(shards)
+    if key == "tfrecord-gzip":
+        return tf.data.TFRecordDataset(_compressed(shards, images.place(key)), "GZIP")
     files = tf.data.Dataset.from_tensor_slices(shards)
     return files.interleave(tf.data.TFRecordDataset, cycle_length=min(_SHARDS_AT_A_TIME, len(shards)), **parallel)
+
+
+def _compressed(shards: list[str], folder: Path) -> list[str]:
+    folder.mkdir(exist_ok=True)
+    compressed = [folder / Path(shard).name for shard in shards]
+    for shard, path in zip(shards, compressed, strict=True):
+        path.write_bytes(gzip.compress(Path(shard).read_bytes()))
+    return [str(path) for path in compressed]
 
 
 def _raw_pixels(record: Any) -> Any:
