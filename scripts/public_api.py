@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import stoker
 from stoker import errors
 from stoker.cli import output as exit_codes
+from stoker.declare import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def _class(name: str, cls: type) -> Iterator[str]:
     for attribute in sorted({*fields, *_documented(cls)}):
         yield f"  attribute {attribute}"
     for member in sorted(dir(cls)):
-        if (not member.startswith("_") or member in _PROTOCOL) and member not in fields:
+        if (not member.startswith("_") or member in _PROTOCOL) and member not in [*fields, *vars(Settings)]:
             yield from _member(member, inspect.getattr_static(cls, member))
 
 

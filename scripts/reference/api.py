@@ -189,7 +189,7 @@ def _class(cls: griffe.Class, links: docstrings.Links) -> list[str]:
     is_error = cls.module.name == "errors"
     if not is_error and cls.name not in _MADE_BY_FUNCTIONS:
         parts.append(_code(f"{cls.name}{_arguments(cls.parameters, '')}"))
-    if bases and (is_error or not cls.module.canonical_path.startswith("stoker.order")):
+    if bases and (is_error or not cls.module.canonical_path.startswith(("stoker.order", "stoker.transforms"))):
         linked = ", ".join(links.code(base, cls.module.canonical_path) for base in bases)
         parts.append(f"Base{'s' if len(bases) > 1 else ''}: {linked}")
     internal = _INTERNAL.get(cls.name, set())
@@ -275,11 +275,17 @@ def _arguments(parameters: griffe.Parameters, returns: str) -> str:
 
 
 def _expression(expression: str | griffe.Expr) -> str:
-    """Write a type, with short ones in the place of the names that the code gives them."""
+    """Write a type, without what `Annotated` adds, and with short ones in the place of the names of the code."""
     if isinstance(expression, str):
         return expression
+    if _is_annotated(expression):
+        return _expression(expression.slice.elements[0])  # type: ignore[attr-defined]
     parts = [part if isinstance(part, str) else _named(part) for part in expression.iterate(flat=True)]
     return "".join(parts)
+
+
+def _is_annotated(expression: str | griffe.Expr | None) -> bool:
+    return isinstance(expression, griffe.ExprSubscript) and str(expression.left) == "Annotated"
 
 
 def _named(part: griffe.Expr) -> str:
@@ -289,6 +295,8 @@ def _named(part: griffe.Expr) -> str:
     if isinstance(value, griffe.ExprCall) and text.startswith("TypeVar("):
         named = [each for each in value.arguments if isinstance(each, griffe.ExprKeyword)]
         return _expression(next(each.value for each in named if each.name == "bound"))
+    if isinstance(value, griffe.Expr) and _is_annotated(value):
+        return _expression(value).replace("'", '"')
     if text.startswith("Literal[") or 0 < len(text) <= _SHORT:
         return text.replace("'", '"')
     return str(part)

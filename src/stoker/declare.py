@@ -6,13 +6,14 @@
 ...     max_bad: Annotated[int, Range(0, 2**62), "Number of bad samples that an epoch may replace."] = 100
 
 The first text says what a setting is; a second one stands only where all settings are explained. `make settings`
-writes the signatures and docstrings of public functions from both.
+writes the signatures and docstrings of public functions from both. A function among the notes checks the value: it gets
+the name that messages use and the value, and returns the value as it is kept.
 """
 
 from __future__ import annotations
 
 import functools
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass, fields
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -113,6 +114,8 @@ class Setting:
         """
         if value is None and NoneType in self.types:
             return value
+        for check in filter(callable, self.notes):
+            value = check(shown, value)
         if self.words and value not in self.words:
             raise ConfigError(f"{shown} is {value!r}; it must be {alternatives(list(map(repr, self.words)))}")
         for note in self.notes:
@@ -135,12 +138,12 @@ def declared(cls: type[Settings]) -> tuple[Setting, ...]:
     """Return the settings of a class, in order."""
     # Annotations are read when settings are first made, not with the import.
     hints = get_type_hints(cls, include_extras=True)
-    annotated = {name: hint for name, hint in hints.items() if get_origin(hint) is Annotated}
-    return tuple(_setting(name, hint, getattr(cls, name, MISSING)) for name, hint in annotated.items())
+    own = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+    return tuple(_setting(field.name, hints[field.name], field.default) for field in own)
 
 
 def _setting(name: str, hint: Any, default: Any) -> Setting:
-    kind, notes = hint.__origin__, hint.__metadata__
+    kind, notes = (hint.__origin__, hint.__metadata__) if get_origin(hint) is Annotated else (hint, ())
     return Setting(name, get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,), default, notes)
 
 
@@ -151,6 +154,10 @@ class Settings:
         for setting in declared(type(self)):  # type: ignore[arg-type]  # mypy takes a class for an instance
             value = setting.checked(getattr(self, setting.name), self.shown(setting.name))
             object.__setattr__(self, setting.name, value)
+
+    def values(self) -> dict[str, Any]:
+        """Return the value of each setting, by its name."""
+        return {setting.name: getattr(self, setting.name) for setting in declared(type(self))}  # type: ignore[arg-type]
 
     @staticmethod
     def shown(name: str) -> str:

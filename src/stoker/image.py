@@ -104,7 +104,7 @@ def decode(  # noqa: PLR0913 - settings by name
         shape = None if size is None else extent(size)
         check_range("max_pixels", max_pixels, 1, 2**32)
         check_mode(mode)
-        check_filter(filter)
+        check_filter("filter", filter)
         check_choice("decode", decode, _DECODE_MODES)
         if sniff(source) in NATIVE_FORMATS:
             return _native.decode_image(

@@ -15,15 +15,7 @@ from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
-from stoker.transforms import (
-    CenterCrop,
-    ColorJitter,
-    ObjectCrops,
-    RandomResizedCrop,
-    RawTensor,
-    Resize,
-    TopLeft,
-)
+from stoker.transforms import OPERATIONS, CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop
 from stoker.types import Mode
 
 if TYPE_CHECKING:
@@ -37,10 +29,6 @@ NAMED_TRANSFORMS: dict[str, SheetTransform] = {
 }
 """Transforms that have a name."""
 
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop, RawTensor, Resize, TopLeft)
-}
 _EPOCHS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 _MAX_TEXT = 2000
 _MAX_EPOCHS = 30
@@ -152,14 +140,15 @@ def _value(node: ast.expr) -> Any:
             raise ValueError(f"{ast.unparse(node)[:60]} is not a number or a text") from None
     called = node.func if isinstance(node, ast.Call) else node
     name = ast.unparse(called)[:60]
-    if not isinstance(called, ast.Name) or name not in _KINDS:
-        raise ValueError(f"there is no transform {name!r}{did_you_mean(name, [*NAMED_TRANSFORMS, *_KINDS])}")
-    takes = f"{name} takes {', '.join(field.name for field in dataclasses.fields(_KINDS[name]))}"
+    if not isinstance(called, ast.Name) or name not in OPERATIONS:
+        raise ValueError(f"there is no transform {name!r}{did_you_mean(name, [*NAMED_TRANSFORMS, *OPERATIONS])}")
+    kind: Any = OPERATIONS[name]
+    takes = f"{name} takes {', '.join(field.name for field in dataclasses.fields(kind))}"
     if not isinstance(node, ast.Call) or any(word.arg is None for word in node.keywords):
         raise ValueError(takes)
     words = {str(word.arg): _value(word.value) for word in node.keywords}
     try:
-        return _KINDS[name](*map(_value, node.args), **words)
+        return kind(*map(_value, node.args), **words)
     except TypeError:  # a setting that there is not, or too few; of the wrong type
         raise ValueError(takes) from None
 

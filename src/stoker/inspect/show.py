@@ -44,12 +44,7 @@ from stoker.loader import (
 )
 from stoker.order import Step
 from stoker.storage import location
-from stoker.transforms import (
-    CenterCrop,
-    ImageTransform,
-    ObjectCrops,
-    RandomResizedCrop,
-)
+from stoker.transforms import ImageTransform, ObjectCrops, Operation, RandomResizedCrop
 
 if TYPE_CHECKING:
     import os
@@ -309,9 +304,9 @@ def columns_of(spec: SheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
 
 def is_random(transform: SheetTransform) -> bool:
     """Return whether a transform differs from epoch to epoch."""
-    if isinstance(transform, RandomResizedCrop | CenterCrop):
-        return isinstance(transform, RandomResizedCrop)
-    return 0.0 < transform.hflip < 1.0 or transform.color_jitter is not None
+    settings = transform.values()
+    changes = any(isinstance(value, Operation) for value in settings.values())
+    return isinstance(transform, RandomResizedCrop) or 0.0 < settings.get("hflip", 0.0) < 1.0 or changes
 
 
 def _color(place: int) -> Color:
@@ -440,7 +435,7 @@ class SampleTransformer:
         )
         across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]
         left, top, right, bottom = window
-        jitter = None if isinstance(self._transform, CenterCrop) else self._transform.color_jitter
+        jitter = self._transform.values().get("color_jitter")
         colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
         return TransformedSample(
             pixels=visible(batch.images[0]),

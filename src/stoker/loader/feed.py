@@ -16,7 +16,7 @@ from stoker.loader.samples import Images, Limited, Objects, Samples
 from stoker.loader.sampling import Sampled
 from stoker.loader.seeds import default_seed
 from stoker.order import EpochOrder, Topology, chosen_tail, steps_left
-from stoker.transforms import ObjectCrops, Output, check_colors
+from stoker.transforms import ObjectCrops, Output, check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,7 +62,7 @@ class Feed:
         self.read_ahead = settings.read_ahead or ReadAhead()
         samples, most = self._samples(), settings.max_samples
         self.samples = samples if most is None or most >= samples.size else Limited(samples, most)
-        check_colors(settings.transform, dataset.mode)
+        check_operations(settings.transform, dataset.mode)
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
             _check_boxes(dataset)

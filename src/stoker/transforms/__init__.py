@@ -21,19 +21,28 @@ from stoker.transforms.crop import (
     Resize,
     TopLeft,
     Transform,
-    check_colors,
+    check_operations,
     native_transforms,
 )
+from stoker.transforms.operation import Operation
 from stoker.transforms.output import Output, check_mode
 from stoker.transforms.settings import Filter, Size, check_filter, extent
 
+OPERATIONS: dict[str, type[Operation]] = {
+    each.__name__: each
+    for each in (RandomResizedCrop, CenterCrop, Resize, TopLeft, RawTensor, ObjectCrops, ColorJitter)
+}
+"""Every operation by its name."""
+
 __all__ = [
+    "OPERATIONS",
     "CenterCrop",
     "ColorJitter",
     "Filter",
     "ImageTransform",
     "MultiCrop",
     "ObjectCrops",
+    "Operation",
     "Output",
     "RandomResizedCrop",
     "RawTensor",
@@ -41,9 +50,9 @@ __all__ = [
     "Size",
     "TopLeft",
     "Transform",
-    "check_colors",
     "check_filter",
     "check_mode",
+    "check_operations",
     "extent",
     "native_transforms",
 ]

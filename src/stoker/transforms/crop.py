@@ -8,48 +8,47 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from stoker import _native
-from stoker.config import check_range, without_address
+from stoker.config import without_address
+from stoker.declare import Instance, Range
 from stoker.errors import ConfigError
-from stoker.transforms.color import ColorJitter, check_jitter, jitter_spec
-from stoker.transforms.settings import (
-    MAX_SIDE,
-    Filter,
-    Size,
-    check_bounds,
-    check_filter,
-    check_probability,
-    extent,
-    short_text,
-)
+from stoker.transforms.color import ColorJitter
+from stoker.transforms.operation import Operation
+from stoker.transforms.settings import MAX_SIDE, Filter, Probability, Ratios, Shares, Size, extent
 
 if TYPE_CHECKING:
     from stoker.types import Mode
 
 _MAX_TRANSFORMS = 64
 
-
-def _check(size: Size, hflip: float, color_jitter: ColorJitter | None, resampling: Filter = "nearest") -> None:
-    """Refuse settings out of range, of a transform that may mirror an image and change its colours."""
-    extent(size)
-    check_probability("hflip", hflip)
-    check_jitter(color_jitter)
-    check_filter(resampling)
+ColorChange = Annotated[ColorJitter | None, Instance("a stoker.ColorJitter, or None")]
 
 
-def _spec(
-    kind: str, size: Size, hflip: float, color_jitter: ColorJitter | None, resampling: Filter = "nearest"
-) -> _native.TransformSpec:
-    """Return the core's form of a transform that has no other settings than these."""
-    height, width = extent(size)
-    jitter = jitter_spec(color_jitter)
-    return _native.TransformSpec(kind=kind, width=width, height=height, filter=resampling, hflip=hflip, jitter=jitter)
+class GeometryOperation(Operation):
+    """An operation that decides which pixels of an image are shown, and where; others follow on its result."""
+
+    kind: ClassVar[str]
+    size: Size
+
+    def native(self) -> _native.TransformSpec:
+        """Return the core's form of this transform."""
+        settings = {"filter": "nearest", **self.values()}
+        height, width = extent(settings.pop("size"))
+        jitter = settings.pop("color_jitter", None)
+        if "ratio" in settings:
+            settings["log_ratio"] = tuple(map(math.log, settings["ratio"]))
+        jitter = None if jitter is None else jitter.native()
+        return _native.TransformSpec(kind=self.kind, width=width, height=height, jitter=jitter, **settings)
 
 
-@dataclass(frozen=True, slots=True)
-class RandomResizedCrop:
+class ImageTransform(GeometryOperation):
+    """A transform of a whole image."""
+
+
+@dataclass(frozen=True, repr=False)
+class RandomResizedCrop(ImageTransform):
     """A random crop, resized: the usual training transform, with the distribution of torchvision's class of that name.
 
     The crop of a sample is a pure function of (seed, epoch, sample): threads, ranks and batch sizes never change it.
@@ -66,40 +65,18 @@ class RandomResizedCrop:
         ConfigError: A value is out of range.
     """
 
+    kind = "random_resized_crop"
+
     size: Size
-    scale: tuple[float, float] = (0.08, 1.0)
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    hflip: float = 0.0
+    scale: Shares = (0.08, 1.0)
+    ratio: Ratios = (3 / 4, 4 / 3)
+    hflip: Probability = 0.0
     filter: Filter = "bilinear"
-    color_jitter: ColorJitter | None = None
-
-    __repr__ = short_text
-
-    def __post_init__(self) -> None:
-        _check(self.size, self.hflip, self.color_jitter, self.filter)
-        check_bounds("scale", self.scale, 0.0, 1.0)
-        check_bounds("ratio", self.ratio, 0.0, 100.0)
-        if self.ratio[0] < 1 / 100:
-            raise ConfigError(f"ratio is {self.ratio}; it must not be below 1/100")
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        height, width = extent(self.size)
-        return _native.TransformSpec(
-            kind="random_resized_crop",
-            width=width,
-            height=height,
-            filter=self.filter,
-            hflip=self.hflip,
-            scale=self.scale,
-            ratio=self.ratio,
-            log_ratio=(math.log(self.ratio[0]), math.log(self.ratio[1])),
-            jitter=jitter_spec(self.color_jitter),
-        )
+    color_jitter: ColorChange = None
 
 
-@dataclass(frozen=True, slots=True)
-class CenterCrop:
+@dataclass(frozen=True, repr=False)
+class CenterCrop(ImageTransform):
     """The shorter side resized, then the centre cut out: the usual evaluation transform.
 
     Equal to torchvision's ``Resize(resize)`` followed by ``CenterCrop(size)`` on PIL images. Only the pixels that
@@ -114,31 +91,22 @@ class CenterCrop:
         ConfigError: A value is out of range.
     """
 
+    kind = "center_crop"
+
     size: Size
-    resize: int = 256
+    resize: Annotated[int, Range(1, MAX_SIDE)] = 256
     filter: Filter = "bilinear"
 
-    __repr__ = short_text
-
     def __post_init__(self) -> None:
-        longest, resize = max(extent(self.size)), check_range("resize", self.resize, 1, MAX_SIDE)
-        if resize < longest:
-            message = (
-                f"size is {self.size!r}, and before the crop the shorter side is resized to {resize}, which is less"
-            )
-            raise ConfigError(f"{message}; give resize={longest} or more, such as resize={longest * 8 // 7}")
-        check_filter(self.filter)
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        height, width = extent(self.size)
-        return _native.TransformSpec(
-            kind="center_crop", width=width, height=height, filter=self.filter, resize=self.resize
-        )
+        super().__post_init__()
+        longest = max(extent(self.size))
+        if self.resize < longest:
+            message = f"size is {self.size!r}, and before the crop the shorter side is resized to {self.resize}, which"
+            raise ConfigError(f"{message} is less; give resize={longest} or more, such as resize={longest * 8 // 7}")
 
 
-@dataclass(frozen=True, slots=True)
-class Resize:
+@dataclass(frozen=True, repr=False)
+class Resize(ImageTransform):
     """The whole image, stretched to a size; its aspect ratio is not kept.
 
     Attributes:
@@ -151,23 +119,16 @@ class Resize:
         ConfigError: A value is out of range.
     """
 
+    kind = "resize"
+
     size: Size
-    hflip: float = 0.0
+    hflip: Probability = 0.0
     filter: Filter = "bilinear"
-    color_jitter: ColorJitter | None = None
-
-    __repr__ = short_text
-
-    def __post_init__(self) -> None:
-        _check(self.size, self.hflip, self.color_jitter, self.filter)
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        return _spec("resize", self.size, self.hflip, self.color_jitter, self.filter)
+    color_jitter: ColorChange = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopLeft:
+@dataclass(frozen=True, repr=False)
+class TopLeft(ImageTransform):
     """The top left corner of the image, as it is stored: nothing is resampled.
 
     An image that is smaller than ``size`` is an `stoker.errors.ImageError` that says both sizes.
@@ -181,22 +142,15 @@ class TopLeft:
         ConfigError: A value is out of range.
     """
 
+    kind = "top_left"
+
     size: Size
-    hflip: float = 0.0
-    color_jitter: ColorJitter | None = None
-
-    __repr__ = short_text
-
-    def __post_init__(self) -> None:
-        _check(self.size, self.hflip, self.color_jitter)
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        return _spec("top_left", self.size, self.hflip, self.color_jitter)
+    hflip: Probability = 0.0
+    color_jitter: ColorChange = None
 
 
-@dataclass(frozen=True, slots=True)
-class RawTensor:
+@dataclass(frozen=True, repr=False)
+class RawTensor(ImageTransform):
     """The whole image, as it is stored: for records that all have one size.
 
     An image of another size is an `stoker.errors.ImageError` that says both sizes. Of records that hold pixels, these
@@ -211,22 +165,11 @@ class RawTensor:
         ConfigError: A value is out of range.
     """
 
+    kind = "exact"
+
     size: Size
-    hflip: float = 0.0
-    color_jitter: ColorJitter | None = None
-
-    __repr__ = short_text
-
-    def __post_init__(self) -> None:
-        _check(self.size, self.hflip, self.color_jitter)
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        return _spec("exact", self.size, self.hflip, self.color_jitter)
-
-
-ImageTransform = RandomResizedCrop | CenterCrop | Resize | TopLeft | RawTensor
-"""A transform of a whole image."""
+    hflip: Probability = 0.0
+    color_jitter: ColorChange = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -268,8 +211,8 @@ def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> li
     return [one.native() for one in transform.transforms] if isinstance(transform, MultiCrop) else [transform.native()]
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectCrops:
+@dataclass(frozen=True, repr=False)
+class ObjectCrops(GeometryOperation):
     """Every annotated object, cut out and resized; its aspect ratio is not kept.
 
     A loader with this transform has one sample for each object, and one for each image without any, of which it shows
@@ -286,33 +229,26 @@ class ObjectCrops:
         ConfigError: A value is out of range.
     """
 
+    kind = "object_crop"
+
     size: Size
-    hflip: float = 0.0
+    hflip: Probability = 0.0
     filter: Filter = "bilinear"
-    color_jitter: ColorJitter | None = None
-
-    __repr__ = short_text
-
-    def __post_init__(self) -> None:
-        _check(self.size, self.hflip, self.color_jitter, self.filter)
-
-    def native(self) -> _native.TransformSpec:
-        """Return the core's form of this transform."""
-        return _spec("object_crop", self.size, self.hflip, self.color_jitter, self.filter)
+    color_jitter: ColorChange = None
 
 
 Transform = ImageTransform | ObjectCrops | MultiCrop
 """Any transform of a loader."""
 
 
-def check_colors(transform: Transform, mode: Mode) -> None:
-    """Refuse changes of colour where the pixels of a mode have none that Pillow would change.
+def check_operations(transform: Transform, mode: Mode) -> None:
+    """Refuse operations where the pixels of a mode have nothing that Pillow would change.
 
     Raises:
-        ConfigError: The transform has a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
+        ConfigError: The transform has one, such as a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
     """
     for one in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
-        jitter = None if isinstance(one, CenterCrop) else one.color_jitter
-        if jitter is not None and mode in ("RGBA", "I;16"):
-            message = f"color_jitter is {jitter!r}, but the dataset was opened with mode={mode!r}"
-            raise ConfigError(f"{message}; omit it, or open with mode='RGB' or 'L'")
+        for name, value in one.values().items():
+            if isinstance(value, Operation) and mode not in value.modes:
+                message = f"{name} is {value!r}, but the dataset was opened with mode={mode!r}"
+                raise ConfigError(f"{message}; omit it, or open with mode={' or '.join(map(repr, value.modes))}")
