@@ -29,7 +29,7 @@ from benchmarks.ladder.pipelines import load_transform, pipeline
 from stoker.cli.progress import shown_progress
 from stoker.inspect.bench import BenchSpec
 from stoker.inspect.bench.images import BenchImages, prepare
-from stoker.inspect.bench.reading import Meter
+from stoker.inspect.measuring import Meter
 from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class Pipeline:
     def right(self) -> float:
         """Images per second, of what was read from the first batch on that had to be waited for."""
         self._meter.lead_in(self._options.seconds)
-        found = self._meter.measure(self._options.seconds)
-        self.last = float(found["images"] / found["seconds"])
+        self.last = self._meter.rate(self._options.seconds)
         return self.last
 
     def with_pause(self) -> float:

@@ -36,7 +36,7 @@ from stoker.storage import write_atomically
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stoker.inspect.bench.cases import TransformName
+    from stoker.inspect.measuring import TransformName
 
 TOLERANCE = 0.03
 IMAGES = 200

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.inspect.bench.cases import RATIO, RAW_SIDE, RESIZE, SCALE, SEED, SIDE
+from stoker.inspect.bench.cases import RATIO, RAW_SIDE, SCALE, SEED
+from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

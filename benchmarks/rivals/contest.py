@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from benchmarks.rivals.calibration import Calibration
 from benchmarks.rivals.catalogue import BUILD_LINES, Entry
 from benchmarks.rivals.turns import RivalProgram
 from benchmarks.rivals.work import Work
-from stoker.inspect.bench import ProgramFailed, take_turns
+from stoker.inspect.measuring import ProgramFailed, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,16 +121,21 @@ class Contest:
         calibration = Calibration(photos, settings.threads)
         before = calibration.measure()
 
-        def turn(key: str) -> None:
+        def turn(key: str, seconds: float) -> None:
             nonlocal before
             row, program = rows[key], programs[key]
             self._say(f"{line}: turn {len(row.turns) + 1} of {settings.rounds}: {row.entry.title}")
-            said = program.take_turn(settings.seconds)
+            said = program.take_turn(seconds)
             after = calibration.measure()
             row.turns.append(said | {"calibration": (before + after) / 2})
             row.peak_mb, before = program.peak_mb, after
 
-        take_turns(list(programs), settings.rounds, turn, lambda key, why: self._fail(rows[key], programs[key], why))
+        in_turns(
+            {key: partial(turn, key) for key in programs},
+            settings.rounds,
+            settings.seconds,
+            failed=lambda key, why: self._fail(rows[key], programs[key], why),
+        )
         for row in rows.values():
             if line in BUILD_LINES and row.turns:
                 row.stored_mb = row.turns[-1]["bytes"] / 1e6

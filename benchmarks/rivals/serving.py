@@ -1,4 +1,4 @@
-"""What a program does that is measured in turns, in a rival's own environment; see `stoker.inspect.bench.turns`.
+"""What a program does that is measured in turns, in a rival's own environment; see `stoker.inspect.measuring`.
 
 A program hands `serve_batches` its batches, or `serve_builds` its way to build. What it prints goes to standard error;
 standard output carries the answers, one line of JSON each. NumPy and the standard library only: a rival's environment

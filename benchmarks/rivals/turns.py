@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.rivals.serving import descendants, tree_seconds
-from stoker.inspect.bench import Program
+from stoker.inspect.measuring import Program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.inspect.bench import Program, ProgramFailed, take_turns
-from stoker.inspect.bench.reading import Meter, turn
+from stoker.inspect.bench.reading import turn
+from stoker.inspect.measuring import Meter, Program, ProgramFailed, in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,17 +104,17 @@ def test_a_program_is_stopped_between_its_turns_and_ended_at_last() -> None:
 
 
 def test_a_program_that_fails_has_no_more_turns_and_its_last_line_is_the_reason() -> None:
-    turns, failed = [], {}
+    failed: dict[str, str] = {}
     with started("print('{}', flush=True); input(); import sys; sys.exit('the shard is gone')") as broken:
         broken.wait_until_ready()
 
-        def take(name: str) -> None:
-            turns.append(name)
-            if name == "broken":
-                broken.take_turn(0.1)
-
-        take_turns(["broken", "other"], 3, take, lambda name, why: failed.update({name: str(why)}))
-    assert turns == ["broken", "other", "other", "other"]
+        cases = {"broken": broken.take_turn, "other": lambda seconds: {"images": 1, "seconds": seconds}}
+        turns: list[tuple[int, int, str]] = []
+        results = in_turns(
+            cases, 3, 0.1, lambda *turn: turns.append(turn), lambda name, why: failed.update({name: str(why)})
+        )
+    assert turns == [(0, 6, "broken"), (1, 6, "other"), (2, 6, "other"), (3, 6, "other")]
+    assert results == {"other": [{"images": 1, "seconds": 0.1}] * 3}
     assert failed == {"broken": "the shard is gone"}
 
 
@@ -127,7 +127,7 @@ def test_a_program_that_ends_without_a_word_is_named_by_its_code() -> None:
 def test_a_stopped_program_does_not_outlive_a_killed_benchmark() -> None:
     harness = """
 import sys, tempfile
-from stoker.inspect.bench import Program
+from stoker.inspect.measuring import Program
 program = Program([sys.executable, "-c", "print('{}', flush=True); input()"], tempfile.TemporaryFile())
 program.wait_until_ready()
 print(program.pid, flush=True)

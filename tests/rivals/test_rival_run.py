@@ -19,7 +19,7 @@ from benchmarks.rivals.contest import Contest, Settings
 from benchmarks.rivals.environments import ROOT, Environments
 from benchmarks.rivals.sources import Amounts, SourceError, make_sources
 from benchmarks.rivals.turns import RivalProgram
-from stoker.inspect.bench import ProgramFailed
+from stoker.inspect.measuring import ProgramFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

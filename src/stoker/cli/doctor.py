@@ -51,16 +51,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0."""
-    spec = DatasetSpec(
-        dataset=args.dataset,
-        split=args.split,
-        transform=args.transform,
-        batch_size=args.batch_size,
-        threads=args.threads,
-        seconds=args.seconds,
-        cold=args.cold,
-        keys=record_keys(args),
-    )
+    given = {name: getattr(args, name) for name in DatasetSpec.__dataclass_fields__ if name != "keys"}
+    spec = DatasetSpec(**given, keys=record_keys(args))
     report = examine(spec, _Parts())
     if args.json:
         print_json(report.document())

@@ -2,8 +2,7 @@
 
 from stoker.inspect.bench.cases import CASES, BenchSpec
 from stoker.inspect.bench.configured import LoaderSpeed, measure_configured
-from stoker.inspect.bench.measuring import BenchReport, BenchRow, Machine, describe_machine, run_bench
-from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
+from stoker.inspect.bench.run import BenchReport, BenchRow, Machine, describe_machine, run_bench
 
 __all__ = [
     "CASES",
@@ -12,10 +11,7 @@ __all__ = [
     "BenchSpec",
     "LoaderSpeed",
     "Machine",
-    "Program",
-    "ProgramFailed",
     "describe_machine",
     "measure_configured",
     "run_bench",
-    "take_turns",
 ]

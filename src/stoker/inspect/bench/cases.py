@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
-from stoker.config import available_cpus, check_range, check_seconds
+from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError
+from stoker.inspect.measuring import ReadSpec
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from stoker.format import RecordKeys
     from stoker.loader import Dataset
 
 Group = Literal["limit", "ladder", "stoker"]
@@ -25,9 +25,6 @@ Group = Literal["limit", "ladder", "stoker"]
 Form = Literal["files", "plain", "raw", "restart", "own"]
 """What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
 
-TransformName = Literal["train", "eval"]
-SIDE = 224
-RESIZE = 256
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
 SEED = 17
@@ -36,48 +33,31 @@ RAW_SIDE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class BenchSpec:
+class BenchSpec(ReadSpec):
     """What to measure, and what all cases do: the same images, the same transform, the same batch.
 
     Attributes:
-        dataset: Anything that `stoker.open` opens: images of any kind, a dataset, TFRecords of other origin.
-        split: Its split; None: the only one, or ``train``.
-        transform: ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256,
-            centre 224. Both are bilinear, uint8.
-        batch_size: Images per batch.
-        threads: Threads of each case.
+        threads: Number of threads of each case.
         seconds: Time per case and round.
         rounds: Turns of each case.
         cold: Whether a case's files are dropped from the page cache before every measurement.
         images: The most images that are taken of the dataset; None: 1000, and fewer where they are large.
         only: Keys of the cases to measure, see `CASES`; empty: all.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
 
     Raises:
         ConfigError: A setting is out of its range, or there is no such case; the message lists those there are.
     """
 
-    dataset: str
-    split: str | None = None
-    transform: TransformName = "train"
-    batch_size: int = 64
     threads: int = field(default_factory=available_cpus)
-    seconds: float = 1.0
     rounds: int = 3
-    cold: bool = False
     images: int | None = None
     only: tuple[str, ...] = ()
-    keys: RecordKeys | None = None
 
     def __post_init__(self) -> None:
+        ReadSpec.__post_init__(self)
         check_range("--rounds", self.rounds, 1, 1000)
-        check_range("--batch-size", self.batch_size, 1, 2**16)
-        check_seconds("--seconds", self.seconds, 0.1, 3600)
-        check_range("--threads", self.threads, 1, 4096)
         if self.images is not None:
             check_range("--images", self.images, 1, 2**31)
-        if self.transform not in get_args(TransformName):
-            raise ConfigError(f"transform is {self.transform!r}; it must be {' or '.join(get_args(TransformName))}")
         known = [case.key for case in CASES]
         unknown = [key for key in self.only if key not in known]
         if unknown:
@@ -89,11 +69,6 @@ class BenchSpec:
     def chosen(self) -> list[Case]:
         """The cases to measure, if they apply, in the order of the ladder."""
         return [case for case in CASES if not self.only or case.key in self.only]
-
-    @property
-    def is_shuffled(self) -> bool:
-        """Whether every epoch has an order of its own."""
-        return self.transform == "train"
 
 
 @dataclass(frozen=True, slots=True)

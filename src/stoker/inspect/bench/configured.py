@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stoker.config import check_range, check_seconds
-from stoker.inspect.bench.reading import Meter
+from stoker.inspect.measuring import Meter
 from stoker.loader import Loader, loader_settings, open_main_split
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator
 
 _WARM_UP_SECONDS = 1.0
 _ANY_NUMBER = 2**31
@@ -79,20 +79,12 @@ def measure_configured(
     dataset = open_main_split(path, split)
     settings |= {"rank": 0, "world_size": 1, "seed": 0}
     with Loader(dataset, **settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
-        shape: tuple[int, ...] = ()
-
-        def batches() -> Iterator[int]:
-            nonlocal shape
-            while True:
-                for batch in loader:
-                    shape = batch.images.shape[1:]
-                    yield len(batch)
-
-        meter = Meter(batches())
+        batches = itertools.chain.from_iterable(itertools.repeat(loader))
+        shape = next(batches).images.shape[1:]
+        meter = Meter(len(batch) for batch in batches)
         meter.warm_up(min(_WARM_UP_SECONDS, seconds), images=1)
-        measured = [meter.measure(seconds) for _ in range(rounds)]
+        speeds = [meter.rate(seconds) for _ in range(rounds)]
         used = loader.stats().threads
-    speeds = [found["images"] / found["seconds"] for found in measured]
     return LoaderSpeed(
         dataset=str(path),
         split=dataset.split,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image
 
-from stoker.inspect.bench.cases import RATIO, RESIZE, SCALE, SEED, SIDE
+from stoker.inspect.bench.cases import RATIO, SCALE, SEED
+from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from stoker import _native
-from stoker.inspect.bench.cases import RATIO, RESIZE, SCALE, SEED, SIDE
+from stoker.inspect.bench.cases import SEED
+from stoker.inspect.measuring import decode_endlessly
 from stoker.loader import Loader, MemoryCache, open_dataset
-from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,7 +28,7 @@ def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     with Loader(
         images.open_own() if is_own else open_dataset(images.place(case.needs), "train"),
         batch_size=spec.batch_size,
-        transform=_transform(spec),
+        transform=spec.crop,
         decode="fast" if case.key == "stoker-fast" else "exact",
         shuffle=spec.is_shuffled,
         seed=SEED,
@@ -49,27 +46,8 @@ def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
                 yield len(batch)
 
 
-def _transform(spec: BenchSpec) -> RandomResizedCrop | CenterCrop:
-    return RandomResizedCrop(SIDE, SCALE, RATIO, hflip=0.5) if spec.transform == "train" else CenterCrop(SIDE, RESIZE)
-
-
 def _codec_alone(spec: BenchSpec, images: BenchImages) -> Iterator[int]:
-    """Decode and resize the regions that the loader decodes, from memory, in the loader's order, run after run."""
+    """Decode and resize the regions that the loader decodes, from memory, in the loader's order."""
     dataset = open_dataset(images.place("plain"), "train")
     encoded = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
-    size, transform = len(encoded), _transform(spec).native()
-    epochs = -(-_IMAGES_A_RUN // size)  # in a pass, or few images would make short runs
-    epoch = 0
-    while True:
-        numbers = range(epoch, epoch + epochs)
-        in_order = np.arange(size, dtype=np.uint64)
-        order = np.concatenate(
-            [_native.permute(0, size, size, SEED, number) if spec.is_shuffled else in_order for number in numbers]
-        )
-        for start in range(0, len(order), _IMAGES_A_RUN):
-            indices = order[start : start + _IMAGES_A_RUN]
-            _native.decode_loop(
-                images=encoded, indices=indices, transform=transform, seed=SEED, epoch=epoch, threads=spec.threads
-            )
-            yield len(indices)
-        epoch += epochs
+    return decode_endlessly(encoded, spec.crop, spec.threads, _IMAGES_A_RUN, seed=SEED if spec.is_shuffled else None)

@@ -11,37 +11,35 @@ import warnings
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range, check_seconds, format_count
-from stoker.errors import BadSampleWarning, ConfigError, StokerError, StorageError
+from stoker.config import format_count
+from stoker.errors import BadSampleWarning, StokerError, StorageError
 from stoker.inspect.diagnosis.decision import decide, rebuild_command
 from stoker.inspect.diagnosis.loop import doctor
 from stoker.inspect.diagnosis.system import files_of
 from stoker.inspect.formats import by_decoder, ranked
+from stoker.inspect.measuring import RESIZE, Meter, ReadSpec, decode_endlessly, in_turns, median_ratio
 from stoker.loader import Loader, ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
 from stoker.recipe import JpegEncode, Recipe, StoredSize, check, convert, decode, dimensions, is_turned, sniff
 from stoker.storage import require_cold, stoppable_pool
-from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.format import RecordKeys
     from stoker.inspect.diagnosis.decision import DoctorReport, Evidence, Verdict
     from stoker.loader import Dataset, Mix
+    from stoker.transforms import CenterCrop, RandomResizedCrop
     from stoker.types import DecodeMode
 
     OnTurn = Callable[[int, int, str], None]
 
-_SIDE = 224
-_RESIZE = 256
 _LEAST_BATCHES = 12
 _EPOCH_BATCHES = 64
 """An epoch shorter than that is made longer, because each begins with an empty pipeline."""
@@ -57,44 +55,23 @@ _MOST_RECODED = 128
 _QUALITY = 95
 _LEAST_SLICE = 32
 _ANY_NUMBER = 2**31
+_SEEDS = itertools.count()
+"""A turn gets other samples than the one before."""
 _PER_THREAD = 16
 """Images that each thread has at a time: with fewer, threads would stand idle at the end of each slice."""
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetSpec:
+class DatasetSpec(ReadSpec):
     """What to look at.
 
     Attributes:
-        dataset: Anything that `stoker.open` takes.
-        split: Its split; None: the only one, or ``train``.
-        transform: ``train``: random crops resized to 224, mirrored. ``eval``: shorter side 256, centre 224.
         batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
-        threads: Decoding threads; None: as many as a loader starts.
         seconds: Time for the pipeline; each stage then takes a third of it, and a turn of a remedy a fifth.
         cold: Whether the files are dropped from the page cache first; no remedy is tried then.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
-
-    Raises:
-        ConfigError: A number is out of range.
     """
 
-    dataset: str
-    split: str | None = None
-    transform: Literal["train", "eval"] = "train"
-    batch_size: int = 64
-    threads: int | None = None
     seconds: float = 5.0
-    cold: bool = False
-    keys: RecordKeys | None = None
-
-    def __post_init__(self) -> None:
-        check_range("--batch-size", self.batch_size, 1, 2**16)
-        check_seconds("--seconds", self.seconds, 0.1, 3600)
-        if self.threads is not None:
-            check_range("--threads", self.threads, 1, 4096)
-        if self.transform not in ("train", "eval"):
-            raise ConfigError(f"transform is {self.transform!r}; it must be train or eval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +188,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     dataset = open_main_split(spec.dataset, spec.split, spec.keys)
     threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
-    transform = RandomResizedCrop(_SIDE, hflip=0.5) if spec.transform == "train" else CenterCrop(_SIDE, _RESIZE)
+    transform = spec.crop
     settings: dict[str, Any] = {"batch_size": size, "threads": threads, "transform": transform}
     report = on_turn or (lambda *_: None)
     if spec.cold:
@@ -223,16 +200,16 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
     if spec.cold:
         require_cold(files_of(dataset))
-    loading = settings | {"shuffle": spec.transform == "train"}
+    loading = settings | {"shuffle": spec.is_shuffled}
     parts = [
-        Way("reading alone", "", lambda seconds, _: _reading_speed(dataset, threads, seconds)),
-        Way("decoding alone", "", lambda seconds, _: decoding_speed(some.native, transform, threads, seconds) or 0.0),
+        Way("reading alone", "", partial(_reading_speed, dataset, threads)),
+        Way("decoding alone", "", lambda seconds: decoding_speed(some.native, transform, threads, seconds) or 0.0),
         Way("the pipeline", "", partial(_loading_speed, dataset, loading)),
     ]
     if spec.cold:  # another pass would find the files in memory
-        speeds = [*_turns(parts[:2], 1, spec.seconds / 3, report), [diagnosis.images_per_second]]
+        speeds = [*_measured(parts[:2], 1, spec.seconds / 3, report), [diagnosis.images_per_second]]
     else:
-        speeds = _turns(parts, _ROUNDS, spec.seconds / 3 / _ROUNDS, report)
+        speeds = _measured(parts, _ROUNDS, spec.seconds / 3 / _ROUNDS, report)
     ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
@@ -265,7 +242,7 @@ def _in_the_pipeline(
     # A second pass would find in memory what the first has read: cold figures are those of one pass.
     data = dataset if spec.cold else _long_enough(dataset, settings["batch_size"])
     reasons: dict[int, str] = {}
-    with _loader(data, shuffle=spec.transform == "train", **settings) as loader, doctor(loader, quiet=True) as watching:
+    with _loader(data, shuffle=spec.is_shuffled, **settings) as loader, doctor(loader, quiet=True) as watching:
         began, taken, is_over = time.perf_counter(), 0, False
         while not is_over:
             for _ in loader:
@@ -393,28 +370,23 @@ def _pillow_speed(some: _SomeImages, threads: int, seconds: float) -> PillowSpee
 
     Every turn decodes the same images, as many as one thread does in its part of the time.
     """
-    turns = 2 * _ROUNDS
-    alone: list[float] = []
-    together: list[float] = []
-    spent: list[float] = []
     try:
         began, count = time.perf_counter(), 0
-        while count < len(some.others) and (count == 0 or time.perf_counter() - began < seconds / turns):
+        while count < len(some.others) and (count == 0 or time.perf_counter() - began < seconds / 2 / _ROUNDS):
             decode(some.others[count], _native.DEFAULT_MAX_PIXELS)
             count += 1
-        for _ in range(_ROUNDS):
-            for rates, number in ((alone, 1), (together, threads)):
-                rate, cpu_seconds = _pillow_rate(some.others[:count], number)
-                rates.append(rate)
-                spent.append(cpu_seconds)
+        images = some.others[:count]
+        cases = {"alone": partial(_pillow_rate, images, 1), "together": partial(_pillow_rate, images, threads)}
+        measured = in_turns(cases, _ROUNDS, seconds)
     except StokerError:
         return None
+    (alone, spent_alone), (together, spent_together) = (zip(*turns, strict=True) for turns in measured.values())
     share = len(some.others) / (len(some.native) + len(some.others))
-    cpu_seconds, alone_rate, together_rate = map(statistics.median, (spent, alone, together))
+    cpu_seconds, alone_rate, together_rate = map(statistics.median, (spent_alone + spent_together, alone, together))
     return PillowSpeed(share, cpu_seconds, alone_rate, together_rate, (min(together), max(together)))
 
 
-def _pillow_rate(images: Sequence[bytes], threads: int) -> tuple[float, float]:
+def _pillow_rate(images: Sequence[bytes], threads: int, _: float) -> tuple[float, float]:
     """Return images a second that threads decode with Pillow, each image once, and the CPU time of one."""
 
     def run(image: bytes) -> float:
@@ -444,29 +416,12 @@ def decoding_speed(
         seconds: For how long, about.
         decode: How.
     """
-    size = max(_LEAST_SLICE, _PER_THREAD * threads)
-
-    def run(first: int) -> None:
-        indices = (np.arange(first, first + size) % len(images)).astype(np.uint64)
-        _native.decode_loop(
-            images=images,
-            indices=indices,
-            transform=transform.native(),
-            seed=0,
-            epoch=first,
-            threads=threads,
-            decode=decode,
-        )
-
     if not images:
         return None
+    runs = decode_endlessly(images, transform, threads, max(_LEAST_SLICE, _PER_THREAD * threads), decode=decode)
     try:
-        run(0)
-        began, done = time.perf_counter(), 0
-        while done == 0 or time.perf_counter() - began < seconds:
-            done += size
-            run(done)
-        return done / (time.perf_counter() - began)
+        next(runs)
+        return Meter(runs).rate(seconds)
     except StokerError:
         return None
 
@@ -478,37 +433,32 @@ class Way:
     Attributes:
         name: What is changed.
         remedy: What to type to have it, and what it costs.
-        speed: Measures images a second in about so many seconds; the second argument differs from turn to turn.
+        speed: Measures images a second in about so many seconds.
     """
 
     name: str
     remedy: str
-    speed: Callable[[float, int], float]
+    speed: Callable[[float], float]
 
 
 def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
     """Measure ways in turns; the first is what the others are compared with."""
-    speeds = _turns(ways, _ROUNDS, seconds, on_turn)
+    speeds = _measured(ways, _ROUNDS, seconds, on_turn)
     return [
         Trial(
             way.name,
             way.remedy,
             statistics.median(own),
             (min(own), max(own)),
-            statistics.median(mine / first for mine, first in zip(own, speeds[0], strict=True)),
+            median_ratio(own, speeds[0]),
         )
         for way, own in zip(ways, speeds, strict=True)
     ]
 
 
-def _turns(ways: Sequence[Way], rounds: int, seconds: float, on_turn: OnTurn) -> list[list[float]]:
-    """Return the speed of each way in each of its turns, so that a machine whose speed drifts favours none of them."""
-    speeds: list[list[float]] = [[] for _ in ways]
-    for turn in range(rounds * len(ways)):
-        number = turn % len(ways)
-        on_turn(turn, rounds * len(ways), ways[number].name)
-        speeds[number].append(ways[number].speed(seconds, turn))
-    return speeds
+def _measured(ways: Sequence[Way], rounds: int, seconds: float, on_turn: OnTurn) -> list[list[float]]:
+    """Return the speed of each way in each of its turns."""
+    return list(in_turns({way.name: way.speed for way in ways}, rounds, seconds, on_turn).values())
 
 
 def ways_to_decode(
@@ -525,7 +475,7 @@ def ways_to_decode(
     some = images[:_MOST_RECODED]
     formats = {sniff(image) for image in some}
 
-    def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float, _: int) -> float:
+    def speed(images: Sequence[bytes], decode: DecodeMode, seconds: float) -> float:
         return decoding_speed(images, transform, threads, seconds, decode) or 0.0
 
     fast = 'decode="fast": other pixels, within a stated PSNR (docs/explanation/performance.md)'
@@ -537,9 +487,9 @@ def ways_to_decode(
     if formats - {"jpeg"}:
         lossy = Recipe(encode=JpegEncode(_QUALITY))
         recipes.append((f"--encode {lossy.encode}", lossy, "a lossy rebuild: JPEG takes less time than PNG and WebP"))
-    if statistics.median(map(_short_side, some)) > _RESIZE:
-        small = Recipe(resize=StoredSize("short", _RESIZE, _RESIZE))
-        recipes.append((f"--resize short:{_RESIZE}", small, "a lossy rebuild that keeps fewer pixels"))
+    if statistics.median(map(_short_side, some)) > RESIZE:
+        small = Recipe(resize=StoredSize("short", RESIZE, RESIZE))
+        recipes.append((f"--resize short:{RESIZE}", small, "a lossy rebuild that keeps fewer pixels"))
     measured = f"measured on {len(some)} of {format_count(len(dataset), 'image')}"
     for name, recipe, cost in () if rejects is None else recipes:
         recoded = list(_recoded(some, recipe))
@@ -595,15 +545,11 @@ def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], e
     return [Way(name, remedy, partial(_loading_speed, dataset, settings | changed)) for name, remedy, changed in tried]
 
 
-def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float, seed: int) -> float:
-    """Return samples a second of a new loader, without its first batches."""
-    settings = {"shuffle": True, "prefetch": 3} | given
-    with _loader(_long_enough(dataset, settings["batch_size"]), seed=seed, **settings) as loader:
-        batches: Iterator[Any] = itertools.chain.from_iterable(itertools.repeat(loader))
+def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float) -> float:
+    """Return samples a second of a new loader with an order of its own, without its first batches."""
+    settings = {"shuffle": True, "prefetch": 3, "seed": next(_SEEDS)} | given
+    with _loader(_long_enough(dataset, settings["batch_size"]), **settings) as loader:
+        batches = itertools.chain.from_iterable(itertools.repeat(loader))
         for _ in range(settings["prefetch"] + 1):
             next(batches)
-        began, samples, taken = time.perf_counter(), 0, 0
-        while taken < 2 or time.perf_counter() - began < seconds:
-            samples += len(next(batches))
-            taken += 1
-        return samples / (time.perf_counter() - began)
+        return Meter(len(batch) for batch in batches).rate(seconds)

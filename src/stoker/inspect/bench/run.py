@@ -8,8 +8,8 @@ then one pass over them at most.
 
 from __future__ import annotations
 
+import itertools
 import json
-import operator
 import os
 import platform
 import statistics
@@ -17,6 +17,7 @@ import sys
 import tempfile
 from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from stoker import _native
 from stoker.config import available_cpus, format_size
 from stoker.inspect.bench.cases import LIMIT, objection
 from stoker.inspect.bench.images import prepare
-from stoker.inspect.bench.turns import Program, ProgramFailed, take_turns
+from stoker.inspect.measuring import Program, ProgramFailed, in_turns, median_ratio
 from stoker.loader import open_main_split
 from stoker.storage import location, require_cold
 
@@ -229,7 +230,6 @@ def _measure(
     Returns:
         The answers of each case, one a round, and why other cases failed.
     """
-    answers: dict[str, list[dict[str, Any]]] = {}
     failed: dict[str, str] = {}
     with ExitStack() as stack:
         variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -247,21 +247,24 @@ def _measure(
                     started[number].wait_until_ready()
                 except ProgramFailed as failure:
                     failed[case.key] = str(failure)
-                else:
-                    answers[case.key] = []
                 progress(done=number + 1, total=len(cases), size_bytes=0, rejects=len(failed))
-        programs = {case.key: program for case, program in zip(cases, started, strict=True)}
-        turns = spec.rounds * len(answers)
+        programs = {case.key: program for case, program in zip(cases, started, strict=True) if case.key not in failed}
+        turns = itertools.count(1)
         with phase("measuring", "turns", "failed") as progress:
 
-            def turn(key: str) -> None:
-                answers[key].append(answer := programs[key].take_turn(spec.seconds))
+            def turn(key: str, seconds: float) -> dict[str, Any]:
+                answer = programs[key].take_turn(seconds)
                 on_turn(key, answer["images"] / max(answer["seconds"], 1e-9))
-                done = sum(map(len, answers.values()))
-                progress(done=done, total=turns, size_bytes=0, rejects=len(failed))
+                progress(done=next(turns), total=spec.rounds * len(programs), size_bytes=0, rejects=len(failed))
+                return answer
 
-            take_turns(list(answers), spec.rounds, turn, lambda key, why: failed.update({key: str(why)}))
-    return {key: found for key, found in answers.items() if key not in failed}, failed
+            answers = in_turns(
+                {key: partial(turn, key) for key in programs},
+                spec.rounds,
+                spec.seconds,
+                failed=lambda key, why: failed.update({key: str(why)}),
+            )
+    return answers, failed
 
 
 def _rows(cases: Sequence[Case], answers: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[BenchRow]:
@@ -279,5 +282,5 @@ def _rows(cases: Sequence[Case], answers: Mapping[str, Sequence[Mapping[str, Any
                 note=case.note,
                 images_per_second=speeds,
                 images_per_cpu_second=rates(case.key, "cpu_seconds"),
-                of_limit=statistics.median(map(operator.truediv, speeds, limits)) if limits else None,
+                of_limit=median_ratio(speeds, limits) if limits else None,
             )

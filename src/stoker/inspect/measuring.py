@@ -1,0 +1,306 @@
+"""How speeds are measured, by ``stoker bench``, ``stoker doctor`` and the benchmarks: batches timed, cases in turns.
+
+A case is a function, or a program that is stopped except in its turns. A program warms up, prints one line of JSON, and
+then answers each line ``SECONDS`` on its standard input with one line of JSON: ``images``, ``seconds`` and
+``cpu_seconds`` of what it read in that time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import select
+import signal
+import statistics
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import check_range, check_seconds
+from stoker.errors import ConfigError
+from stoker.transforms import CenterCrop, RandomResizedCrop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import IO, Self
+
+    from stoker.format import RecordKeys
+    from stoker.types import DecodeMode
+
+T = TypeVar("T")
+TransformName = Literal["train", "eval"]
+
+SIDE = 224
+RESIZE = 256
+_ANSWER_SECONDS = 600.0
+"""For a warm-up, or for an answer in addition to the seconds of its turn; what takes longer hangs."""
+_LEAST_BATCHES = 2
+_LEAD_IN = 0.1
+_IS_WAITING = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSpec:
+    """What is read and how, in every measurement.
+
+    Attributes:
+        dataset: Anything that `stoker.open` opens.
+        split: Its split; None: the only one, or ``train``.
+        transform: ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256,
+            centre 224. Both are bilinear, uint8.
+        batch_size: Images per batch.
+        threads: Number of threads; None: as many as a loader starts.
+        seconds: How long.
+        cold: Whether files are dropped from the page cache first.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+
+    Raises:
+        ConfigError: A setting is out of its range.
+    """
+
+    dataset: str
+    split: str | None = None
+    transform: TransformName = "train"
+    batch_size: int = 64
+    threads: int | None = None
+    seconds: float = 1.0
+    cold: bool = False
+    keys: RecordKeys | None = None
+
+    def __post_init__(self) -> None:
+        check_range("--batch-size", self.batch_size, 1, 2**16)
+        check_seconds("--seconds", self.seconds, 0.1, 3600)
+        if self.threads is not None:
+            check_range("--threads", self.threads, 1, 4096)
+        if self.transform not in get_args(TransformName):
+            raise ConfigError(f"transform is {self.transform!r}; it must be {' or '.join(get_args(TransformName))}")
+
+    @property
+    def is_shuffled(self) -> bool:
+        """Whether every epoch has an order of its own."""
+        return self.transform == "train"
+
+    @property
+    def crop(self) -> RandomResizedCrop | CenterCrop:
+        """The transform of a loader."""
+        return RandomResizedCrop(SIDE, hflip=0.5) if self.transform == "train" else CenterCrop(SIDE, RESIZE)
+
+
+class Meter:
+    """Reads batches and times them.
+
+    Args:
+        batches: Number of images of one batch after another, without end.
+    """
+
+    def __init__(self, batches: Iterator[int]) -> None:
+        self._batches = batches
+        self._batch_seconds = 0.0  # as last measured
+
+    def warm_up(self, seconds: float, images: int) -> None:
+        """Read for so long, and at least so many images."""
+        began, read = time.perf_counter(), 0
+        while time.perf_counter() - began < seconds or read < images:
+            read += next(self._batches)
+        self.measure(seconds / 2)
+
+    def lead_in(self, seconds: float) -> None:
+        """Use up what was made ahead before this turn, and get threads going that were stopped.
+
+        It ends with the first batch that had to be waited for; what was made ahead comes in no time.
+        """
+        began = before = time.perf_counter()
+        while (now := time.perf_counter()) - began < seconds:
+            if now - began >= _LEAD_IN * seconds and now - before >= _IS_WAITING * self._batch_seconds:
+                break
+            before = now
+            next(self._batches)
+
+    def measure(self, seconds: float, images: int | None = None) -> dict[str, Any]:
+        """Read for at least ``seconds`` and two batches, or until so many images were read."""
+        cpu, read, batches = time.process_time(), 0, 0
+        began = time.perf_counter()
+        while (elapsed := time.perf_counter() - began) < seconds or batches < _LEAST_BATCHES:
+            if images is not None and read >= images:
+                break
+            read += next(self._batches)
+            batches += 1
+        self._batch_seconds = elapsed / batches
+        return {"images": read, "seconds": elapsed, "cpu_seconds": time.process_time() - cpu}
+
+    def rate(self, seconds: float) -> float:
+        """Return images per second of reading for so long."""
+        measured = self.measure(seconds)
+        return float(measured["images"] / measured["seconds"])
+
+
+class ProgramFailed(Exception):  # noqa: N818 - it says what happened
+    """A program ended or does not answer; the message is the last line it printed."""
+
+
+class Program:
+    """A running program, stopped except while it warms up or has its turn.
+
+    Args:
+        command: Its words.
+        log: An empty binary file for its standard error; closed with the program.
+        environment: Its environment variables; None: those of this process.
+
+    Attributes:
+        ready: What it printed when it had warmed up.
+        pid: Number of its process, and of the group of all its processes.
+    """
+
+    def __init__(self, command: Sequence[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
+        self._log = log
+        self._process = subprocess.Popen(  # noqa: S603 - a program of ours
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment,
+            process_group=0,  # so that its workers are stopped and ended with it
+        )
+        self.pid = self._process.pid
+        self.ready: dict[str, Any] = {}
+
+    def wait_until_ready(self) -> None:
+        """Wait until it has warmed up.
+
+        Raises:
+            ProgramFailed: It cannot be used.
+        """
+        self.ready = self._answer(_ANSWER_SECONDS)
+        self._signal(signal.SIGSTOP)
+
+    def take_turn(self, seconds: float) -> dict[str, Any]:
+        """Let it read for so long, and return its answer.
+
+        Raises:
+            ProgramFailed: There is none.
+        """
+        assert self._process.stdin is not None
+        self._signal(signal.SIGCONT)
+        with suppress(BrokenPipeError):  # it has ended, which the missing answer says
+            self._process.stdin.write(f"{seconds}\n")
+            self._process.stdin.flush()
+        answer = self._answer(_ANSWER_SECONDS + 10 * seconds)
+        self._signal(signal.SIGSTOP)
+        return answer
+
+    def end(self) -> None:
+        """End it and all processes of its group."""
+        self._signal(signal.SIGKILL)
+        self._process.wait()
+
+    def _answer(self, seconds: float) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], seconds)[0]:
+            raise ProgramFailed(f"it did not answer for {seconds:.0f} s")
+        line = self._process.stdout.readline()
+        if not line:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(10)
+            self._log.seek(0)
+            lines = self._log.read().decode("utf-8", "replace").split("\n")
+            printed = [text.strip() for text in lines if text.strip()]
+            raise ProgramFailed(
+                printed[-1] if printed else f"it ended with code {self._process.poll()} and printed nothing"
+            )
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):  # it has ended, and its workers too
+            os.killpg(self.pid, number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+        for pipe in (self._process.stdin, self._process.stdout, self._log):
+            with suppress(BrokenPipeError):
+                pipe.close()  # type: ignore[union-attr]
+
+
+def in_turns(
+    cases: Mapping[str, Callable[[float], T]],
+    rounds: int,
+    seconds: float,
+    on_turn: Callable[[int, int, str], None] = lambda *_: None,
+    failed: Callable[[str, ProgramFailed], None] | None = None,
+) -> dict[str, list[T]]:
+    """Measure each case once a round, so that a machine whose speed drifts favours none of them.
+
+    Args:
+        cases: What takes a turn of so many seconds and returns what it measured, by name.
+        rounds: Turns of each.
+        seconds: Length of a turn.
+        on_turn: Called before each turn with its number from 0, the number of turns, and the name of its case.
+        failed: Called with the name of a program that failed, and why; it has no more turns. None: that is an error.
+
+    Returns:
+        What each case measured, one result a round; nothing of those that failed.
+    """
+    results: dict[str, list[T]] = {name: [] for name in cases}
+    turns = itertools.count()
+    for _ in range(rounds):
+        for name in tuple(results):
+            on_turn(next(turns), rounds * len(cases), name)
+            try:
+                results[name].append(cases[name](seconds))
+            except ProgramFailed as failure:
+                if failed is None:
+                    raise
+                del results[name]
+                failed(name, failure)
+    return results
+
+
+def median_ratio(rates: Sequence[float], others: Sequence[float]) -> float:
+    """Return the median over the rounds of the ratio of two rates of the same round."""
+    return statistics.median(mine / other for mine, other in zip(rates, others, strict=True))
+
+
+def decode_endlessly(
+    images: Sequence[bytes],
+    transform: RandomResizedCrop | CenterCrop,
+    threads: int,
+    size: int,
+    *,
+    decode: DecodeMode = "exact",
+    seed: int | None = None,
+) -> Iterator[int]:
+    """Decode and resize images from memory, with nothing around it, ``size`` at a time; yield the size of each run.
+
+    Threads are started again each run. ``seed`` draws the order of each epoch; None: as the images come.
+    """
+    count, epoch = len(images), 0
+    order = in_order = np.arange(count, dtype=np.uint64)
+    while True:
+        while len(order) < size:
+            epoch += 1
+            numbers = in_order if seed is None else _native.permute(0, count, count, seed, epoch)
+            order = np.concatenate([order, numbers])
+        _native.decode_loop(
+            images=images,
+            indices=order[:size],
+            transform=transform.native(),
+            seed=seed or 0,
+            epoch=epoch,
+            threads=threads,
+            decode=decode,
+        )
+        order = order[size:]
+        yield size
