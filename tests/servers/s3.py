@@ -23,7 +23,7 @@ from .processes import Process, ServerError, free_ports, started
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_READY_SECONDS = 120  # on a busy machine SeaweedFS was seen to need a little more than a minute
+_READY_SECONDS = 45  # SeaweedFS takes five, but now and then it waits for minutes: starting it again is quicker
 
 
 class S3Server:
@@ -51,6 +51,13 @@ class S3Server:
 
     def start(self) -> None:
         """Start it, or start it again with the same data and the same port, and wait until it takes a put."""
+        try:
+            self._start()
+        except ServerError:
+            self.kill()
+            self._start()
+
+    def _start(self) -> None:
         self._master.start()
         self._master.wait_until(self._elected, _READY_SECONDS)
         self._process.start()
