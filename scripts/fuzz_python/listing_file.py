@@ -9,6 +9,7 @@ from stoker import _native
 from stoker.sources import BoxSource, ItemTableBuilder, SourceTree, read_listing, write_listing
 from stoker.sources.imagenet.boxes import BoxTableBuilder, MappedBoxes, NamedBox
 from stoker.sources.items import Item
+from stoker.sources.members import MemberReader
 from stoker.storage import location
 from stoker.types import Box
 
@@ -24,13 +25,13 @@ def one_input(data: bytes) -> None:
         content = columns + text + struct.pack("<QI", len(text), _native.crc32c(columns + text))
     _PLACE.write_atomically(content)
     found = read_listing(_PLACE)
-    if found is None or found[1] is None:
+    if found is None:
         return
     tree = found[1]
     for split, rows in tree.splits.items():
         for row in rows.tolist():
             item = tree.table[row]
-            tree.locate(item)
+            tree.reader.locate(item)
             tree.read_boxes(item, split)
     tree.fingerprint()
 
@@ -46,8 +47,8 @@ def seeds() -> list[bytes]:
     rows = {"train": table.numbers[:2], "test": table.numbers[2:]}
     names = frozenset((b"a", b"b"))
     found: dict[str, BoxSource] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
-    classes, texts, archives = (b"a", b"b"), (b"", b""), (b"/t.tar",) * 2
-    tree = SourceTree("/photos", b"/photos", classes, texts, table, rows, {}, (), found, archives)
+    reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
+    tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, {}, (), found, reader)
     write_listing(_PLACE, tree, {"per_record": None})
     content = _PLACE.read_bytes()
     length = struct.unpack("<QI", content[-12:])[0]

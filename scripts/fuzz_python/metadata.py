@@ -21,7 +21,7 @@ def one_input(data: bytes) -> None:
     tree = list_source(str(_FOLDER))
     assert 0 < len(tree.table) <= data.count(b"\n") + 1
     for item in tree.table:
-        found = tree.values.read(item) if tree.values is not None else {}
+        found = tree.reader.values(item)
         assert found.keys() == tree.fields.keys()
         for name, field in tree.fields.items():
             if isinstance(field, ValueField) and found[name] is not None:

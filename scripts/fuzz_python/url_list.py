@@ -20,10 +20,10 @@ def one_input(data: bytes) -> None:
     place.write_bytes(data[1:])
     tree = list_source(str(place))
     assert len(tree.table) <= data.count(b"\n") + data.count(b"\r") + 1
-    for item in tree.table if tree.by_url else ():
+    for item in tree.table if tree.latency == "web" else ():
         with suppress(StoreError):
             assert checked(item.path).lower().startswith(("http://", "https://"))
-        found = tree.values.read(item) if tree.values is not None else {}
+        found = tree.reader.values(item)
         assert found.keys() == tree.fields.keys()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.loader import Dataset, Sample
-    from stoker.sources import BoxSource
+    from stoker.sources import BoxSource, Latency
     from stoker.storage import Location
     from stoker.types import Field, Progress
 
@@ -86,14 +86,21 @@ class RecordSource:
         return self.datasets[0].schema.box_names if self.datasets else ()
 
     @property
-    def by_url(self) -> bool:
-        """False: the images lie in records."""
-        return False
+    def latency(self) -> Latency:
+        """What reading a record waits for."""
+        return "disk" if all(dataset.remote is None for dataset in self.datasets) else "store"
 
     @property
-    def is_local(self) -> bool:
-        """Whether no record waits for a network."""
-        return all(dataset.remote is None for dataset in self.datasets)
+    def places(self) -> tuple[bytes, ...]:
+        """Nothing: the shards are open."""
+        return ()
+
+    def plain_file(self, item: Item, split: str) -> None:
+        """Return nothing: the images lie in records."""
+
+    def without_items(self) -> Self:
+        """Return the same: it never travels."""
+        return self
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with the content of the records."""

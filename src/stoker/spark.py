@@ -36,7 +36,6 @@ from pyspark.sql import SparkSession
 from stoker.builder import build_shard
 from stoker.errors import ClusterError, ConfigError
 from stoker.format import ShardResult, read_journal_head
-from stoker.sources import SourceTree
 from stoker.storage import from_uri
 
 if TYPE_CHECKING:
@@ -339,8 +338,7 @@ class _Shared:
         Raises:
             ConfigError: They are not.
         """
-        tree = self.converter.tree
-        for place in (tree.base, *tree.archives) if isinstance(tree, SourceTree) and not tree.by_url else ():
+        for place in self.converter.tree.places:
             if from_uri(place).is_local and not from_uri(place).exists():
                 message = f"the source {os.fsdecode(place)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")

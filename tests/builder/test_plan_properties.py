@@ -16,6 +16,7 @@ from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, SourceTree
 from stoker.sources.columns import Blobs
+from stoker.sources.reader import FileReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def tree_of(**splits: list[int]) -> SourceTree:
     ends = np.cumsum([sum(counts) for counts in splits.values()])
     rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}
     classes = tuple(b"c%d" % label for label in range(max(map(len, splits.values()))))
-    return SourceTree("root", b"/root", classes, (b"",) * len(classes), table, rows, {}, (), {})
+    return SourceTree("root", classes, (b"",) * len(classes), table, rows, {}, (), {}, FileReader(b"/root", "disk"))
 
 
 def paths(plan: Plan) -> list[bytes]:

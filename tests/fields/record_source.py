@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stoker.sources import BoxSource
+    from stoker.sources import BoxSource, Latency
     from stoker.types import Features, Field
 
 SHARD = "train-00000-of-00001.tfrecord"
@@ -38,10 +38,10 @@ class MemorySource:
     ignored: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     boxes: Mapping[str, BoxSource] = field(default_factory=dict)
-    is_local: bool = True
+    latency: Latency = "disk"
+    places: tuple[bytes, ...] = ()
     root: str = "/"
     box_names: tuple[str, ...] = ()
-    by_url: bool = False
 
     @property
     def table(self) -> ItemTable:
@@ -56,6 +56,12 @@ class MemorySource:
 
     def fingerprint(self) -> str:
         return hashlib.sha256(repr([sorted(record) for record in self.records]).encode()).hexdigest()[:32]
+
+    def plain_file(self, item: Item, split: str) -> None:
+        """None: the images are in memory."""
+
+    def without_items(self) -> Self:
+        return self
 
     def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - there is one split
         record = self.records[item.number]

@@ -64,7 +64,7 @@ def test_records_are_listed_in_long_ranges(
     source = copy(dataset, place)
     faulty_s3.forget()
     found = open_records(str(source), None)
-    assert not found.is_local
+    assert found.latency == "store"
     assert len(found.table) == 50
     asked = [seen for seen in faulty_s3.traffic.seen if seen.method == "GET" and ".tfrecord?" not in seen.path]
     assert sum(seen.path.endswith(".tfrecord") for seen in asked) <= 6

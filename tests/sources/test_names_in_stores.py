@@ -92,7 +92,7 @@ def test_a_list_here_of_images_there(tmp_path: Path, bucket: StoreLocation) -> N
     path = tmp_path / "list.txt"
     path.write_bytes("\n".join(lines).encode() + b"\n" + f"{url}/dog/".encode() + b"\xff.jpg\n")
     tree = list_source(str(path))
-    assert not tree.is_local
+    assert tree.latency == "store"
     assert tree.classes == (b"cat", b"dog", b"owl")
     missing = [item for item in tree.table if item.size_bytes == 0]
     assert [item.name for item in missing] == [b"missing.jpg", b"\xff.jpg", b"missing.jpg"]
@@ -126,7 +126,7 @@ def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     here, there = (list_source(str(root), options(top)) for top in (str(side), url))
     assert there.classes == here.classes == (b"n02", b"n01")
     assert there.texts == here.texts == (b"second", b"one")
-    assert not there.is_local
+    assert there.latency == "store"
     assert there.fingerprint() == here.fingerprint()
     assert listed(there, "validation") == [("ILSVRC2012_val_00000001.JPEG", "n01")]
     item = there.table[0]

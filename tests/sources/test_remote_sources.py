@@ -68,8 +68,8 @@ def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: StoreLocati
     source = LAYOUTS[layout](tmp_path)
     url = copied(source, tmp_path, folder)
     here, there = list_source(str(source)), list_source(url)
-    assert not there.is_local
-    assert here.is_local
+    assert there.latency == "store"
+    assert here.latency == "disk"
     assert there.root == url
     expected = content(here, os.path.realpath(tmp_path))
     for what, found in content(there, str(folder)).items():

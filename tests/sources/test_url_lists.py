@@ -127,11 +127,9 @@ def test_columns_become_labels_and_fields(tmp_path: Path, server: PhotoServer, n
     assert tree.classes == tuple(one.encode() for one in CLASSES)
     assert items(tree) == {row["url"]: CLASSES.index(row["label"]) for row in rows}
     assert tree.fields == {"caption": fields.Text(), "width": fields.Int()}
-    assert tree.values is not None
-    values = {tree.table[row].key: tree.values.read(tree.table[row]) for row in range(IMAGES)}
+    values = {tree.table[row].key: tree.reader.values(tree.table[row]) for row in range(IMAGES)}
     assert values == {row["url"]: {"caption": row["caption"], "width": row["width"]} for row in rows}
-    assert tree.by_url
-    assert not tree.is_local
+    assert tree.latency == "web"
     assert not server.seen
 
 
@@ -224,10 +222,8 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
     write_listing(location(tmp_path / "listing"), tree, {})
     read = read_listing(location(tmp_path / "listing"))
     assert read is not None
-    assert read[1] is not None
     assert read[1].fingerprint() == tree.fingerprint()
-    assert read[1].values is not None
-    texts = [read[1].values.read(item)["caption"] for item in read[1].table]
+    texts = [read[1].reader.values(item)["caption"] for item in read[1].table]
     assert sorted(texts) == ["", "a", "b", "c"]
 
 
@@ -236,16 +232,16 @@ def test_what_only_looks_like_a_list_of_urls_is_none(tmp_path: Path) -> None:
     (tmp_path / "a/1.jpg").write_bytes(PHOTOS["1.jpg"])
     (tmp_path / "list.csv").write_text("url,label\na/1.jpg,http://a.example\n")
     tree = list_source(str(tmp_path / "list.csv"))
-    assert (tree.by_url, tree.classes) == (False, (b"http://a.example",))
+    assert (tree.latency, tree.classes) == ("disk", (b"http://a.example",))
     (tmp_path / "list.txt").write_text("a/1.jpg\n")
-    assert not list_source(str(tmp_path / "list.txt")).by_url
+    assert list_source(str(tmp_path / "list.txt")).latency == "disk"
 
 
 def test_parquet_with_images_is_no_list(tmp_path: Path) -> None:
     path = tmp_path / "images.parquet"
     image = {"bytes": PHOTOS["1.jpg"], "path": "1.jpg"}
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "image": [image]}).to_parquet(path)
-    assert not list_source(str(path)).by_url
+    assert list_source(str(path)).latency == "disk"
     pd.DataFrame({"url": ["http://a.example/1.jpg"], "more": [[{"a": b"x"}]]}).to_parquet(path)
     with pytest.raises(SourceError, match=r"row 0 of .*: its column 'more' has bytes"):
         list_source(str(path))
@@ -287,7 +283,7 @@ def test_a_listing_can_be_saved(tmp_path: Path, server: PhotoServer) -> None:
     assert found is not None
     read = found[1]
     assert read is not None
-    assert (read.by_url, read.fingerprint(), read.classes) == (True, tree.fingerprint(), tree.classes)
+    assert (read.latency, read.fingerprint(), read.classes) == ("web", tree.fingerprint(), tree.classes)
 
 
 def test_lists_in_a_folder_are_one(tmp_path: Path, server: PhotoServer) -> None:

@@ -125,7 +125,7 @@ def test_tables_that_img2dataset_writes_beside_tars_are_no_lists(tmp_path: Path)
     table = pa.table({"url": ["http://a.example/1.jpg"] * 3, "key": ["0"] * 3, "caption": ["a caption"] * 3})
     parquet.write_table(table, tmp_path / "00000.parquet")
     tree = list_source(str(tmp_path))
-    assert (tree.by_url, len(tree.table), tree.ignored) == (False, 3, {".parquet": 1})
+    assert (tree.latency, len(tree.table), tree.ignored) == ("disk", 3, {".parquet": 1})
     assert [*tree.fields] == ["txt", "json"]
 
 
@@ -161,7 +161,6 @@ def test_a_saved_listing_has_the_values(tmp_path: Path) -> None:
     write_listing(location(tmp_path) / "listing", tree, {})
     found = read_listing(location(tmp_path) / "listing")
     assert found is not None
-    assert found[1] is not None
     assert values(found[1]) == values(tree)
     assert len(values(tree)) == 2 * SAMPLES
     assert found[1].fingerprint() == tree.fingerprint()
@@ -471,7 +470,7 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: py
     assert json.loads(capsys.readouterr().out)["splits"]["train"]["images"] == SAMPLES
     both = list_source(f"{source}/{{train/train-{{000000..000002}},val/val-{{000000..000002}}}}.tar")
     assert {split: len(rows) for split, rows in both.splits.items()} == {"train": SAMPLES, "validation": SAMPLES}
-    assert list(map(os.fsdecode, both.archives)) == wds.shardlists.expand_urls(both.root)
+    assert list(map(os.fsdecode, both.reader.places[1:])) == wds.shardlists.expand_urls(both.root)
 
 
 def test_braces_in_folders_of_splits(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from stoker.errors import ExampleError, ImageError, ShardError, SourceError, Sto
 from stoker.extra_fields import extra_features
 from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
 from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
-from stoker.sources import SourceTree
 from stoker.storage import location, new_pool
 from stoker.types import MAX_CLASSES
 
@@ -127,16 +126,13 @@ class ItemConverter:
         self.tree = tree
         self.recipe = recipe
         self.schema = with_fields(schema, tree.fields)
-        self.is_local = tree.is_local
+        self.is_local = tree.latency == "disk"
         self._stores_boxes = schema.info(0).box_prefix is not None
         self.known: Mapping[tuple[Item, str], Outcome] = {}
         self._templates = _Templates()
 
     def __getstate__(self) -> dict[str, Any]:
-        tree = self.tree
-        if isinstance(tree, SourceTree):
-            tree = replace(tree.without_items(), ignored={}, warnings=())
-        return {**self.__dict__, "tree": tree, "known": {}, "_templates": _Templates()}
+        return {**self.__dict__, "tree": self.tree.without_items(), "known": {}, "_templates": _Templates()}
 
     def convert(
         self, items: Sequence[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
@@ -150,7 +146,7 @@ class ItemConverter:
                 everything. Whatever is wrong with an item itself is a reject.
         """
         outcome = Outcome()
-        storing = None if load is not None else self._plain_storing(split)
+        storing = plain_storing(self.recipe) if load is None and self.is_local else None
         plain = [] if storing is None else [self._plain_file(item, split) for item in items]
         at = 0
         while at < len(items) and not (stopped is not None and stopped()):
@@ -172,19 +168,12 @@ class ItemConverter:
                 raise
             outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
 
-    def _plain_storing(self, split: str) -> _native.JpegStoring | None:
-        """Return what makes records of plain items of a split; None if they need more than their file and class."""
-        tree = self.tree
-        if not isinstance(tree, SourceTree) or not self.is_local or tree.values is not None or split in tree.boxes:
-            return None
-        return plain_storing(self.recipe)
-
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
         """Return what `_native.build_records` takes of an item; None if it needs more than its file and class."""
-        if item.columns or item.object >= 0 or item.label >= MAX_CLASSES or (item, split) in self.known:
+        path = self.tree.plain_file(item, split)
+        if path is None or item.label >= MAX_CLASSES or (item, split) in self.known:
             return None
-        assert isinstance(self.tree, SourceTree)
-        return self.tree.locate(item), item.size_bytes, self._templates.of(item.label, self._features_of_class)
+        return path, item.size_bytes, self._templates.of(item.label, self._features_of_class)
 
     def _features_of_class(self, label: int) -> Features:
         """Return the features of records of a class, with `_SLOTS` for what each of them has of its own."""
@@ -374,8 +363,8 @@ def request_threads(tree: Source, threads: int) -> int:
         tree: The source.
         threads: How many there should be if nothing has to wait.
     """
-    if tree.is_local or not tree.by_url:
-        return threads if tree.is_local else max(threads, AT_ONCE)
+    if tree.latency != "web":
+        return threads if tree.latency == "disk" else max(threads, AT_ONCE)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     few = AT_ONCE_BY_URL if files == resource.RLIM_INFINITY else min(AT_ONCE_BY_URL, files // _FILES_OF_A_REQUEST)
     return max(threads, few)

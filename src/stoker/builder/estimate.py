@@ -196,7 +196,7 @@ class _Sample:
         for number, split in enumerate(plan.splits):
             self._numbers[split.rows] = number
         ordered = np.flatnonzero(self._numbers >= 0) if plan.items < len(self._numbers) else None
-        limit = SURVEY_LIMIT_BY_URL if plan.tree.by_url else SURVEY_LIMIT
+        limit = SURVEY_LIMIT_BY_URL if plan.tree.latency == "web" else SURVEY_LIMIT
         chosen = _native.permute(0, min(plan.items, limit), plan.items, 0, 0).astype(np.int64)
         self.rows = chosen if ordered is None else ordered[chosen]
 
@@ -298,7 +298,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     second. These are bounded in bytes: a build holds them until it ends.
     """
     tree = converter.tree
-    if tree.by_url:
+    if tree.latency == "web":
         return RecordSize(1.0, converter.recipe.fixed_bytes() or _USUAL_BYTES), {}
     rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
     items, names = [tree.table[row] for row in rows], [_split_of(tree, row) for row in rows]

@@ -220,7 +220,7 @@ def _read(
         size = RecordSize(float(about["per_source_byte"]), None if per_record is None else float(per_record))
     except (KeyError, TypeError, ValueError):
         return None
-    return ListedSource(tree or open_source(settings.source, progress, destination), size, {})
+    return ListedSource(tree, size, {})
 
 
 def _list(

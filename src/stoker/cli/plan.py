@@ -101,7 +101,7 @@ def _print(found: BuildForecast) -> None:
     if found.box_counts:
         of = f", {format_count(sum(found.box_counts), 'box')}"
     classes = format_count(len(tree.classes), "class")
-    of_size = ", downloaded by the build" if tree.by_url else f", {size}"
+    of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
     printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # Of images by URL no bytes are known.
     per_byte, per_item = estimate.size_bytes / max(1, found.plan.size_bytes), estimate.size_bytes / max(1, items)

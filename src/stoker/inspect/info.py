@@ -360,7 +360,7 @@ def _images_info(place: Location) -> ImagesInfo:
 
 def _some_images(tree: SourceTree) -> Iterator[object]:
     """Yield a few of the images, evenly spread; none of a store, where each would be a request."""
-    for name, rows in tree.splits.items() if tree.is_local else ():
+    for name, rows in tree.splits.items() if tree.latency == "disk" else ():
         for row in rows[:: -(-len(tree.table) // _TURNED_OF)].tolist():
             with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
                 yield tree.load(tree.table[row], name).data

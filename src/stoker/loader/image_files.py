@@ -7,7 +7,7 @@ import os
 import warnings
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from stoker.errors import ExampleError, ImageError, SourceError, StorageError
 from stoker.extra_fields import features_beside
 from stoker.loader.read_ahead import RemoteFiles
 from stoker.loader.selection import same_numbers, selection_name
-from stoker.progress import progress_of_call
-from stoker.sources import ParquetRows
-from stoker.storage import from_uri, join, stoppable_pool
+from stoker.storage import stoppable_pool
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -28,9 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.loader.selection import Numbers
-    from stoker.sources import ItemTable, ItemValues, SourceTree
-    from stoker.storage import Location
-    from stoker.types import Box, Features, Field
+    from stoker.sources import Item, ItemTable, Reader, SourceTree
+    from stoker.types import Box, Features
 
 
 _AT_ONCE_REMOTE, _CHUNK = 16, 4096
@@ -45,57 +42,6 @@ FILE_SCHEMA = SchemaInfo(
     box_prefix="box/",
 )
 """How a file is presented as if it were a record: its class is the index of its folder among all, from 0."""
-
-
-class ItemFields:
-    """The extra fields of items, as the features that a build of the same source would store. Safe in any thread.
-
-    Args:
-        fields: What they are.
-        values: What the items have of them.
-        table: The items.
-    """
-
-    def __init__(self, fields: Mapping[str, Field], values: ItemValues, table: ItemTable) -> None:
-        self.fields = fields
-        self._values = values
-        self._table = table
-        self._name_of = {key: name for name, field in fields.items() for key in field.features(name)}
-
-    def features(self, number: int, image: bytes, names: Collection[str]) -> Features:
-        """Return the features of some fields of one item.
-
-        Args:
-            number: Of the item.
-            image: Its bytes; used only where a field is an image or a mask.
-            names: Of the fields.
-
-        Raises:
-            ExampleError: A value is missing, or is not one of its field: what a build would reject the item for.
-            ImageError: As `features_beside`.
-            OSError: It cannot be read.
-        """
-        try:
-            values = self._values.read(self._table[number], names)
-            return features_beside(image, {name: self.fields[name] for name in names}, values)
-        except SourceError as error:
-            raise ExampleError(str(error)) from error
-
-    def record(self, number: int, image: bytes, keys: Sequence[str]) -> bytes:
-        """Return an Example with the features of the fields that some keys belong to, for the core.
-
-        Raises:
-            ExampleError: As `features`.
-            ImageError: The same.
-            OSError: The same, with words of ours.
-        """
-        try:
-            return _native.write_example(self.features(number, image, {self._name_of[key]: None for key in keys}))
-        except StorageError:
-            raise
-        except OSError as error:
-            message = f"its fields cannot be read: {error.strerror or error}"
-            raise OSError(error.errno or errno.EIO, message) from error
 
 
 class ImageFiles:
@@ -121,30 +67,27 @@ class ImageFiles:
         self.fingerprint = tree.fingerprint()
         if not same_numbers(rows, tree.splits[split]):
             self.fingerprint += f"[{selection_name(rows)}]"
-        table, archives = tree.table.take(rows), tree.archives
-        self.table = table
-        if isinstance(tree.values, ParquetRows):
-            with progress_of_call("unpacking", None) as progress:
-                table, archives = tree.values.located(table, progress)
-            self.table = replace(self.table, sizes=table.sizes)
+        table = tree.table.take(rows)
+        extents = tree.reader.extents(table)
+        self.table = replace(table, sizes=extents.table.sizes)
         self.labels: NDArray[np.int64] = self.table.labels.astype(np.int64)
         self.schema = replace(FILE_SCHEMA, fields=tree.fields)
-        self._fields = None if tree.values is None else ItemFields(tree.fields, tree.values, self.table)
         self.records = _native.FileSet(
-            os.fsdecode(tree.base),
-            table.paths.data[:],
-            np.ascontiguousarray(table.paths.starts, np.int64),
+            os.fsdecode(extents.base),
+            extents.table.paths.data[:],
+            np.ascontiguousarray(extents.table.paths.starts, np.int64),
             self.labels,
-            np.ascontiguousarray(table.sizes, np.int64),
-            [os.fsdecode(archive) for archive in archives],
-            *_extents(table),
+            np.ascontiguousarray(extents.table.sizes, np.int64),
+            [os.fsdecode(archive) for archive in extents.archives],
+            *extents.slices(),
         )
-        if self._fields is not None:
-            self.records.set_fields(self._fields.record)
+        # No methods: what the core holds must not hold the core's objects again.
+        name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
+        if name_of:
+            self.records.set_fields(partial(_fields_record, tree.reader, self.table, name_of))
         self.remote: RemoteFiles | None = None
-        if not (tree.images_are_local or isinstance(tree.values, ParquetRows)):
-            # Not a method: what the core holds must not hold the core's objects again.
-            self.remote = RemoteFiles(len(tree.archives) + len(table), partial(_place, tree, table))
+        if not extents.is_local:
+            self.remote = RemoteFiles(len(extents.archives) + len(table), extents.location)
             self.remote.attach_to(self.records)
 
     def features(self, index: int, data: bytes) -> tuple[Features, dict[str, str]]:
@@ -170,7 +113,7 @@ class ImageFiles:
         problems = {}
         for name in self.schema.fields:
             try:
-                features |= cast("ItemFields", self._fields).features(index, data, [name])
+                features |= _fields_of(self._tree.reader, item, data, [name])
             except (ExampleError, ImageError) as error:
                 problems[name] = str(error)
         return features, problems
@@ -229,22 +172,33 @@ class ImageFiles:
         return counts.astype(np.uint32)
 
 
-def _extents(table: ItemTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return the archive of each image, -1 without one, and where it begins in that, as the core takes them."""
-    nowhere = np.broadcast_to(np.int32(-1), len(table)), np.broadcast_to(np.int64(0), len(table))
-    archives, offsets = (
-        table.columns.get(name, other) for name, other in zip(("archive", "offset"), nowhere, strict=True)
-    )
-    return np.ascontiguousarray(archives, np.int32), np.ascontiguousarray(offsets, np.int64)
-
-
 def _label(box: Box, label: int) -> int:
     """Return the class of an object: its own, or that of its image."""
     return label if box.label is None else box.label
 
 
-def _place(tree: SourceTree, table: ItemTable, number: int) -> Location:
-    """Return where a file is, as the core counts them: the archives, then one for each image."""
-    archives = tree.archives
-    name = archives[number] if number < len(archives) else table[number - len(archives)].path
-    return from_uri(join(tree.base, name))
+def _fields_of(reader: Reader, item: Item, image: bytes, names: Collection[str]) -> Features:
+    """Return some extra fields of an item as the features that a build of the same source would store.
+
+    Raises:
+        ExampleError: A value is missing, or is not one of its field: what a build would reject the item for.
+        ImageError: As `features_beside`.
+        OSError: It cannot be read.
+    """
+    try:
+        return features_beside(image, {name: reader.fields[name] for name in names}, reader.values(item, names))
+    except SourceError as error:
+        raise ExampleError(str(error)) from error
+
+
+def _fields_record(
+    reader: Reader, table: ItemTable, name_of: Mapping[str, str], number: int, image: bytes, keys: Sequence[str]
+) -> bytes:
+    """Return an Example with the features of the fields that some keys belong to, for the core; see `_fields_of`."""
+    try:
+        return _native.write_example(_fields_of(reader, table[number], image, {name_of[key]: None for key in keys}))
+    except StorageError:
+        raise
+    except OSError as error:
+        message = f"its fields cannot be read: {error.strerror or error}"
+        raise OSError(error.errno or errno.EIO, message) from error

@@ -301,7 +301,7 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
             raise  # the place is right; what was given with it is not
         message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
-    if tree.by_url:
+    if tree.latency == "web":
         message = f"{place} is a list of URLs, whose images a build downloads, once"
         raise SourceError(f"{message}; run stoker build {place} DATASET and open that", path=str(place))
     for message in () if again else tree.warnings:

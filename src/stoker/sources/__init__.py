@@ -2,9 +2,10 @@
 
 - ``listing``: tells the kinds of sources apart; start here to add one
 - ``folders``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``, ``parquet``: the kinds
-- ``parquet_files``, ``parquet_rows``, ``unpacked``: reading Parquet
+- ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
+- ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines
-- ``field_values``: what these say of images; ``labelled_boxes``: boxes with classes of their own; ``coco_masks``: masks
+- ``cells``: what these say of images; ``labelled_boxes``: boxes with classes of their own; ``coco_masks``: masks
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record; ``value_digest``: what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
@@ -17,7 +18,6 @@ from __future__ import annotations
 
 from stoker.sources.coco_masks import CocoMask
 from stoker.sources.columns import counts_of, sum_of
-from stoker.sources.field_values import FieldValues, ItemValues
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
 from stoker.sources.imagenet.config_file import is_config, read_config
@@ -28,7 +28,7 @@ from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.listing_file import read_listing, write_listing
 from stoker.sources.parquet_files import import_pyarrow
-from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.reader import Latency, Reader
 from stoker.sources.record_reader import read_image
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, Records, RecordSequence, given_splits, list_records
@@ -44,16 +44,15 @@ __all__ = [
     "BoxFolder",
     "BoxSource",
     "CocoMask",
-    "FieldValues",
     "FileWindow",
     "Given",
     "Item",
     "ItemTable",
     "ItemTableBuilder",
-    "ItemValues",
     "LabelMap",
     "LabelledBoxes",
-    "ParquetRows",
+    "Latency",
+    "Reader",
     "RecordSequence",
     "RecordStream",
     "Records",

@@ -26,9 +26,9 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.fields import Json, Mask, Text
+from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
-from stoker.sources.field_values import FieldValues, json_bytes
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
@@ -145,22 +145,19 @@ def list_coco(look: Look, text: str) -> SourceTree:
     _collect(builder, found, split)
     columns = found.columns()
     if columns:
-        cells = GrowingBlobs()
+        rows = GrowingBlobs()
         for row in found.rows():
-            cells.append(row)
-        builder.collector.columns["cells"] = cells.finish()
+            rows.append(row)
+        builder.collector.columns["cells"] = rows.finish()
     builder.settle()
     boxes = found.boxes(builder.skipped.warnings) if found.categories or found.box_images else None
     if found.crowds:
         builder.skipped.ignored["with iscrowd"] += found.crowds
         builder.skipped.warnings.append(f"{path}: {format_count(found.crowds, 'annotation')} of crowds: no box of them")
-    tree = builder.finish({} if boxes is None else {split: boxes})
+    cells = Cells(columns, str(path) if options.masks else "") if columns else None
+    tree = builder.finish({} if boxes is None else {split: boxes}, cells=cells)
     names = found.class_names()
-    tree = dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
-    if not columns:
-        return tree
-    values = FieldValues(builder.base, columns, str(path) if options.masks else "")
-    return dataclasses.replace(tree, values=values, fields=values.fields)
+    return dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +290,7 @@ class _Contents:
         return (*captions, *((("mask", Mask(bits)),) if self.objects is not None else ()))
 
     def rows(self) -> Iterator[bytes]:
-        """Yield the values of the fields of each image, in the order of the file, as `FieldValues` has them.
+        """Yield the values of the fields of each image, in the order of the file, as `Cells` has them.
 
         For use once.
         """

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker.sources.reader import FileReader
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.sources.look import Look
+    from stoker.sources.reader import Reader
     from stoker.sources.source import SourceTree
 
 
@@ -26,6 +29,7 @@ class Kind:
         claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
         list: Lists a place, given what ``claim`` returned.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
+        reader: Its `Reader`, which readers of saved listings make again.
     """
 
     name: str
@@ -33,3 +37,4 @@ class Kind:
     claim: Callable[[Look], Any]
     list: Callable[[Look, Any], SourceTree]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
+    reader: type[Reader] = FileReader

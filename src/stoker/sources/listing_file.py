@@ -12,19 +12,18 @@ import json
 import math
 import mmap
 import struct
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.fields import from_json
 from stoker.sources.columns import Blobs, chunks, row_range
-from stoker.sources.field_values import FieldValues, MemberValues
 from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.labelled_boxes import LabelledBoxes
-from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.listing import KINDS
+from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import SourceTree
 from stoker.storage import append_to_scratch, parse_json, scratch_file
 
@@ -34,11 +33,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.columns import Column
-    from stoker.sources.field_values import ItemValues
-    from stoker.sources.source import BoxSource, Source
+    from stoker.sources.source import BoxSource
     from stoker.storage import Location, Staging
 
-_FORMAT, _VERSION = "stoker-listing", 2
+_FORMAT, _VERSION = "stoker-listing", 3
+_READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8
 _MAPPED_ALIGNMENT = 2**16
@@ -55,10 +54,8 @@ _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Valu
 _NamedColumns = dict[str, Any]  # of `Column`s
 
 
-def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
+def write_listing(place: Location, tree: SourceTree, about: Mapping[str, Any]) -> None:
     """Write a source to a file, whole or not at all, in place of any there is.
-
-    Of a source that only its own listing can make the file holds nothing but ``about``.
 
     Args:
         place: The file; its folder must exist if it is on this machine.
@@ -71,7 +68,7 @@ def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> No
     staged = place.parent.stage(place.name)
     try:
         writer = _Writer(staged)
-        described = _write_tree(writer, tree) if _can_be_written(tree) else None
+        described = _write_tree(writer, tree)
         text = json.dumps(
             {
                 "format": _FORMAT,
@@ -88,7 +85,7 @@ def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> No
         staged.discard()
 
 
-def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree | None] | None:
+def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree] | None:
     """Return what `write_listing` has written; None if there is no such file, or a damaged one.
 
     The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
@@ -105,7 +102,7 @@ def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree | None] | 
             return None
 
 
-def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], SourceTree | None]:
+def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], SourceTree]:
     """Return what a file holds.
 
     Raises:
@@ -121,10 +118,7 @@ def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], S
     said = parse_json(content[end : end + length])
     if (said["format"], said["version"]) != (_FORMAT, _VERSION):
         raise ValueError("another format")
-    about, described = dict(said["about"]), said["tree"]
-    if described is None:
-        return about, None
-    return about, _read_tree(described, _columns(scratch, content, said["columns"], end))
+    return dict(said["about"]), _read_tree(said["tree"], _columns(scratch, content, said["columns"], end))
 
 
 class _Writer:
@@ -169,17 +163,7 @@ class _Writer:
         return self._size_bytes
 
 
-def _can_be_written(tree: Source) -> bool:
-    if type(tree) is not SourceTree or tree.fields != (tree.values.fields if tree.values else {}):
-        return False
-    is_known = tree.values is None or isinstance(tree.values, (FieldValues, MemberValues, ParquetRows))
-    return is_known and all(
-        isinstance(boxes, (BoxFolder, MappedBoxes, BoxTable, LabelledBoxes)) for boxes in tree.boxes.values()
-    )
-
-
-def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
-    assert isinstance(tree, SourceTree)
+def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
     table = tree.table
     for name in _TABLE:
         writer.add(name, getattr(table, name))
@@ -191,16 +175,13 @@ def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
             boxes.append(found)
     return {
         "root": tree.root,
-        "base": _text(tree.base),
-        "classes": list(map(_text, tree.classes)),
-        "texts": list(map(_text, tree.texts)),
-        "archives": list(map(_text, tree.archives)),
+        "classes": list(map(to_text, tree.classes)),
+        "texts": list(map(to_text, tree.texts)),
         "ignored": tree.ignored,
         "warnings": tree.warnings,
         "label_warnings": tree.label_warnings,
-        "by_url": tree.by_url,
         "is_ordered": tree.is_ordered,
-        "fields": None if tree.values is None else _write_fields(tree.values),
+        "reader": {"name": tree.reader.name, **tree.reader.to_json()},
         "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
         "boxes": [_write_boxes(writer, number, one) for number, one in enumerate(boxes)],
         "boxes_of": {
@@ -213,13 +194,15 @@ def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
 def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
     own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
-    classes, archives = _bytes_of(said["classes"]), _bytes_of(said["archives"])
-    _check_table(table, len(classes), len(archives))
+    classes = _bytes_of(said["classes"])
+    _check_table(table, len(classes))
     boxes = [_read_boxes(one, number, columns, len(classes)) for number, one in enumerate(said["boxes"])]
-    values = None if said["fields"] is None else _read_fields(said["fields"], table, archives)
+    try:
+        reader = _READERS[said["reader"]["name"]].from_json(said["reader"], table)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
     tree = SourceTree(
         root=str(said["root"]),
-        base=_bytes(said["base"]),
         classes=classes,
         texts=_bytes_of(said["texts"]),
         table=table,
@@ -227,11 +210,8 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
         ignored={str(kind): int(count) for kind, count in said["ignored"].items()},
         warnings=tuple(map(str, said["warnings"])),
         boxes={_split(name): boxes[number] for name, number in said["boxes_of"].items()},
-        archives=archives,
+        reader=reader,
         label_warnings=tuple(map(str, said["label_warnings"])),
-        fields=values.fields if values else {},
-        values=values,
-        by_url=bool(said["by_url"]),
         is_ordered=bool(said["is_ordered"]),
     )
     if len(tree.texts) != len(classes):
@@ -239,7 +219,7 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
     return tree
 
 
-def _check_table(table: ItemTable, classes: int, archives: int) -> None:
+def _check_table(table: ItemTable, classes: int) -> None:
     """See that no column leads outside what is there.
 
     Raises:
@@ -251,9 +231,7 @@ def _check_table(table: ItemTable, classes: int, archives: int) -> None:
         raise ValueError("columns of different lengths")
     if table.paths.data.find(b"\0") >= 0:
         raise ValueError("a name with a NUL byte")
-    if archives and not ("archive" in own and own.keys() & {"offset", "row"}):
-        raise ValueError("archives without columns")
-    limits = {"labels": (-1, classes), "objects": (-1, 2**31), "sizes": (0, 2**63), "archive": (0, archives)}
+    limits = {"labels": (-1, classes), "objects": (-1, 2**31)}
     for name, column in numbers.items():
         least, end = limits.get(name, (-1 if column.ndim > 1 else 0, 2**63))
         for first, last in chunks(len(column)):
@@ -262,46 +240,21 @@ def _check_table(table: ItemTable, classes: int, archives: int) -> None:
                 raise ValueError(f"{name} out of range")
 
 
-def _write_fields(values: ItemValues) -> dict[str, Any]:
-    if isinstance(values, MemberValues):
-        return {"members": [[name, field.to_json()] for name, field in values.fields.items()]}
-    if isinstance(values, ParquetRows):
-        return {"parquet": values.to_json()}
-    assert isinstance(values, FieldValues), "values that are not written"
-    columns = [column and [column[0], column[1].to_json()] for column in values.columns]
-    return {"base": _text(values.base), "columns": columns, "coco": values.coco, "fills": values.fills}
-
-
-def _read_fields(said: dict[str, Any], table: ItemTable, archives: tuple[bytes, ...]) -> ItemValues:
-    try:
-        if "parquet" in said:
-            if "row" not in table.columns:
-                raise ValueError("rows of no file")
-            return ParquetRows.from_json(said["parquet"], archives)
-        if "members" in said:
-            members = {str(name): from_json(one) for name, one in said["members"]}
-            if np.shape(cast("Any", table.columns["slices"]))[1:] != (2 * len(members),):
-                raise ValueError("values that do not fill their columns")
-            return MemberValues(archives, members)
-        fields = tuple(one and (str(one[0]), from_json(one[1])) for one in said["columns"])
-    except ConfigError as error:
-        raise ValueError(str(error)) from error
-    if not isinstance(table.columns["cells"], Blobs):
-        raise ValueError("values that are no text")
-    return FieldValues(_bytes(said["base"]), fields, str(said["coco"]), bool(said["fills"]))
-
-
 def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, Any]:
     if isinstance(boxes, BoxFolder):
-        said: dict[str, Any] = {"path": _text(boxes.path), "per_class": boxes.per_class, "suffix": _text(boxes.suffix)}
+        said: dict[str, Any] = {
+            "path": to_text(boxes.path),
+            "per_class": boxes.per_class,
+            "suffix": to_text(boxes.suffix),
+        }
         return {"kind": "folder", **said, "class_names": _sorted(boxes.class_names)}
     if isinstance(boxes, MappedBoxes):
-        return {"kind": "mapped", "base": _text(boxes.base), "class_names": _sorted(boxes.class_names)}
+        return {"kind": "mapped", "base": to_text(boxes.base), "class_names": _sorted(boxes.class_names)}
     if isinstance(boxes, LabelledBoxes):
         writer.add(f"corners {number}", boxes.corners)
         writer.add(f"box labels {number}", boxes.labels)
-        said = {"where": boxes.where, "rows": {_text(path): rows for path, rows in boxes.rows.items()}}
-        return {"kind": "labelled", **said, "damaged": {_text(path): what for path, what in boxes.damaged.items()}}
+        said = {"where": boxes.where, "rows": {to_text(path): rows for path, rows in boxes.rows.items()}}
+        return {"kind": "labelled", **said, "damaged": {to_text(path): what for path, what in boxes.damaged.items()}}
     assert isinstance(boxes, BoxTable)
     width = boxes.keys.dtype.itemsize
     writer.add(f"keys {number}", boxes.keys.view(np.uint8))
@@ -311,8 +264,8 @@ def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, An
         "kind": "table",
         "where": boxes.where,
         "key_bytes": width,
-        "vocabulary": list(map(_text, boxes.vocabulary)),
-        "damaged": {_text(key): what for key, what in boxes.damaged.items()},
+        "vocabulary": list(map(to_text, boxes.vocabulary)),
+        "damaged": {to_text(key): what for key, what in boxes.damaged.items()},
         "per_class": boxes.per_class,
         "class_names": _sorted(boxes.class_names),
     }
@@ -323,9 +276,9 @@ def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, class
         return _read_labelled(said, number, columns, classes)
     class_names = frozenset(_bytes_of(said["class_names"]))
     if said["kind"] == "folder":
-        return BoxFolder(_bytes(said["path"]), bool(said["per_class"]), class_names, _bytes(said["suffix"]))
+        return BoxFolder(to_bytes(said["path"]), bool(said["per_class"]), class_names, to_bytes(said["suffix"]))
     if said["kind"] == "mapped":
-        return MappedBoxes(_bytes(said["base"]), class_names)
+        return MappedBoxes(to_bytes(said["base"]), class_names)
     keys = columns[f"keys {number}"].view(f"S{int(said['key_bytes'])}")
     corners = columns[f"corners {number}"].reshape(-1, 4)
     sources, names = (columns[f"{name} {number}"] for name in ("sources", "names"))
@@ -341,7 +294,7 @@ def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, class
         sources=sources,
         names=names,
         vocabulary=vocabulary,
-        damaged={_bytes(key): str(what) for key, what in said["damaged"].items()},
+        damaged={to_bytes(key): str(what) for key, what in said["damaged"].items()},
         per_class=bool(said["per_class"]),
         class_names=class_names,
     )
@@ -349,12 +302,12 @@ def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, class
 
 def _read_labelled(said: dict[str, Any], number: int, columns: _NamedColumns, classes: int) -> LabelledBoxes:
     corners, labels = columns[f"corners {number}"].reshape(-1, 4), columns[f"box labels {number}"]
-    rows = {_bytes(path): (int(first), int(end)) for path, (first, end) in said["rows"].items()}
+    rows = {to_bytes(path): (int(first), int(end)) for path, (first, end) in said["rows"].items()}
     if len(corners) != len(labels) or any(not 0 <= first <= end <= len(labels) for first, end in rows.values()):
         raise ValueError("boxes that are not there")
     if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
         raise ValueError("classes of boxes out of range")
-    damaged = {_bytes(path): str(what) for path, what in said["damaged"].items()}
+    damaged = {to_bytes(path): str(what) for path, what in said["damaged"].items()}
     return LabelledBoxes(str(said["where"]), rows, corners, labels, damaged)
 
 
@@ -419,19 +372,9 @@ def _split(name: str) -> str:
     return name
 
 
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str) -> bytes:
-    if "\0" in text:
-        raise ValueError("a name with a NUL byte")
-    return text.encode("utf-8", "surrogateescape")
-
-
 def _bytes_of(texts: list[str]) -> tuple[bytes, ...]:
-    return tuple(map(_bytes, texts))
+    return tuple(map(to_bytes, texts))
 
 
 def _sorted(names: frozenset[bytes]) -> list[str]:
-    return [_text(name) for name in sorted(names)]
+    return [to_text(name) for name in sorted(names)]

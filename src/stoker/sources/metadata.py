@@ -33,7 +33,7 @@ from stoker.storage import from_uri, is_absolute, is_web, join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.field_values import FieldValues
+    from stoker.sources.cells import Cells
     from stoker.sources.look import Look
     from stoker.sources.source import SourceTree
     from stoker.storage import Location
@@ -123,12 +123,11 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
     images = _Images(builder, tables)
     images.read()
     images.collect(Walk(builder.base, look.without))
-    values = images.values()
+    cells = images.cells()
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (base,), base, splits, look.progress)
-    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
-    return dataclasses.replace(tree, values=values, fields=values.fields if values else {})
+    return builder.finish(search.find(class_names, builder.skipped.warnings), cells=cells)
 
 
 def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:
@@ -220,7 +219,7 @@ class _Images:
                 self._used.append(hash(os.fsencode(row[name])))
         self._values.add(row)
 
-    def values(self) -> FieldValues | None:
+    def cells(self) -> Cells | None:
         """Return what reads the values of the rows; None if there is no extra column.
 
         Raises:

@@ -51,15 +51,15 @@ from stoker.fields import (
     Text,
     check_extra,
 )
+from stoker.sources.cells import FILLED
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
-from stoker.sources.field_values import FILLED
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
-from stoker.sources.parquet_rows import ParquetRows
+from stoker.sources.parquet_reader import ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import LABEL, LABEL_NAME, find_label
@@ -193,9 +193,7 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
-    values = rows.values(tree.archives)
-    return dataclasses.replace(tree, fields=values.fields, values=values)
+    return builder.finish(search.find(class_names, builder.skipped.warnings), rows.reader())
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
@@ -551,11 +549,11 @@ class _Rows:
             message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
             self._builder.skipped.warnings.append(f"{message}: an empty text, or nan, there")
 
-    def values(self, places: tuple[bytes, ...]) -> ParquetRows:
-        """Return where the images and the values are."""
+    def reader(self) -> ParquetReader:
+        """Return what reads the rows."""
         assert self._first is not None, "no file was added"
-        head = self._first[1]
-        return ParquetRows(places, tuple(self._digests), head.columns, head.fields)
+        head, archives = self._first[1], tuple(self._builder.archives)
+        return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns, head.fields)
 
 
 def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
@@ -577,4 +575,5 @@ PARQUET = Kind(
     claim=claim_parquet,
     list=list_parquet,
     options=LABEL_OPTIONS | {"boxes"},
+    reader=ParquetReader,
 )

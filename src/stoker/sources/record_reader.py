@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from stoker.sources.source import SourceImage
 from stoker.storage import from_uri, is_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from stoker.fields import Roles
+    from stoker.sources.items import Item
+    from stoker.sources.reader import Latency
     from stoker.sources.source import BoxSource
     from stoker.types import Box, Field
 
@@ -224,6 +226,18 @@ class ProgramSource:
     classes: tuple[bytes, ...]
 
     @property
+    def places(self) -> tuple[bytes, ...]:
+        """Nothing: where the images are is known when they are read."""
+        return ()
+
+    def plain_file(self, item: Item, split: str) -> None:
+        """Return nothing: an image has to be read first."""
+
+    def without_items(self) -> Self:
+        """Return the same: it never travels."""
+        return self
+
+    @property
     def root(self) -> str:
         """What messages call them."""
         return ROOT
@@ -283,6 +297,9 @@ def place_of(value: Any) -> bytes:
     return os.fsencode(value) if isinstance(value, (str, os.PathLike)) else b""
 
 
-def is_local_place(place: bytes) -> bool:
-    """Return whether an image of that path or URL waits for no network; so does one that is there already."""
-    return not place or (not is_web(place) and from_uri(place).is_local)
+def latency_of(places: Iterable[bytes]) -> Latency:
+    """Return what reading images waits for, given the paths or URLs of some; one without any is there already."""
+    others = [place for place in places if place]
+    if any(map(is_web, others)):
+        return "web"
+    return "disk" if all(from_uri(place).is_local for place in others) else "store"

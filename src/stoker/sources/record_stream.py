@@ -21,12 +21,11 @@ from stoker.sources.record_reader import (
     RecordReader,
     as_record,
     fields_of_first,
-    is_local_place,
+    latency_of,
     place_of,
     size_of,
 )
 from stoker.sources.value_digest import digest_of
-from stoker.storage import is_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,8 +87,7 @@ class RecordStream(ProgramSource):
         self.splits = {name: np.arange(len(self.table), dtype=np.int64)}
         roles = self.reader.roles
         places = [place_of(one.get(roles.image)) for one in self._held.values() if isinstance(one, Mapping)]
-        self.is_local = all(map(is_local_place, places))
-        self.by_url = any(map(is_web, places))
+        self.latency = latency_of(places)
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
         """Refuse labels that are text where nothing says which classes there are.

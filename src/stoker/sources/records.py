@@ -26,12 +26,11 @@ from stoker.sources.record_reader import (
     RecordReader,
     as_record,
     fields_of_first,
-    is_local_place,
+    latency_of,
     place_of,
     size_of,
 )
 from stoker.sources.value_digest import digest_of
-from stoker.storage import is_web
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item
+    from stoker.sources.reader import Latency
     from stoker.sources.source import SourceImage
     from stoker.types import Field, Progress
 
@@ -106,8 +106,7 @@ class Records(ProgramSource):
         classes: Names of the classes; the index is the label. Empty where labels are numbers alone and were not read.
         table: All records, by split and position; see `NumberedTable`.
         splits: For each split, the rows of ``table`` that belong to it.
-        is_local: Whether no image waits for a network.
-        by_url: Whether some images come from web servers.
+        latency: What reading an image waits for, as far as a few records tell.
         identity: Stands for lengths, fields and some of the values.
         version: What the library of the records says stands for all of their values; empty where it says nothing.
         readers: How many threads may read a record at the same time.
@@ -120,8 +119,7 @@ class Records(ProgramSource):
     classes: tuple[bytes, ...]
     table: NumberedTable
     splits: dict[str, NDArray[np.int64]]
-    is_local: bool
-    by_url: bool
+    latency: Latency
     identity: str
     version: str
     readers: int
@@ -241,8 +239,7 @@ def list_records(
         classes=classes,
         table=table,
         splits={name: table.rows(number) for number, (name, length) in enumerate(lengths.items()) if length},
-        is_local=sample.is_local,
-        by_url=sample.by_url,
+        latency=sample.latency,
         identity=sample.identity,
         version=version,
         readers=readers,
@@ -324,17 +321,15 @@ class _Sample:
 
     Attributes:
         size_bytes: Mean bytes of their images.
-        is_local: Whether none of these waits for a network.
-        by_url: Whether some come from web servers.
+        latency: What reading these waits for.
         identity: Of the whole source.
     """
 
     def __init__(self, given: Mapping[str, RecordSequence], lengths: Mapping[str, int], reader: RecordReader) -> None:
-        self.is_local, self.by_url = True, False
         digest = hashlib.sha256()
         roles = reader.roles
         digest.update(repr((sorted(lengths.items()), reader.description())).encode())
-        sizes = []
+        sizes, places = [], []
         for name, length in lengths.items():
             for position in _sampled(length):
                 try:
@@ -343,9 +338,8 @@ class _Sample:
                     continue
                 digest.update(digest_of({one: record.get(one) for one in reader.names}))
                 sizes.append(size_of(record.get(roles.image)))
-                place = place_of(record.get(roles.image))
-                self.is_local &= is_local_place(place)
-                self.by_url |= is_web(place)
+                places.append(place_of(record.get(roles.image)))
+        self.latency = latency_of(places)
         known = [size for size in sizes if size]
         self.size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
         self.identity = digest.hexdigest()[:32]

@@ -16,17 +16,16 @@ from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.labelled_boxes import LabelledBoxes
-from stoker.sources.parquet_rows import ParquetRows
-from stoker.sources.reading import AT_ONCE, in_order, read_file, read_slice, read_web
-from stoker.storage import from_uri, join, location
+from stoker.sources.reading import AT_ONCE, in_order
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.sources.field_values import ItemValues
     from stoker.sources.items import Item, Items, ItemTable
+    from stoker.sources.reader import Latency, Reader
     from stoker.types import Box, Field, Progress
 
 
@@ -150,12 +149,12 @@ class Source(Protocol):
         """The annotations of each split that has some."""
 
     @property
-    def is_local(self) -> bool:
-        """Whether all images are local; otherwise many should be loaded at a time."""
+    def latency(self) -> Latency:
+        """What reading an item waits for: where that is not this machine, many should be loaded at a time."""
 
     @property
-    def by_url(self) -> bool:
-        """Whether images come from web servers: nothing is known of one before it is loaded, and it may change."""
+    def places(self) -> tuple[bytes, ...]:
+        """Files and folders that must be there: absolute paths or URLs."""
 
     @property
     def fields(self) -> Mapping[str, Field]:
@@ -176,18 +175,21 @@ class Source(Protocol):
             SourceError: It is too large, or has become shorter since it was listed.
         """
 
+    def plain_file(self, item: Item, split: str) -> bytes | None:
+        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+
+    def without_items(self) -> Source:
+        """Return what is needed to load items that somebody else has, and little more."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceTree:
-    """Everything a build needs to know about images that are files or members of tars. Read-only; see `Source`.
+    """Everything a build needs to know about images that somebody has stored. Read-only; see `Source`.
 
     Attributes:
         root: What the user named. If it is a file, such as a list, an image that is missing is a reject wherever its
             folder should be; if it is a folder, one whose folder is gone, too, ends the build
             (`Location.is_readable_after`).
-        base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
-            ``s3://photos/train`` without a slash at the end. `locate` joins the two: what it returns is an absolute
-            path or a URL, of which `stoker.storage.from_uri` makes a `Location`.
         classes: Names of all classes; the index is the label. In the order of the label map if one was given,
             otherwise by their bytes.
         texts: What each class is called in words; empty where unknown.
@@ -196,16 +198,12 @@ class SourceTree:
         ignored: Files that are not items, counted by suffix or by kind.
         warnings: Warnings for the user.
         boxes: The annotations of each split that has some.
-        archives: Absolute paths or URLs of the tars or Parquet files that the column ``archive`` of the table counts.
+        reader: What reads them.
         label_warnings: Those of ``warnings`` that are about the labels of the classes.
-        fields: What every item has beside its image, its class and its boxes, by name.
-        values: The values of these fields; None without any.
-        by_url: Whether the path of every item is its URL on a web server; otherwise no path is.
         is_ordered: Whether the items have an order of their own, that of their ``numbers``: those of folders have not.
     """
 
     root: str
-    base: bytes
     classes: tuple[bytes, ...]
     texts: tuple[bytes, ...]
     table: ItemTable
@@ -213,11 +211,8 @@ class SourceTree:
     ignored: dict[str, int]
     warnings: tuple[str, ...]
     boxes: dict[str, BoxSource]
-    archives: tuple[bytes, ...] = ()
+    reader: Reader
     label_warnings: tuple[str, ...] = ()
-    fields: Mapping[str, Field] = field(default_factory=dict)
-    values: ItemValues | None = None
-    by_url: bool = False
     is_ordered: bool = False
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
 
@@ -227,17 +222,25 @@ class SourceTree:
         return ()
 
     @property
-    def images_are_local(self) -> bool:
-        """Whether no image lies in a store or on a web server."""
-        if self.by_url:
-            return False
-        places = (self.base, *self.archives)
-        return all(from_uri(place).is_local for place in places) and self.table.paths.data.find(b"://") < 0
+    def fields(self) -> Mapping[str, Field]:
+        """What every item has beside its image, its class and its boxes, by name."""
+        return self.reader.fields
 
     @property
-    def is_local(self) -> bool:
-        """Whether neither an image nor an annotation lies in a store."""
-        return self.images_are_local and all(location(boxes.where).is_local for boxes in self.boxes.values())
+    def latency(self) -> Latency:
+        """What reading an image or an annotation waits for."""
+        boxes_are_local = all(location(boxes.where).is_local for boxes in self.boxes.values())
+        return "store" if self.reader.latency == "disk" and not boxes_are_local else self.reader.latency
+
+    @property
+    def requests_at_once(self) -> int:
+        """How many annotations are worth being read at the same time."""
+        return 1 if self.latency == "disk" else AT_ONCE
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """Files and folders of the images that must be there."""
+        return self.reader.places
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
@@ -269,10 +272,9 @@ class SourceTree:
         for column in (self.table.labels, self.table.sizes, self.table.objects):
             for first, end in chunks(len(column)):
                 digest.update(column[first:end].astype("<i8").tobytes())
-        for names in _file_names(self.table, whole=self.by_url):
+        for names in _file_names(self.table, whole=self.reader.is_named_by_path):
             digest.update(names)
-        if self.values is not None:
-            digest.update(self.values.digest(self.table))
+        digest.update(self.reader.digest(self.table))
         return digest.hexdigest()[:32]
 
     def _read_digest(self) -> bytes:
@@ -283,7 +285,7 @@ class SourceTree:
                 count = min(len(rows), _READ_ANNOTATIONS)
                 some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
                 items = (self.table[row] for row in some)
-                for known in in_order(partial(self._boxes_as_bytes, split), items, 1 if self.is_local else AT_ONCE):
+                for known in in_order(partial(self._boxes_as_bytes, split), items, self.requests_at_once):
                     digest.update(known)
         is_read = any(not isinstance(boxes, LabelledBoxes) for boxes in self.boxes.values())
         return digest.digest() if is_read else b""
@@ -306,12 +308,8 @@ class SourceTree:
 
     def without_items(self) -> SourceTree:
         """Return the source with an empty table: what is needed to load items that somebody else has."""
-        return dataclasses.replace(self, table=self.table.take(np.empty(0, np.int64)), splits={})
-
-    def locate(self, item: Item) -> bytes:
-        """Return the absolute path or the URL of the file that holds an item: its own, or its archive."""
-        archive = item.columns.get("archive", -1)
-        return self.archives[archive] if archive >= 0 else join(self.base, item.path)
+        table = self.table.take(np.empty(0, np.int64))
+        return dataclasses.replace(self, table=table, splits={}, ignored={}, warnings=())
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.
@@ -320,26 +318,21 @@ class SourceTree:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
             SourceError: It is larger than 1 GiB, its archive is shorter than it was, or its URL leads to none.
         """
-        data = self._read(item)
+        data = self.reader.image(item)
         boxes: Sequence[Box] = ()
         problem = None
         try:
             boxes = self.read_boxes(item, split)
         except SourceError as error:
             problem = str(error)
-        values = {} if self.values is None else self.values.read(item)
+        values = self.reader.values(item)
         label = boxes[item.object].label if 0 <= item.object < len(boxes) else None
-        return SourceImage(data, item.path if self.by_url else item.name, boxes, problem, values, label)
+        name = item.path if self.reader.is_named_by_path else item.name
+        return SourceImage(data, name, boxes, problem, values, label)
 
-    def _read(self, item: Item) -> bytes:
-        if self.by_url:
-            return read_web(item.path)
-        if isinstance(self.values, ParquetRows):
-            return self.values.image(item)
-        path = self.locate(item)
-        if self.archives:
-            return read_slice(path, item.columns["offset"], item.size_bytes)
-        return read_file(path, item.size_bytes)
+    def plain_file(self, item: Item, split: str) -> bytes | None:
+        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+        return None if item.object >= 0 or split in self.boxes else self.reader.plain_file(item)
 
     def read_boxes(self, item: Item, split: str) -> list[Box]:
         """Return the boxes of one image.
@@ -380,7 +373,7 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     splits, first_row = {}, 0
     for split, rows in tree.splits.items():
         items = (tree.table[row] for start, end in chunks(len(rows)) for row in rows[start:end].tolist())
-        counted = in_order(partial(_count_boxes, tree, split), items, 1 if tree.is_local else AT_ONCE)
+        counted = in_order(partial(_count_boxes, tree, split), items, tree.requests_at_once)
         first = int(rows[0]) if len(rows) else 0
         for row, count in enumerate(counted, first):
             objects_of[row], counts[row] = count, max(1, count)

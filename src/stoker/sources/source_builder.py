@@ -21,6 +21,7 @@ from stoker.sources.imagenet.labels import (
     read_label_map,
 )
 from stoker.sources.items import ItemCollector
+from stoker.sources.reader import FileReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
 from stoker.sources.walking import Skipped, shown_names
@@ -33,9 +34,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.sources.cells import Cells
     from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.items import ItemTable
     from stoker.sources.look import Look
+    from stoker.sources.reader import Reader
     from stoker.sources.source import BoxSource
     from stoker.storage import Location
 
@@ -107,11 +110,15 @@ class SourceBuilder:
         self._warn_about_classes(self._table)
         return frozenset(self._names)
 
-    def finish(self, boxes: dict[str, BoxSource]) -> SourceTree:
+    def finish(
+        self, boxes: dict[str, BoxSource], reader: Reader | None = None, cells: Cells | None = None
+    ) -> SourceTree:
         """Return the source, which must be settled.
 
         Args:
             boxes: The annotations of each split that has some.
+            reader: What reads the images; None of files.
+            cells: How the values of files are read that a table says of them; None without any.
 
         Raises:
             SourceError: The list of texts is damaged or names none of the classes.
@@ -123,7 +130,6 @@ class SourceBuilder:
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
         return SourceTree(
             root=self.root,
-            base=self.base,
             classes=tuple(self._names),
             texts=texts_of,
             table=self._table,
@@ -131,7 +137,7 @@ class SourceBuilder:
             ignored=dict(sorted(self.skipped.ignored.items())),
             warnings=(*warnings, *self.label_warnings),
             boxes=boxes,
-            archives=tuple(self.archives),
+            reader=reader or FileReader.of(self.base, self._table.paths, cells),
             label_warnings=tuple(self.label_warnings),
             is_ordered=self.is_ordered,
         )

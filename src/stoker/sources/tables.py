@@ -32,8 +32,8 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Float, Image, ImageField, Int, Json, Mask, Text, check_extra
+from stoker.sources.cells import TRUTH_VALUES, Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.field_values import TRUTH_VALUES, FieldValues, json_bytes
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
@@ -269,7 +269,7 @@ class TableValues:
                 self.columns.setdefault(name, _Column()).add(value, is_json=self._is_json)
         self._cells.append(json_bytes([row.get(name) for name in self.columns]))
 
-    def finish(self, builder: SourceBuilder, place: Location) -> FieldValues | None:
+    def finish(self, builder: SourceBuilder, place: Location) -> Cells | None:
         """Return what reads the values, which become a column of a source; None if there is no column with values.
 
         Args:
@@ -310,7 +310,7 @@ class TableValues:
         if not used:
             return None
         builder.collector.columns["cells"] = self._cells.finish()
-        return FieldValues(builder.base, tuple(columns), fills=is_filled)
+        return Cells(tuple(columns), fills=is_filled)
 
 
 def find_label(

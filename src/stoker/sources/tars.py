@@ -15,11 +15,11 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
-from stoker.sources.columns import GrowingColumn
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
+from stoker.sources.members import MemberPlaces, MemberReader
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, is_tar, tar_members
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stoker.sources.columns import Column
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
     from stoker.sources.look import Look
@@ -168,27 +167,8 @@ def list_tars(look: Look, tars: Mapping[Location, str]) -> SourceTree:
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    return builder.finish(search.find(class_names, builder.skipped.warnings))
-
-
-class MemberPlaces:
-    """Where the images of a source begin in its tars."""
-
-    def __init__(self) -> None:
-        self._archives = GrowingColumn("i")
-        self._offsets = GrowingColumn("q")
-
-    def __len__(self) -> int:
-        return len(self._archives)
-
-    def add(self, archive: int, offset: int) -> None:
-        """Append one, given the number of its tar."""
-        self._archives.append(archive)
-        self._offsets.append(offset)
-
-    def columns(self) -> dict[str, Column]:
-        """Return them as columns of the source; nothing can be added afterwards."""
-        return {"archive": self._archives.finish(), "offset": self._offsets.finish()}
+    members = MemberReader(builder.base, tuple(builder.archives), {})
+    return builder.finish(search.find(class_names, builder.skipped.warnings), members)
 
 
 class TarFolders:
@@ -471,4 +451,5 @@ TARS = Kind(
     " called `*.tar`; several, as a name with braces that is not there",
     claim=claim_tars,
     list=list_tars,
+    reader=MemberReader,
 )

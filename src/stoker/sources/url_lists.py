@@ -12,7 +12,6 @@ an item all the same, which a build names among the rejects. Nothing in such a l
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -24,7 +23,8 @@ from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
-from stoker.sources.reading import numbered_lines
+from stoker.sources.reader import FileReader
+from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import TableLabels, TableValues, damaged, is_json, label_name, table_rows
 from stoker.sources.tars import named_tars
@@ -33,7 +33,8 @@ from stoker.storage import is_web
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.field_values import FieldValues
+    from stoker.sources.cells import Cells
+    from stoker.sources.items import Item
     from stoker.sources.look import Layout, Look
     from stoker.sources.source import SourceTree
     from stoker.storage import Location
@@ -115,10 +116,25 @@ def list_urls(look: Look, paths: Sequence[Location]) -> SourceTree:
     """
     folder = paths[0].parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
-    values = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
+    cells = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
     builder.settle()
-    tree = builder.finish({})
-    return dataclasses.replace(tree, values=values, fields=values.fields if values else {}, by_url=True)
+    return builder.finish({}, UrlReader(builder.base, "web", cells))
+
+
+class UrlReader(FileReader):
+    """Reads images whose paths are their URLs on web servers, once."""
+
+    name = "urls"
+    is_named_by_path = True
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """None."""
+        return ()
+
+    def image(self, item: Item) -> bytes:
+        """Return what a web server sends. See `Reader.image`."""
+        return read_web(item.path)
 
 
 class _Images:
@@ -177,7 +193,7 @@ def _list_texts(paths: Sequence[Location], builder: SourceBuilder) -> None:
     images.finish()
 
 
-def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> FieldValues | None:
+def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | None:
     column = _url_column(paths)
     of_json = is_json(paths[0])
     images, labels = _Images(builder), TableLabels(is_json=of_json)
@@ -227,4 +243,5 @@ URLS = Kind(
     claim=claim_urls,
     list=list_urls,
     options=LABEL_OPTIONS,
+    reader=UrlReader,
 )

@@ -34,14 +34,14 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Image, Json, Mask, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
-from stoker.sources.field_values import MemberValues
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.members import MemberPlaces, MemberReader
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
-from stoker.sources.tars import MemberPlaces, TarNames, find_tars, folder_of, named_tars, split_of
+from stoker.sources.tars import TarNames, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
 
@@ -213,9 +213,8 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    tree = builder.finish(search.find(class_names, builder.skipped.warnings))
-    values = MemberValues(tree.archives, fields) if fields else None
-    return dataclasses.replace(tree, fields=fields, values=values)
+    reader = MemberReader(builder.base, tuple(builder.archives), fields)
+    return builder.finish(search.find(class_names, builder.skipped.warnings), reader)
 
 
 @dataclasses.dataclass(slots=True)
@@ -436,4 +435,5 @@ WEBDATASET = Kind(
     claim=claim_webdataset,
     list=list_webdataset,
     options=LABEL_OPTIONS | {"boxes"},
+    reader=MemberReader,
 )

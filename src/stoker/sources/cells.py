@@ -1,0 +1,131 @@
+"""Values of extra fields that a table or a list says of images: the column ``cells`` of its items."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from stoker.errors import SourceError
+from stoker.fields import Float, ImageField, Int, Text, from_json
+from stoker.sources.coco_masks import CocoMask
+from stoker.sources.columns import chunks
+from stoker.storage import join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from stoker.sources.columns import Blobs
+    from stoker.sources.items import ItemTable
+    from stoker.types import Field
+
+
+TRUTH_VALUES = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+"""Texts of cells that the libraries ``pandas`` and ``datasets`` read as truth values."""
+
+FILLED: Mapping[type[Field], Any] = {Text: "", Float: float("nan")}
+"""What stands for a value that a row lacks, where that is no error."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """How the values of items are read from their column ``cells``. Read-only; safe in any thread.
+
+    It has a JSON list of the values of some columns, each as the source has it: text that stands for a number or a
+    truth value is text. It may be shorter than the columns are many; what is not there, and an empty text that is no
+    text field's, is missing; with ``fills`` it is an empty text in a text field, and not a number in a `Float`.
+
+    Attributes:
+        columns: What each column is: a name and a field; None where it is not used.
+        coco: The COCO file whose annotations the values of masks are: width, height and objects of a `CocoMask`; empty
+            where masks are paths.
+        fills: See above.
+    """
+
+    columns: tuple[tuple[str, Field] | None, ...]
+    coco: str = ""
+    fills: bool = False
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        """The fields, by name."""
+        return dict(column for column in self.columns if column is not None)
+
+    def values(self, cells: bytes, base: bytes, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the values of one item; None for what is missing.
+
+        Args:
+            cells: Of the item.
+            base: Folder that the paths of images and masks are relative to: an absolute path or a URL.
+            names: Of the fields that are wanted; None: all.
+
+        Raises:
+            SourceError: They are damaged.
+        """
+        try:
+            cell_values = json.loads(cells.decode("utf-8", "surrogatepass"))
+            known = (column[0] for column in self.columns if column is not None)
+            found = {name: None for name in known if names is None or name in names}
+            for column, value in zip(self.columns, cell_values, strict=False):
+                if column is not None and column[0] in found:
+                    found[column[0]] = self._value(column[1], value, base)
+            if self.fills:
+                filled = ((name, FILLED.get(type(self.fields[name]))) for name, one in found.items() if one is None)
+                found.update(filled)
+        except (TypeError, ValueError) as error:
+            raise SourceError(f"the values of its fields are damaged: {error}; list the source again") from error
+        return found
+
+    def _value(self, field: Field, value: Any, base: bytes) -> Any:
+        if isinstance(field, ImageField) and self.coco:
+            width, height, objects = value
+            return CocoMask(self.coco, width, height, objects)
+        if isinstance(field, ImageField):
+            return os.fsdecode(join(base, os.fsencode(value))) if value else None
+        if isinstance(value, str) and isinstance(field, (Int, Float)):
+            return _number(field, value) if value else None
+        if self.fills and isinstance(value, int) and isinstance(field, (Text, Float)):
+            return str(value) if isinstance(field, Text) else float(value)
+        return value
+
+    def digest(self, table: ItemTable) -> bytes:
+        """Return 32 bytes that change with any field and any value."""
+        digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
+        digest.update(b"fills" * self.fills)
+        cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
+        for first, end in chunks(len(cells.starts)):
+            digest.update(cells.starts[first:end].tobytes())
+        digest.update(cells.data)
+        return digest.digest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        columns = [column and [column[0], column[1].to_json()] for column in self.columns]
+        return {"columns": columns, "coco": self.coco, "fills": self.fills}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> Self:
+        """Return what `to_json` has described.
+
+        Raises:
+            ConfigError: A field is none.
+            KeyError, TypeError: It is damaged.
+        """
+        columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
+        return cls(columns, str(described["coco"]), bool(described["fills"]))
+
+
+def _number(field: Int | Float, text: str) -> int | float:
+    known = TRUTH_VALUES.get(text)
+    if isinstance(field, Float):
+        return float(text if known is None else known)
+    return int(text) if known is None else int(known)
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return what JSON can say as ``cells`` have it."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")

@@ -1,0 +1,247 @@
+"""How the images and the values of items are read: one `Reader` for each way to store them.
+
+What a source knows of its items is in its table, of which a reader is given an item with each call. So it holds none,
+and travels to other processes in a few bytes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+
+from stoker.sources.cells import Cells
+from stoker.sources.columns import Blobs
+from stoker.sources.reading import read_file
+from stoker.storage import from_uri, join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.sources.items import Item, ItemTable
+    from stoker.storage import Location
+    from stoker.types import Field
+
+Latency: TypeAlias = Literal["disk", "store", "web"]
+"""What reading an image waits for: at most this machine, a store, or a web server. An image from a web server may be
+another one the next time, and nothing is known of it before it is read."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extents:
+    """Where images lie that are files, or slices of files, as the core reads them.
+
+    Attributes:
+        base: Folder that the paths of files are relative to.
+        table: The images. Where it has a column ``archive``, an image is a slice of that file, but for -1, which begins
+            at its ``offset``.
+        archives: Absolute paths or URLs of the files that ``archive`` counts.
+        is_local: Whether all of them lie on this machine.
+    """
+
+    base: bytes
+    table: ItemTable
+    archives: tuple[bytes, ...] = ()
+    is_local: bool = True
+
+    def slices(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the archive of each image, -1 without one, and where it begins in that."""
+        archives = self.table.columns.get("archive", np.broadcast_to(np.int32(-1), len(self.table)))
+        offsets = self.table.columns.get("offset", np.broadcast_to(np.int64(0), len(self.table)))
+        return np.ascontiguousarray(archives, np.int32), np.ascontiguousarray(offsets, np.int64)
+
+    def location(self, number: int) -> Location:
+        """Return where a file is: the archives come first, then one for each image."""
+        own = number - len(self.archives)
+        return from_uri(join(self.base, self.table.paths[own] if own >= 0 else self.archives[number]))
+
+
+class Reader(ABC):
+    """Reads the items of a source. Read-only; safe in any thread; can be pickled.
+
+    A build reads each item once, in the order of the table; an open dataset any item, at any time, as often as batches
+    have it. So nothing is read before it is asked for, and what is kept is bounded.
+
+    Attributes:
+        name: Of the reader, in saved listings.
+        is_named_by_path: Whether images are called by their whole paths and not by the last parts of these.
+        latency: What reading an image waits for.
+        fields: The extra fields that items have, by name.
+    """
+
+    name: ClassVar[str]
+    is_named_by_path: ClassVar[bool] = False
+    latency: Latency
+    fields: Mapping[str, Field]
+
+    @property
+    @abstractmethod
+    def places(self) -> tuple[bytes, ...]:
+        """Files and folders that must be there: absolute paths or URLs."""
+
+    @abstractmethod
+    def locate(self, item: Item) -> bytes:
+        """Return the absolute path or the URL of the file that holds an image."""
+
+    @abstractmethod
+    def image(self, item: Item) -> bytes:
+        """Return the bytes of an image.
+
+        Raises:
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
+            SourceError: It is too large, or no longer what was listed.
+        """
+
+    def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
+        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+        return None
+
+    @abstractmethod
+    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
+
+        Args:
+            item: The item.
+            names: Of the fields that are wanted; None: all.
+
+        Raises:
+            SourceError: A value is damaged, or not there any more.
+            OSError: It cannot be read.
+        """
+
+    @abstractmethod
+    def digest(self, table: ItemTable) -> bytes:
+        """Return bytes that change with any field, and as far as the listing knows them with any value; b"" without."""
+
+    @abstractmethod
+    def extents(self, table: ItemTable) -> Extents:
+        """Return where images lie.
+
+        Raises:
+            SourceError: A file is damaged.
+            ConfigError: There is no space for what has to be unpacked.
+            OSError: A file cannot be read.
+        """
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` makes the same reader of, as JSON has it."""
+
+    @classmethod
+    @abstractmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
+        """Return what `to_json` has described.
+
+        Args:
+            described: By `to_json`.
+            table: Of the items that are to be read.
+
+        Raises:
+            ConfigError: A field is none.
+            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
+        """
+
+
+class FileReader(Reader):
+    """Reads images that are files of their own, and values that a table says of them.
+
+    Args:
+        base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
+            ``s3://photos/train`` without a slash at the end.
+        latency: What reading a file waits for.
+        cells: How the column ``cells`` of the items is read; None without extra fields.
+    """
+
+    name = "files"
+
+    def __init__(self, base: bytes, latency: Latency, cells: Cells | None = None) -> None:
+        self.base, self.latency, self.cells = base, latency, cells
+        self.fields = {} if cells is None else cells.fields
+
+    @classmethod
+    def of(cls, base: bytes, paths: Blobs, cells: Cells | None = None) -> Self:
+        """Return the reader of files, some of whose paths may be URLs of objects in stores."""
+        is_local = from_uri(base).is_local and paths.data.find(b"://") < 0
+        return cls(base, "disk" if is_local else "store", cells)
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """The folder of the files."""
+        return (self.base,)
+
+    def locate(self, item: Item) -> bytes:
+        """Return the path of the file of an image, of which `stoker.storage.from_uri` makes a `Location`."""
+        return join(self.base, item.path)
+
+    def image(self, item: Item) -> bytes:
+        """Return the bytes of a file. See `Reader.image`."""
+        return read_file(self.locate(item), item.size_bytes)
+
+    def plain_file(self, item: Item) -> bytes | None:
+        """Return the path of the file, unless it lies in a store or has values beside it."""
+        return self.locate(item) if self.cells is None and self.latency == "disk" else None
+
+    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the values of a row of the table. See `Reader.values`."""
+        return {} if self.cells is None else self.cells.values(item.columns["cells"], self.base, names)
+
+    def digest(self, table: ItemTable) -> bytes:
+        """Return bytes that change with any field and any value."""
+        return b"" if self.cells is None else self.cells.digest(table)
+
+    def extents(self, table: ItemTable) -> Extents:
+        """Return the files as they are."""
+        return Extents(self.base, table, is_local=self.latency == "disk")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        cells = None if self.cells is None else self.cells.to_json()
+        return {"base": to_text(self.base), "latency": self.latency, "cells": cells}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
+        """Return what `to_json` has described. See `Reader.from_json`."""
+        if described["latency"] not in get_args(Latency):
+            raise ValueError("an unknown latency")
+        cells = None if described["cells"] is None else Cells.from_json(described["cells"])
+        if cells is not None and not isinstance(table.columns["cells"], Blobs):
+            raise ValueError("values that are no text")
+        return cls(to_bytes(described["base"]), described["latency"], cells)
+
+
+def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
+    """Return a column of numbers of a saved listing.
+
+    Args:
+        table: Has the column.
+        name: Of the column.
+        end: What all its numbers must be below.
+        shape: Of each of its values.
+
+    Raises:
+        KeyError, ValueError: There is none such.
+    """
+    column = table.columns[name]
+    if isinstance(column, Blobs) or column.shape[1:] != shape or (len(column) and int(column.max()) >= end):
+        raise ValueError(f"{name} out of range")
+    return column
+
+
+def to_text(name: bytes) -> str:
+    """Return a path or a name as JSON has it."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def to_bytes(text: str) -> bytes:
+    """Return the path or the name that `to_text` has written.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if "\0" in text:
+        raise ValueError("a name with a NUL byte")
+    return text.encode("utf-8", "surrogateescape")
