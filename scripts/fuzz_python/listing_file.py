@@ -6,7 +6,7 @@ import struct
 
 from scripts.fuzz_python.scratch import folder
 from stoker import _native
-from stoker.sources import BoxSource, ItemTableBuilder, SourceTree, read_listing, write_listing
+from stoker.sources import Annotations, ItemTableBuilder, SourceTree, read_listing, write_listing
 from stoker.sources.imagenet.boxes import BoxTableBuilder, MappedBoxes, NamedBox
 from stoker.sources.items import Item
 from stoker.sources.members import MemberReader
@@ -46,7 +46,7 @@ def seeds() -> list[bytes]:
     table = builder.finish()
     rows = {"train": table.numbers[:2], "test": table.numbers[2:]}
     names = frozenset((b"a", b"b"))
-    found: dict[str, BoxSource] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
+    found: dict[str, Annotations] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
     tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, {}, (), found, reader)
     write_listing(_PLACE, tree, {"per_record": None})

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.loader import Dataset, Sample
-    from stoker.sources import BoxSource, Latency
+    from stoker.sources import Annotations, Latency
     from stoker.storage import Location
     from stoker.types import Field, Progress
 
@@ -71,7 +71,7 @@ class RecordSource:
         return {}
 
     @property
-    def boxes(self) -> Mapping[str, BoxSource]:
+    def boxes(self) -> Mapping[str, Annotations]:
         """Nothing: boxes lie in the records themselves."""
         return {}
 
@@ -94,6 +94,10 @@ class RecordSource:
     def places(self) -> tuple[bytes, ...]:
         """Nothing: the shards are open."""
         return ()
+
+    def box_counts(self) -> Mapping[str, Sequence[int]]:
+        """Return nothing: the boxes are read with the images."""
+        return {}
 
     def plain_file(self, item: Item, split: str) -> None:
         """Return nothing: the images lie in records."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stoker.sources import BoxSource, Latency
+    from stoker.sources import Annotations, Latency
     from stoker.types import Features, Field
 
 SHARD = "train-00000-of-00001.tfrecord"
@@ -37,7 +37,7 @@ class MemorySource:
     texts: tuple[bytes, ...] = (b"",)
     ignored: Mapping[str, int] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    boxes: Mapping[str, BoxSource] = field(default_factory=dict)
+    boxes: Mapping[str, Annotations] = field(default_factory=dict)
     latency: Latency = "disk"
     places: tuple[bytes, ...] = ()
     root: str = "/"
@@ -56,6 +56,9 @@ class MemorySource:
 
     def fingerprint(self) -> str:
         return hashlib.sha256(repr([sorted(record) for record in self.records]).encode()).hexdigest()[:32]
+
+    def box_counts(self) -> Mapping[str, Sequence[int]]:
+        return {}
 
     def plain_file(self, item: Item, split: str) -> None:
         """None: the images are in memory."""

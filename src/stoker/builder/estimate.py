@@ -17,7 +17,7 @@ from stoker.builder.plan import Plan, RecordSize, make_plan
 from stoker.config import format_size, option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
-from stoker.sources import LabelledBoxes, counts_of
+from stoker.sources import counts_of
 from stoker.storage import stoppable_pool
 from stoker.types import Reject
 
@@ -171,15 +171,10 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
         settings,
         plan,
         tuple(counts_of(tree.table.labels, tree.splits.values(), len(tree.classes))[1:].tolist()),
-        _box_counts(tree),
+        tuple(map(sum, zip(*tree.box_counts().values(), strict=True))),
         _survey(sample, converter, settings.threads, rejects, progress),
         estimate,
     )
-
-
-def _box_counts(tree: Source) -> tuple[int, ...]:
-    known = {id(boxes): boxes for boxes in tree.boxes.values() if isinstance(boxes, LabelledBoxes)}
-    return tuple(map(sum, zip(*(boxes.counts(len(tree.classes)) for boxes in known.values()), strict=True)))
 
 
 class _Sample:

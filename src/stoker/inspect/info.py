@@ -49,7 +49,7 @@ from stoker.format import (
 from stoker.inspect.formats import ranked
 from stoker.loader import refuse_keys
 from stoker.recipe import is_turned, sniff
-from stoker.sources import LabelledBoxes, is_dataset, list_source
+from stoker.sources import is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -340,9 +340,7 @@ def _images_info(place: Location) -> ImagesInfo:
     ]
     counted = {name: np.bincount(of[of >= 0], minlength=len(named)).tolist() for name, of in labels.items()}
     counts = {name: dict(enumerate(of)) for name, of in counted.items()}
-    boxes = {
-        name: dict(enumerate(of.counts(len(named)))) for name, of in tree.boxes.items() if isinstance(of, LabelledBoxes)
-    }
+    boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
     return ImagesInfo(
         path=str(place),
         splits={name: ImageSplit(len(of), sizes[name], int(np.count_nonzero(of < 0))) for name, of in labels.items()},

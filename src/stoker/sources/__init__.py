@@ -5,7 +5,7 @@
 - ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
 - ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines
-- ``cells``: what these say of images; ``labelled_boxes``: boxes with classes of their own; ``coco_masks``: masks
+- ``cells``: what these say of images; ``table_boxes``: boxes; ``coco_masks``: masks
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record; ``value_digest``: what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
@@ -24,7 +24,6 @@ from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence
-from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.listing_file import read_listing, write_listing
 from stoker.sources.parquet_files import import_pyarrow
@@ -32,7 +31,8 @@ from stoker.sources.reader import Latency, Reader
 from stoker.sources.record_reader import read_image
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, Records, RecordSequence, given_splits, list_records
-from stoker.sources.source import BoxSource, Source, SourceImage, SourceOptions, SourceTree, with_objects
+from stoker.sources.source import Source, SourceImage, SourceOptions, SourceTree, with_objects
+from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
 from stoker.sources.walking import is_dataset
@@ -41,8 +41,8 @@ __all__ = [
     "SOURCE_KINDS",
     "SPLITS",
     "UNPACKED_FOLDER",
+    "Annotations",
     "BoxFolder",
-    "BoxSource",
     "CocoMask",
     "FileWindow",
     "Given",
@@ -50,7 +50,6 @@ __all__ = [
     "ItemTable",
     "ItemTableBuilder",
     "LabelMap",
-    "LabelledBoxes",
     "Latency",
     "Reader",
     "RecordSequence",

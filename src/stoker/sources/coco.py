@@ -28,14 +28,14 @@ from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
-from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.columns import Blobs, GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk
 from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
@@ -43,6 +43,7 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.sources.columns import Column
     from stoker.sources.look import Look
     from stoker.sources.source import SourceTree
     from stoker.storage import Location
@@ -149,13 +150,15 @@ def list_coco(look: Look, text: str) -> SourceTree:
         for row in found.rows():
             rows.append(row)
         builder.collector.columns["cells"] = rows.finish()
+    has_boxes = bool(found.categories or found.box_images)
+    if has_boxes:
+        builder.collector.columns |= found.boxes(builder.skipped.warnings)
     builder.settle()
-    boxes = found.boxes(builder.skipped.warnings) if found.categories or found.box_images else None
     if found.crowds:
         builder.skipped.ignored["with iscrowd"] += found.crowds
         builder.skipped.warnings.append(f"{path}: {format_count(found.crowds, 'annotation')} of crowds: no box of them")
     cells = Cells(columns, str(path) if options.masks else "") if columns else None
-    tree = builder.finish({} if boxes is None else {split: boxes}, cells=cells)
+    tree = builder.finish({split: TableBoxes(str(path))} if has_boxes else {}, cells=cells)
     names = found.class_names()
     return dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
 
@@ -304,8 +307,8 @@ class _Contents:
                 parts.append(b"%b,%b]" % (json_bytes([image.width, image.height])[:-1], mask))
             yield b"[%b]" % b",".join(parts)
 
-    def boxes(self, warnings: list[str]) -> LabelledBoxes:
-        """Return the boxes by image.
+    def boxes(self, warnings: list[str]) -> dict[str, Column]:
+        """Return the columns of `TableBoxes`, in the order of the images.
 
         Args:
             warnings: Receives warnings.
@@ -337,21 +340,14 @@ class _Contents:
             warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
         if outside:
             warnings.append(f"{self.path}: {format_count(outside, 'box')} without area inside the image")
-        return self._by_image(np.array(places, np.int64), np.array(corners, np.float64), np.array(labels, np.int32))
-
-    def _by_image(
-        self, places: np.ndarray[Any, Any], corners: np.ndarray[Any, Any], labels: np.ndarray[Any, Any]
-    ) -> LabelledBoxes:
+        boxes = np.empty(len(labels), BOX)
+        boxes["corners"], boxes["label"] = np.array(corners, np.float64).reshape(-1, _BOX_NUMBERS), labels
         order = np.argsort(places, kind="stable")
-        starts = np.searchsorted(places[order], np.arange(len(self.images) + 1)).tolist()
-        paths = [image.path for image in self.images.values()]
-        return LabelledBoxes(
-            where=str(self.path),
-            rows={path: (starts[at], starts[at + 1]) for at, path in enumerate(paths) if starts[at] < starts[at + 1]},
-            corners=corners.reshape(-1, _BOX_NUMBERS)[order],
-            labels=labels[order],
-            damaged={self.images[one].path: what for one, what in self.damaged.items() if one in self.images},
-        )
+        starts = np.searchsorted(np.array(places, np.int64)[order], np.arange(len(self.images) + 1))
+        damaged = GrowingBlobs()
+        for image_id in self.images:
+            damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
+        return {"boxes": Blobs(boxes[order].tobytes(), starts * BOX.itemsize), "damaged": damaged.finish()}
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 
     from stoker.sources.items import ItemCollector
     from stoker.sources.look import Look
-    from stoker.sources.source import BoxSource, SourceTree
+    from stoker.sources.source import SourceTree
+    from stoker.sources.table_boxes import Annotations
     from stoker.storage import FileInfo, Location
     from stoker.types import Progress
 
@@ -185,7 +186,7 @@ class FileLists:
                 found.update(above + b"/" + other for other in SPLIT_FOLDERS)
         return [from_uri(folder) for folder in sorted(found)[:_MAX_PARENTS]]
 
-    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, BoxSource]:
+    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations]:
         """Return the annotations of each split.
 
         Raises:

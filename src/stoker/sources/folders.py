@@ -53,7 +53,8 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import BoxSource, SourceTree
+    from stoker.sources.source import SourceTree
+    from stoker.sources.table_boxes import Annotations
     from stoker.sources.walking import Skipped
     from stoker.storage import Child, Location
 
@@ -93,7 +94,7 @@ def list_folder(look: Look, layout: Layout) -> SourceTree:
 
 def _find_boxes(
     builder: SourceBuilder, layout: Layout, splits: dict[str, SplitFolder], class_names: frozenset[bytes]
-) -> dict[str, BoxSource]:
+) -> dict[str, Annotations]:
     warnings = builder.skipped.warnings
     if builder.options.boxes is None:
         listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted

@@ -21,10 +21,10 @@ from stoker.errors import ConfigError
 from stoker.sources.columns import Blobs, chunks, row_range
 from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
-from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import SourceTree
+from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import append_to_scratch, parse_json, scratch_file
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.columns import Column
-    from stoker.sources.source import BoxSource
+    from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location, Staging
 
 _FORMAT, _VERSION = "stoker-listing", 3
@@ -169,7 +169,7 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
         writer.add(name, getattr(table, name))
     for name, column in table.columns.items():
         writer.add(f"{_OWN}{name}", column)
-    boxes: list[BoxSource] = []
+    boxes: list[Annotations] = []
     for found in tree.boxes.values():
         if not any(found is one for one in boxes):
             boxes.append(found)
@@ -196,7 +196,7 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
     classes = _bytes_of(said["classes"])
     _check_table(table, len(classes))
-    boxes = [_read_boxes(one, number, columns, len(classes)) for number, one in enumerate(said["boxes"])]
+    boxes = [_read_boxes(one, number, columns, table, len(classes)) for number, one in enumerate(said["boxes"])]
     try:
         reader = _READERS[said["reader"]["name"]].from_json(said["reader"], table)
     except ConfigError as error:
@@ -240,7 +240,7 @@ def _check_table(table: ItemTable, classes: int) -> None:
                 raise ValueError(f"{name} out of range")
 
 
-def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, Any]:
+def _write_boxes(writer: _Writer, number: int, boxes: Annotations) -> dict[str, Any]:
     if isinstance(boxes, BoxFolder):
         said: dict[str, Any] = {
             "path": to_text(boxes.path),
@@ -250,11 +250,8 @@ def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, An
         return {"kind": "folder", **said, "class_names": _sorted(boxes.class_names)}
     if isinstance(boxes, MappedBoxes):
         return {"kind": "mapped", "base": to_text(boxes.base), "class_names": _sorted(boxes.class_names)}
-    if isinstance(boxes, LabelledBoxes):
-        writer.add(f"corners {number}", boxes.corners)
-        writer.add(f"box labels {number}", boxes.labels)
-        said = {"where": boxes.where, "rows": {to_text(path): rows for path, rows in boxes.rows.items()}}
-        return {"kind": "labelled", **said, "damaged": {to_text(path): what for path, what in boxes.damaged.items()}}
+    if isinstance(boxes, TableBoxes):
+        return {"kind": "columns", **boxes.to_json()}
     assert isinstance(boxes, BoxTable)
     width = boxes.keys.dtype.itemsize
     writer.add(f"keys {number}", boxes.keys.view(np.uint8))
@@ -271,9 +268,11 @@ def _write_boxes(writer: _Writer, number: int, boxes: BoxSource) -> dict[str, An
     }
 
 
-def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, classes: int) -> BoxSource:
-    if said["kind"] == "labelled":
-        return _read_labelled(said, number, columns, classes)
+def _read_boxes(
+    said: dict[str, Any], number: int, columns: _NamedColumns, table: ItemTable, classes: int
+) -> Annotations:
+    if said["kind"] == "columns":
+        return TableBoxes.from_json(said, table, classes)
     class_names = frozenset(_bytes_of(said["class_names"]))
     if said["kind"] == "folder":
         return BoxFolder(to_bytes(said["path"]), bool(said["per_class"]), class_names, to_bytes(said["suffix"]))
@@ -298,17 +297,6 @@ def _read_boxes(said: dict[str, Any], number: int, columns: _NamedColumns, class
         per_class=bool(said["per_class"]),
         class_names=class_names,
     )
-
-
-def _read_labelled(said: dict[str, Any], number: int, columns: _NamedColumns, classes: int) -> LabelledBoxes:
-    corners, labels = columns[f"corners {number}"].reshape(-1, 4), columns[f"box labels {number}"]
-    rows = {to_bytes(path): (int(first), int(end)) for path, (first, end) in said["rows"].items()}
-    if len(corners) != len(labels) or any(not 0 <= first <= end <= len(labels) for first, end in rows.values()):
-        raise ValueError("boxes that are not there")
-    if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
-        raise ValueError("classes of boxes out of range")
-    damaged = {to_bytes(path): str(what) for path, what in said["damaged"].items()}
-    return LabelledBoxes(str(said["where"]), rows, corners, labels, damaged)
 
 
 def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:

@@ -21,14 +21,14 @@ from stoker.sources.source import SourceImage
 from stoker.storage import from_uri, is_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.fields import Roles
     from stoker.sources.items import Item
     from stoker.sources.reader import Latency
-    from stoker.sources.source import BoxSource
+    from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field
 
 ROOT = "the source"
@@ -230,6 +230,10 @@ class ProgramSource:
         """Nothing: where the images are is known when they are read."""
         return ()
 
+    def box_counts(self) -> Mapping[str, Sequence[int]]:
+        """Return nothing: the boxes are read with the images."""
+        return {}
+
     def plain_file(self, item: Item, split: str) -> None:
         """Return nothing: an image has to be read first."""
 
@@ -258,7 +262,7 @@ class ProgramSource:
         return self.reader.warnings
 
     @property
-    def boxes(self) -> Mapping[str, BoxSource]:
+    def boxes(self) -> Mapping[str, Annotations]:
         """Nothing: boxes lie in the records themselves."""
         return {}
 

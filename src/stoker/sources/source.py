@@ -15,8 +15,8 @@ import numpy as np
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.imagenet.classes import BUNDLED_LIST
-from stoker.sources.labelled_boxes import LabelledBoxes
 from stoker.sources.reading import AT_ONCE, in_order
+from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.items import Item, Items, ItemTable
     from stoker.sources.reader import Latency, Reader
+    from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field, Progress
 
 
@@ -71,25 +72,6 @@ class SourceOptions:
 
 def _absolute(path: str | None) -> str | None:
     return None if path is None else str(location(path).absolute())
-
-
-class BoxSource(Protocol):
-    """The annotations of one split. Safe in any thread."""
-
-    @property
-    def where(self) -> str:
-        """The file or the folder they come from."""
-
-    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
-        """Return the boxes of one image; an image without annotation has none.
-
-        Args:
-            item_path: `Item.path` of the image.
-            class_name: Its class; empty when it has none.
-
-        Raises:
-            SourceError: The annotation is damaged.
-        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +127,7 @@ class Source(Protocol):
         """Warnings for the user."""
 
     @property
-    def boxes(self) -> Mapping[str, BoxSource]:
+    def boxes(self) -> Mapping[str, Annotations]:
         """The annotations of each split that has some."""
 
     @property
@@ -166,6 +148,9 @@ class Source(Protocol):
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with everything of the listing that can change a dataset."""
+
+    def box_counts(self) -> Mapping[str, Sequence[int]]:
+        """Return how many boxes each class has in each split, where the listing knows; see `SourceTree`."""
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.
@@ -210,7 +195,7 @@ class SourceTree:
     splits: dict[str, NDArray[np.int64]]
     ignored: dict[str, int]
     warnings: tuple[str, ...]
-    boxes: dict[str, BoxSource]
+    boxes: dict[str, Annotations]
     reader: Reader
     label_warnings: tuple[str, ...] = ()
     is_ordered: bool = False
@@ -262,8 +247,8 @@ class SourceTree:
             digest.update(len(part).to_bytes(8, "little") + part)
         digest.update(f"\nboxes {bool(self.boxes)}\n".encode())
         for boxes in self.boxes.values():
-            if isinstance(boxes, LabelledBoxes):
-                digest.update(boxes.digest())
+            if isinstance(boxes, TableBoxes):
+                digest.update(boxes.digest(self.table))
         digest.update(self._read_digest())
         for split, rows in self.splits.items():
             digest.update(f"\n{split} {len(rows)}\n".encode())
@@ -281,13 +266,13 @@ class SourceTree:
         """Return bytes that change with the boxes of some images; nothing where all are known."""
         digest = hashlib.sha256()
         for split, rows in self.splits.items():
-            if split in self.boxes and not isinstance(self.boxes[split], LabelledBoxes):
+            if split in self.boxes and not isinstance(self.boxes[split], TableBoxes):
                 count = min(len(rows), _READ_ANNOTATIONS)
                 some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
                 items = (self.table[row] for row in some)
                 for known in in_order(partial(self._boxes_as_bytes, split), items, self.requests_at_once):
                     digest.update(known)
-        is_read = any(not isinstance(boxes, LabelledBoxes) for boxes in self.boxes.values())
+        is_read = any(not isinstance(boxes, TableBoxes) for boxes in self.boxes.values())
         return digest.digest() if is_read else b""
 
     def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
@@ -297,6 +282,14 @@ class SourceTree:
             return b"damaged"
         numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
         return struct.pack("<q", len(boxes)) + np.asarray(numbers, "<f8").tobytes()
+
+    def box_counts(self) -> dict[str, list[int]]:
+        """Return how many boxes each class has in each split, where they have classes of their own."""
+        return {
+            split: boxes.counts(self.table, self.splits[split], len(self.classes))
+            for split, boxes in self.boxes.items()
+            if isinstance(boxes, TableBoxes) and split in self.splits
+        }
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:
         """Return the rows of a split in the order in which its tables, lists or archives have them.
@@ -343,7 +336,7 @@ class SourceTree:
         source = self.boxes.get(split)
         if source is None:
             return []
-        return source.read(item.path, self.classes[item.label] if item.label >= 0 else b"")
+        return source.read(item, self.classes[item.label] if item.label >= 0 else b"")
 
 
 def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:

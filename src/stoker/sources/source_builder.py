@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from stoker.sources.items import ItemTable
     from stoker.sources.look import Look
     from stoker.sources.reader import Reader
-    from stoker.sources.source import BoxSource
+    from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location
 
 
@@ -111,7 +111,7 @@ class SourceBuilder:
         return frozenset(self._names)
 
     def finish(
-        self, boxes: dict[str, BoxSource], reader: Reader | None = None, cells: Cells | None = None
+        self, boxes: dict[str, Annotations], reader: Reader | None = None, cells: Cells | None = None
     ) -> SourceTree:
         """Return the source, which must be settled.
 

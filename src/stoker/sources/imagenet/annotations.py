@@ -14,7 +14,7 @@ from stoker.sources.walking import folders_in, seen_in
 from stoker.storage import from_uri, location
 
 if TYPE_CHECKING:
-    from stoker.sources.source import BoxSource
+    from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -49,7 +49,7 @@ class BoxSearch:
     split_folders: dict[str, bytes]
     progress: Progress | None = None
 
-    def find(self, class_names: frozenset[bytes], warnings: list[str]) -> dict[str, BoxSource]:
+    def find(self, class_names: frozenset[bytes], warnings: list[str]) -> dict[str, Annotations]:
         """Return the annotations of each split; a split without annotations is absent.
 
         Looked at, in this order: what the user names; a folder of `ANNOTATION_FOLDERS` in the first of ``tops``; the
@@ -96,7 +96,7 @@ class BoxSearch:
     def _first_file(self, names: tuple[str, ...]) -> Location | None:
         return next((top / name for top in self.tops for name in names if (top / name).is_file()), None)
 
-    def _read_file(self, path: Location, class_names: frozenset[bytes], warnings: list[str]) -> BoxSource:
+    def _read_file(self, path: Location, class_names: frozenset[bytes], warnings: list[str]) -> Annotations:
         if is_compressed(path) or is_tar(path):
             return read_box_tar(path, self.progress).finish(class_names)
         builder, notes = read_box_csv(path)
@@ -116,7 +116,7 @@ def _inside(folder: Location) -> Location:
     return next((folder / name for name in _FILES if (folder / name).is_file()), folder)
 
 
-def _folder_source(top: Location, split_folder: str, class_names: frozenset[bytes]) -> BoxSource:
+def _folder_source(top: Location, split_folder: str, class_names: frozenset[bytes]) -> Annotations:
     inner = top / split_folder
     place = inner if split_folder and inner.is_dir() else top
     where = place.to_uri()

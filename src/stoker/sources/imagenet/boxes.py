@@ -1,4 +1,4 @@
-"""Formats of bounding boxes, each of which is a `stoker.sources.BoxSource` in the end.
+"""Formats of bounding boxes, each of which is a `stoker.sources.Annotations` in the end.
 
 - XML of PASCAL VOC's format in a folder (`BoxFolder`) or where the images lie (`MappedBoxes`), read image by image
 - XML in a tar (`read_box_tar`), the CSV that the ImageNet build scripts make (`read_box_csv`), and Tiny ImageNet's
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.sources.items import Item
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -78,13 +79,13 @@ class BoxFolder:
         """The folder."""
         return os.fsdecode(self.path)
 
-    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+    def read(self, item: Item, class_name: bytes) -> list[Box]:
         """Return the boxes of an image; see `read_boxes`.
 
         Raises:
             SourceError: The annotation is damaged.
         """
-        return read_boxes(self.locate(class_name, item_path), class_name, self.class_names)
+        return read_boxes(self.locate(class_name, item.path), class_name, self.class_names)
 
     def locate(self, class_name: bytes, image_path: bytes) -> bytes:
         """Return where the XML of an image must be, whether or not it is there."""
@@ -110,13 +111,13 @@ class MappedBoxes:
         """What is replaced by what."""
         return "Data -> Annotations"
 
-    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+    def read(self, item: Item, class_name: bytes) -> list[Box]:
         """Return the boxes of an image; see `read_boxes`.
 
         Raises:
             SourceError: The annotation is damaged.
         """
-        mapped = annotations_beside(join(self.base, item_path))
+        mapped = annotations_beside(join(self.base, item.path))
         if mapped is None:
             return []
         annotation = os.path.splitext(mapped)[0] + b".xml"  # noqa: PTH122 - pathlib has no bytes paths
@@ -260,13 +261,13 @@ class BoxTable:
     per_class: bool
     class_names: frozenset[bytes]
 
-    def read(self, item_path: bytes, class_name: bytes) -> list[Box]:
+    def read(self, item: Item, class_name: bytes) -> list[Box]:
         """Return the boxes of an image, chosen as `stoker.sources.imagenet.boxes.read_boxes` chooses them.
 
         Raises:
             SourceError: Its annotation is damaged.
         """
-        stem = image_stem(item_path)
+        stem = image_stem(item.path)
         key = class_name + b"/" + stem if self.per_class else stem
         if key in self.damaged:
             raise SourceError(f"damaged annotation: {self.damaged[key]}", path=self.where)

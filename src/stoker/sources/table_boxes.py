@@ -1,0 +1,116 @@
+"""Boxes of images: where they come from, and those that a listing has read, which are columns of its table."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from stoker.errors import SourceError
+from stoker.sources.columns import Blobs
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.sources.items import Item, ItemTable
+
+BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
+"""A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class."""
+
+
+class Annotations(Protocol):
+    """The annotations of one split. Read-only; safe in any thread."""
+
+    @property
+    def where(self) -> str:
+        """The file or the folder they come from."""
+
+    def read(self, item: Item, class_name: bytes) -> list[Box]:
+        """Return the boxes of one image; an image without annotation has none.
+
+        Args:
+            item: The image.
+            class_name: Its class; empty when it has none.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TableBoxes:
+    """`Annotations` that the listing has read: boxes with classes of their own.
+
+    The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
+    that is nothing.
+
+    Attributes:
+        where: File they come from.
+    """
+
+    where: str
+
+    def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
+        """Return the boxes of an image, in the order of the file.
+
+        Raises:
+            SourceError: One of its annotations is damaged.
+        """
+        if item.columns["damaged"]:
+            raise SourceError(f"damaged annotation: {item.columns['damaged'].decode()}", path=self.where)
+        boxes = np.frombuffer(item.columns["boxes"], BOX)
+        corners, labels = boxes["corners"].tolist(), boxes["label"].tolist()
+        return [Box(x0, y0, x1, y1, label) for (x0, y0, x1, y1), label in zip(corners, labels, strict=True)]
+
+    def counts(self, table: ItemTable, rows: NDArray[np.int64], classes: int) -> list[int]:
+        """Return how many boxes each of so many classes has in some rows; those of several objects count once."""
+        boxes = _boxes_of(table, rows[table.objects[rows] <= 0])
+        return [int(count) for count in np.bincount(np.frombuffer(boxes.data, BOX)["label"], minlength=classes)]
+
+    def digest(self, table: ItemTable) -> bytes:
+        """Return 32 bytes that change with any box."""
+        rows = np.flatnonzero(table.objects <= 0)  # once for all objects of an image
+        rows = rows[np.argsort(table.numbers[rows])]
+        boxes, damaged = _boxes_of(table, rows), cast("Blobs", table.columns["damaged"])
+        bounds = (boxes.starts // BOX.itemsize).tolist()
+        extents = [(table.paths[row], (bounds[at], bounds[at + 1])) for at, row in enumerate(rows.tolist())]
+        problems = [(table.paths[row], damaged[row].decode()) for row in rows.tolist() if damaged[row]]
+        some = [(path, extent) for path, extent in extents if extent[0] < extent[1]]
+        digest = hashlib.sha256(repr((sorted(some), sorted(problems))).encode())
+        values = np.frombuffer(boxes.data, BOX)
+        digest.update(values["corners"].tobytes())
+        digest.update(values["label"].tobytes())
+        return digest.digest()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"where": self.where}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> TableBoxes:
+        """Return what `to_json` has described.
+
+        Args:
+            described: By `to_json`.
+            table: Of the items.
+            classes: How many classes boxes have.
+
+        Raises:
+            KeyError, ValueError: The table has no such columns.
+        """
+        boxes, damaged = table.columns["boxes"], table.columns["damaged"]
+        if not isinstance(boxes, Blobs) or not isinstance(damaged, Blobs) or (boxes.starts % BOX.itemsize).any():
+            raise ValueError("boxes that are not there")
+        labels = np.frombuffer(boxes.data, BOX)["label"]
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+            raise ValueError("classes of boxes out of range")
+        return cls(str(described["where"]))
+
+
+def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:
+    return cast("Blobs", table.columns["boxes"]).take(rows)
