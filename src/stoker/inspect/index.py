@@ -20,10 +20,8 @@ from stoker.storage import is_scratch_full, stoppable_pool
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from stoker.format import RecordKeys
-    from stoker.storage import LocalCopy, Location
+    from stoker.storage import Location
     from stoker.types import Progress
 
 Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
@@ -103,8 +101,9 @@ def _index_readable(path: Location, size: int) -> IndexedShard:
         what = f"is compressed ({compression}), so an index cannot reach its records; rewrite it with 'stoker repack'"
         return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
     with path.local_copy() as copy:
+        copy.fetch()
         try:
-            rows = _scan(copy)
+            rows = _native.scan_shard(str(copy.path))
         except ShardError as error:
             return IndexedShard(str(path), "damaged", 0, size, problem_of(error, path, copy.path))
     outcome: Outcome = "written"
@@ -117,13 +116,3 @@ def _index_readable(path: Location, size: int) -> IndexedShard:
         outcome = "rewritten"
     write_index(path, rows)
     return IndexedShard(str(path), outcome, len(rows), size)
-
-
-def _scan(copy: LocalCopy) -> NDArray[np.uint64]:
-    copy.fetch()
-    try:
-        return _native.scan_shard(str(copy.path))
-    except ShardError:
-        if not copy.confirm():
-            raise
-    return _native.scan_shard(str(copy.path))  # the first copy was damaged in transit

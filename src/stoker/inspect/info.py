@@ -588,9 +588,9 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
         try:
             payload = _payload(copy, offset, size)
         except ShardError:
-            copy.confirm()
+            copy.fetch()
             _native.scan_shard(str(copy.path), check=False)  # has the better message where the header is damaged
-            payload = _payload(copy, offset, size)
+            raise
         try:
             yield _native.parse_example(payload)
         except ExampleError as error:

@@ -369,7 +369,7 @@ def _check_all(
 def _check_shard(
     target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor, counter: _ProgressCounter
 ) -> _ShardResult:
-    """Check a shard; of one in a store, a copy, which is compared with it again before damage is reported.
+    """Check a shard; of one in a store, a copy.
 
     Runs in any thread but those of ``pool``, which check runs of its records.
 
@@ -378,7 +378,8 @@ def _check_shard(
     """
     try:
         with target.path.local_copy() as copy:
-            frames = _check_copy(target, copy)
+            copy.fetch()
+            frames = _check_frames(target.path, copy.path, target.listed)
             counter.add_shard(len(frames.rows), len(frames.problems))
             results = _check_runs(target, frames, copy, rules, pool, counter)
     except OSError as error:
@@ -393,14 +394,6 @@ def _check_shard(
         formats.update(result.formats)
     record_problems = [problem for result in results for problem in result.problems]
     return _ShardResult(len(frames.rows), frames.size_bytes, frames.problems, record_problems, labels, formats)
-
-
-def _check_copy(target: _Target, copy: LocalCopy) -> _Frames:
-    copy.fetch()
-    frames = _check_frames(target.path, copy.path, target.listed)
-    if any(problem.path == str(target.path) for problem in frames.problems) and copy.confirm():
-        frames = _check_frames(target.path, copy.path, target.listed)
-    return frames
 
 
 def _check_runs(

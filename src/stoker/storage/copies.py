@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from stoker.errors import ConfigError, StorageError
+from stoker.errors import ConfigError
 from stoker.storage.files import write_all
 from stoker.storage.pools import stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from concurrent.futures import Future
 
     from stoker.errors import StokerError
@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from stoker.storage.retrying import RetryingStore
 
 _CHUNK_BYTES = 2**22
-_OTHER_CHUNK_BYTES = _CHUNK_BYTES // 3 * 2  # what goes wrong at the same place of every answer goes wrong elsewhere
 _AT_ONCE = 4  # of each copy; there is one for each thread that works
-_SAME_READS = 3
-_MAX_READS = 24
 
 
 def scratch_file(why: str) -> IO[bytes]:
@@ -186,10 +183,6 @@ class LocalCopy:
     def fetch(self, end: int | None = None) -> None:
         """See that the bytes below ``end`` are there, or all of them."""
 
-    def confirm(self) -> bool:
-        """See that all bytes are those of the original, and return whether some were not."""
-        return False
-
 
 class StoreCopy(LocalCopy):
     """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
@@ -221,67 +214,13 @@ class StoreCopy(LocalCopy):
         if len(starts) == 1:
             self._fetch_chunk(starts[0])
         elif starts:
-            self._at_once(self._fetch_chunk, starts)
+            with stoppable_pool(min(_AT_ONCE, len(starts)), "stoker-copy") as pool:
+                list(pool.map(self._fetch_chunk, starts))
         if starts:
             self._end = min(self._size, starts[-1] + _CHUNK_BYTES)
 
-    def confirm(self) -> bool:
-        """Read the object again, and where it differs from the copy, until it is certain; return whether it differed.
-
-        Where something was changed on the way it is hardly changed again in the same way: two equal reads are believed,
-        and after a doubt three in a row.
-
-        Raises:
-            StorageError: What comes is another thing each time.
-            OSError: The store cannot be read, or there is no space for the copy.
-        """
-        self.fetch()
-        found: list[int] = []
-        self._at_once(lambda start: self._confirm_chunk(start, found), range(0, self._size, _OTHER_CHUNK_BYTES))
-        return bool(found)
-
-    def _at_once(self, work: Callable[[int], None], starts: range) -> None:
-        with stoppable_pool(min(_AT_ONCE, max(1, len(starts))), "stoker-copy") as pool:
-            for _ in pool.map(work, starts):
-                pass
-
     def _fetch_chunk(self, start: int) -> None:
-        self._write(start, self._read(start, _CHUNK_BYTES))
-
-    def _confirm_chunk(self, start: int, found: list[int]) -> None:
-        before = os.pread(self._file, _OTHER_CHUNK_BYTES, start)
-        data = self._read_surely(start)
-        if data == before:
-            return
-        same = 1
-        for _ in range(_MAX_READS):
-            again = self._read_surely(start)
-            same = same + 1 if again == data else 1
-            data = again
-            if same == _SAME_READS:
-                break
-        else:
-            message = f"bytes {start} to {start + len(data)} of {self._source} are others each time they are read"
-            raise StorageError(f"{message}; see what lies between here and the store", path=self._source)
-        if data != before:
-            found.append(start)
-            self._write(start, data)
-
-    def _read(self, start: int, length: int) -> bytes:
-        return self._store.read(self._key, start, min(length, self._size - start))
-
-    def _read_surely(self, start: int) -> bytes:
-        """Return the bytes from ``start`` on; of a short object by reading all, which the store's checksum covers."""
-        if self._size > _OTHER_CHUNK_BYTES:
-            return self._read(start, _OTHER_CHUNK_BYTES)
-        data = self._store.read(self._key)
-        if len(data) != self._size:
-            message = f"{self._source} had {self._size} bytes and has {len(data)}; do not change it while it is read"
-            raise StorageError(message, path=self._source)
-        return data
-
-    def _write(self, start: int, data: bytes) -> None:
-        view = memoryview(data)
+        view = memoryview(self._store.read(self._key, start, min(_CHUNK_BYTES, self._size - start)))
         try:
             while view:
                 written = os.pwrite(self._file, view, start)
