@@ -74,7 +74,6 @@ class HdfsBackend:
                 pending += sorted(below, key=lambda one: one[0], reverse=True)
 
     def children(self, prefix: str) -> Children:
-        """Return what lies directly below ``prefix``."""
         try:
             found = _asked(lambda: list(self._client.list_status(f"/{prefix}")))
         except FileNotFoundError:
@@ -85,7 +84,6 @@ class HdfsBackend:
         )
 
     def has_below(self, prefix: str) -> bool:
-        """Return whether there is such a directory with anything in it."""
         try:
             if not _asked(lambda: self._client.get_file_info(f"/{prefix}")).isdir:
                 return False
@@ -94,14 +92,12 @@ class HdfsBackend:
             return False
 
     def stat(self, key: str) -> Entry:
-        """Return what the namenode knows of one file."""
         status = _asked(lambda: self._client.get_file_info(f"/{key}"))
         if status.isdir:
             raise FileNotFoundError(2, "it is a directory", key)
         return _entry(status)
 
     def get(self, key: str, limit: int | None = None) -> Blob:
-        """Return a whole file."""
         reader = _asked(lambda: self._client.read(f"/{key}"))
         refuse_longer(len(reader), limit)
         data = _asked(lambda: bytes(reader.read_range(0, len(reader))))
@@ -110,7 +106,6 @@ class HdfsBackend:
         return Blob(data)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Return a part of a file; fewer bytes where it ends."""
         with self._lock:
             reader = self._readers.get(key)
         try:
@@ -138,17 +133,14 @@ class HdfsBackend:
         return None
 
     def create(self, key: str, data: Data) -> None:
-        """Write a file that is not there."""
         self._write(key, data, overwrite=False)
 
     def delete(self, key: str) -> None:
-        """Delete a file; one that is not there is not an error."""
         self._forget(key)
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: self._client.delete(f"/{key}"))
 
     def delete_folder(self, prefix: str) -> bool:
-        """Delete a directory with everything in it; one that is not there is not an error."""
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: self._client.delete(f"/{prefix}", recursive=True))
         return True

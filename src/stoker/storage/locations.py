@@ -454,23 +454,18 @@ class LocalLocation(PosixPath, Location):
     requests_at_once = 1
 
     def resolve(self, strict: bool = False) -> Self:  # noqa: FBT001, FBT002 - as pathlib has it
-        """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
         return type(self)(os.path.realpath(self, strict=strict))
 
     def normalized(self) -> Self:
-        """Return the same location, absolute, and without ``..``; links stay."""
         return type(self)(os.path.abspath(self))  # noqa: PTH100 - pathlib keeps ".."
 
     def to_uri(self) -> bytes:
-        """Return the resolved path as bytes."""
         return os.path.realpath(os.fsencode(self))
 
     def lies_in(self, other: Location) -> bool:
-        """Return whether it is ``other`` or lies below it, also by way of links."""
         return isinstance(other, LocalLocation) and self.resolve().is_relative_to(other.resolve())
 
     def local_path(self) -> Path:
-        """Return itself."""
         return self
 
     def is_file(self) -> bool:
@@ -483,15 +478,12 @@ class LocalLocation(PosixPath, Location):
             raise
 
     def lexists(self) -> bool:
-        """Return whether something has this name, also a link that leads nowhere."""
         return os.path.lexists(self)
 
     def size(self) -> int:
-        """Return the length of a file in bytes."""
         return self.stat().st_size
 
     def snapshot(self) -> Callable[[str], FileInfo | None]:
-        """Return what looks up files below this folder, each when it is asked for."""
         top = os.path.join(self, "")  # noqa: PTH118 - there may be millions of names, and a Path of each takes time
 
         def look_up(name: str) -> FileInfo | None:
@@ -506,18 +498,15 @@ class LocalLocation(PosixPath, Location):
         return look_up
 
     def free_bytes(self) -> int | None:
-        """Return the space that is free where it is or will be."""
         place = self.absolute()
         while not place.exists():
             place = place.parent
         return shutil.disk_usage(place).free
 
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by name."""
         return sorted(self.some_children())
 
     def folders(self) -> list[bytes]:
-        """Return the names of the folders that lie directly in it, sorted."""
         return sorted(child.name for child in self.some_children() if child.is_folder)
 
     def some_children(self) -> Iterator[Child]:
@@ -526,7 +515,6 @@ class LocalLocation(PosixPath, Location):
             yield from map(_child, entries)
 
     def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
-        """Yield the path and the size of every file at any depth below a folder, in any order."""
         top = os.path.join(os.fsencode(self), folder)  # noqa: PTH118 - pathlib has no bytes paths
         ways: Counter[_Identity] = Counter()
         pending = [_Visit(b"", [*self._on_the_way(folder), _identity(top)])]
@@ -554,7 +542,6 @@ class LocalLocation(PosixPath, Location):
                     pending.append(_Visit(path + b"/", [*visit.folders, identity], by_link))
 
     def leads_back(self, folder: bytes) -> bool:
-        """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
         return _identity(os.path.join(os.fsencode(self), folder)) in self._on_the_way(folder)  # noqa: PTH118
 
     def _on_the_way(self, folder: bytes) -> list[_Identity]:
@@ -563,7 +550,6 @@ class LocalLocation(PosixPath, Location):
         return [_identity(os.path.join(top, *parts[:count])) for count in range(len(parts))]  # noqa: PTH118
 
     def is_same(self, other: Location) -> bool:
-        """Return whether both are the same file or folder, also by way of links; false for what is not there."""
         if not isinstance(other, LocalLocation):
             return False
         with suppress(OSError):
@@ -571,7 +557,6 @@ class LocalLocation(PosixPath, Location):
         return False
 
     def matching(self, *, regular: bool = False) -> list[Self]:
-        """Return the files that a pattern matches, sorted."""
         if "**" in self.parts:
             return sorted(path for path in self._matching_below() if not regular or path.is_file())
         # pathlib takes no pattern that may be absolute
@@ -600,7 +585,6 @@ class LocalLocation(PosixPath, Location):
         return [top / name for name in names if glob_matches(name.split("/"), pattern)]
 
     def is_readable_after(self, error: OSError) -> bool:
-        """Return whether, after an error with one file below this folder, others may still be read."""
         # A list may name folders that never were, each of which is the fault of the lines that do.
         return self.is_file() or not folder_has_gone(error)
 
@@ -609,11 +593,9 @@ class LocalLocation(PosixPath, Location):
         return open_regular(self)
 
     def read_at_most(self, limit: int) -> bytes:
-        """Return the whole of a file that must not be larger."""
         return read_at_most(self, limit)
 
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:  # noqa: ARG002 - a disk knows
-        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends."""
         with attach_filename(self):
             file = regular_descriptor(self)
             try:
@@ -627,15 +609,12 @@ class LocalLocation(PosixPath, Location):
 
     @contextmanager
     def local_copy(self) -> Iterator[LocalCopy]:
-        """Give the file itself in a ``with`` block."""
         yield LocalCopy(self)
 
     def write_atomically(self, data: Data) -> None:
-        """Write the file under a temporary name, bring it to the disk, and give it its name."""
         write_file(self, data)
 
     def create(self, data: Data) -> bool:
-        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
         return create_file(self, data)
 
     def make_directory(self, within: Location | None = None) -> None:
@@ -647,7 +626,6 @@ class LocalLocation(PosixPath, Location):
         return LocalStaging(self, name)
 
     def remove_folder(self) -> None:
-        """Delete this folder and everything below it; one that is not there is not an error."""
         while self.exists():  # another process may be removing it, too
             with suppress(FileNotFoundError):
                 shutil.rmtree(self)
@@ -711,35 +689,29 @@ class StoreLocation(Location):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The bucket and each part of the key."""
         return (self.root, *(self.key.split("/") if self.key else ()))
 
     @property
     def name(self) -> str:
-        """The last part of the key."""
         return self.key.rpartition("/")[2]
 
     @property
     def suffix(self) -> str:
-        """The end of the name from its last dot on, if it has one inside."""
         stem, dot, end = self.name.rpartition(".")
         return dot + end if stem and end else ""
 
     @property
     def parent(self) -> StoreLocation:
-        """What it lies in; the bucket lies in itself."""
         return StoreLocation(self.root, self.key.rpartition("/")[0])
 
     @property
     def parents(self) -> tuple[StoreLocation, ...]:
-        """The parent, its parent, up to the bucket."""
         found = [self]
         while found[-1].key:
             found.append(found[-1].parent)
         return tuple(found[1:])
 
     def with_name(self, name: str) -> StoreLocation:
-        """Return what lies beside it under another name."""
         return self.parent / name
 
     def resolve(self) -> StoreLocation:
@@ -749,11 +721,9 @@ class StoreLocation(Location):
     absolute = normalized = resolve
 
     def to_uri(self) -> bytes:
-        """Return the URL as bytes."""
         return str(self).encode("utf-8", "surrogateescape")
 
     def lies_in(self, other: Location) -> bool:
-        """Return whether it is ``other`` or lies below it."""
         return other == self or other in self.parents
 
     is_local = False
@@ -761,11 +731,9 @@ class StoreLocation(Location):
     requests_at_once = _REQUESTS
 
     def local_path(self) -> Path:
-        """Raise: it has none."""
         raise ConfigError(f"{self} is in a store, and this reads only files of this machine; copy the dataset")
 
     def size(self) -> int:
-        """Return the length of the object in bytes."""
         return self.store.size(self.key)
 
     def snapshot(self) -> Callable[[str], FileInfo | None]:
@@ -784,28 +752,23 @@ class StoreLocation(Location):
         return FileInfo(entry.size_bytes, entry.etag or "")
 
     def free_bytes(self) -> int | None:
-        """Return None: a store does not say."""
         return None
 
     def is_file(self) -> bool:
-        """Return whether it is an object."""
         return bool(self.key) and self.store.is_object(self.key)
 
     lexists = is_file
 
     def is_dir(self) -> bool:
-        """Return whether anything lies below it."""
         try:
             return self.store.has_below(self.key)
         except FileNotFoundError:  # there is not even such a bucket
             return False
 
     def exists(self) -> bool:
-        """Return whether it is an object, or anything lies below it."""
         return self.is_file() or self.is_dir()
 
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by name."""
         top = self._top()
         found = self.store.children(self.key)
         folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in found.folders)
@@ -813,7 +776,6 @@ class StoreLocation(Location):
         return sorted((*folders, *files))
 
     def folders(self) -> list[bytes]:
-        """Return the names of the folders that lie directly in it, sorted."""
         return [child.name for child in self.children() if child.is_folder]
 
     def some_children(self) -> Iterator[Child]:
@@ -828,7 +790,6 @@ class StoreLocation(Location):
         enters: Enters | None = None,  # noqa: ARG002 - there are no folders to enter
         folder: bytes = b"",
     ) -> Iterator[tuple[bytes, int | None]]:
-        """Yield the path and the size of every object at any depth below a folder, in any order."""
         if folder:
             yield from cast("StoreLocation", from_uri(join(self.to_uri(), folder))).files_below()
             return
@@ -844,15 +805,12 @@ class StoreLocation(Location):
         yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
 
     def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - see above
-        """Return false: there are no links."""
         return False
 
     def is_same(self, other: Location) -> bool:
-        """Return whether both have the same URL."""
         return self == other
 
     def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
-        """Return the objects that a pattern matches, sorted."""
         parts = self.key.split("/")
         fixed = next((at for at, part in enumerate(parts) if glob.has_magic(part)), None)
         if fixed is None:
@@ -865,7 +823,6 @@ class StoreLocation(Location):
         return [top / name for name in names if glob_matches(name.split("/"), parts[fixed:])]
 
     def is_readable_after(self, error: OSError) -> bool:
-        """Return whether, after an error with one object below it, others may still be read."""
         if not isinstance(error, PermissionError):
             return True
         try:
@@ -879,11 +836,9 @@ class StoreLocation(Location):
         return cast("IO[bytes]", io.BufferedReader(ObjectReader(self.store, self.key)))
 
     def read_bytes(self) -> bytes:
-        """Return the whole object."""
         return self.store.read(self.key)
 
     def read_at_most(self, limit: int) -> bytes:
-        """Return the whole of an object that must not be larger."""
         try:
             return self.store.read(self.key, limit=limit)
         except OSError as error:
@@ -892,7 +847,6 @@ class StoreLocation(Location):
             raise
 
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
-        """Return ``length`` bytes of the object from ``start`` on; fewer only where it ends."""
         if 0 < length <= known_size - start:
             try:
                 return self.store.read(self.key, start, length)
@@ -904,15 +858,12 @@ class StoreLocation(Location):
         return self.store.read(self.key, start, there) if there > 0 else b""
 
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
-        """Give a copy of the object as a file of this machine in a ``with`` block."""
         return store_copy(self.store, self.key)
 
     def write_atomically(self, data: Data) -> None:
-        """Write the object, whole or not at all."""
         self.store.write(self.key, data)
 
     def create(self, data: Data) -> bool:
-        """Write an object that is not there yet, and return whether it was not; of several writers one succeeds."""
         return self.store.create(self.key, data)
 
     def make_directory(self, within: Location | None = None) -> None:
@@ -924,7 +875,6 @@ class StoreLocation(Location):
         return StoreStaging(store, self.key, name)
 
     def unlink(self, *, missing_ok: bool = False) -> None:
-        """Delete the object."""
         if not missing_ok:
             self.size()
         self.store.delete(self.key)

@@ -90,7 +90,6 @@ class ObjectsBackend:
         self._writing = writing
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every object below ``prefix`` in the order of their keys, those up to ``after`` left out."""
         import obstore  # noqa: PLC0415
 
         pages = iter(_asked(lambda: obstore.list(self._reading, prefix or None, offset=after, chunk_size=1000)))
@@ -99,7 +98,6 @@ class ObjectsBackend:
             yield from (_entry(meta) for meta in page if meta["path"] != prefix)
 
     def children(self, prefix: str) -> Children:
-        """Return what lies directly below ``prefix``."""
         import obstore  # noqa: PLC0415
 
         found = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
@@ -107,7 +105,6 @@ class ObjectsBackend:
         return Children(folders, tuple(_entry(meta) for meta in found["objects"] if meta["path"] != prefix))
 
     def has_below(self, prefix: str) -> bool:
-        """Return whether there is anything below ``prefix``."""
         try:
             return next(self.entries(prefix, None), None) is not None
         except OSError as error:
@@ -116,13 +113,11 @@ class ObjectsBackend:
             raise
 
     def stat(self, key: str) -> Entry:
-        """Return what the store knows of one object."""
         import obstore  # noqa: PLC0415
 
         return _entry(_asked(lambda: obstore.head(self._reading, key)))
 
     def get(self, key: str, limit: int | None = None) -> Blob:
-        """Return a whole object."""
         import obstore  # noqa: PLC0415
 
         def get() -> Blob:
@@ -136,7 +131,6 @@ class ObjectsBackend:
         return _asked(get)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Return a part of an object; fewer bytes where it ends."""
         import obstore  # noqa: PLC0415
 
         if length == 0:
@@ -150,20 +144,17 @@ class ObjectsBackend:
         return _asked(lambda: obstore.put(self._writing, key, data, use_multipart=False))["e_tag"]
 
     def create(self, key: str, data: Data) -> None:
-        """Write an object that is not there."""
         import obstore  # noqa: PLC0415
 
         _asked(lambda: obstore.put(self._writing, key, data, mode="create", use_multipart=False))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is not an error."""
         import obstore  # noqa: PLC0415
 
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: obstore.delete(self._reading, key))
 
     def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - a bucket has none
-        """Return false: a bucket has no folders."""
         return False
 
 
@@ -241,23 +232,19 @@ class GcsBackend(ObjectsBackend):
         self._files = _writer(emulator)
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every object below ``prefix`` in the order of their keys, from after ``after`` on."""
         # Servers that stand in for Google's begin from the start.
         return (entry for entry in super().entries(prefix, after) if after is None or entry.key > after)
 
     def put(self, key: str, data: Data) -> str | None:
-        """Write an object; one that breaks off leaves nothing."""
         # It sends what is long in parts that it does not copy.
         content = bytes(data) if len(data) < _WHOLE_BYTES else memoryview(data)
         _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", content, chunksize=_WHOLE_BYTES))
         return None  # gcsfs has compared the MD5 already
 
     def create(self, key: str, data: Data) -> None:
-        """Write an object that is not there."""
         _asked_gcsfs(lambda: self._files.pipe_file(f"{self._bucket}/{key}", bytes(data), mode="create"))
 
     def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is not an error."""
         with contextlib.suppress(FileNotFoundError):
             _asked_gcsfs(lambda: self._files.rm_file(f"{self._bucket}/{key}"))
 

@@ -727,49 +727,39 @@ class WebBackend:
         self.name = name
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002 - nothing is listed
-        """Yield nothing."""
         return iter(())
 
     def children(self, prefix: str) -> Children:  # noqa: ARG002 - nothing is listed
-        """Return nothing."""
         return Children((), ())
 
     def has_below(self, prefix: str) -> bool:  # noqa: ARG002 - nothing is listed
-        """Return false: there are no folders."""
         return False
 
     def stat(self, key: str) -> Entry:
-        """Return what the server says of a file."""
         answer = self._ask(key, _Wanted(1, _FIRST_BYTE, is_stored=True))
         if answer.size_bytes is None:
             raise StoreError("its server does not say how long it is; download it, and give the copy", retry=False)
         return Entry(key, answer.size_bytes, answer.etag)
 
     def get(self, key: str, limit: int | None = None) -> Blob:
-        """Return a whole file."""
         if limit is not None:
             refuse_longer(self.stat(key).size_bytes, limit)
         answer = self._ask(key, _Wanted(limit, is_stored=True))
         return Blob(answer.data, answer.etag)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Return a part of a file; fewer bytes where it ends."""
         return self._ask(key, _Wanted(length, (start, start + length), is_stored=True)).data if length else b""
 
     def put(self, key: str, data: Data) -> str | None:  # noqa: ARG002 - see above
-        """Raise: nothing can be written."""
         raise StoreError("web servers are only read from; give a folder or a bucket", retry=False)
 
     def create(self, key: str, data: Data) -> None:
-        """Raise: nothing can be written."""
         self.put(key, data)
 
     def delete(self, key: str) -> None:
-        """Raise: nothing can be deleted."""
         self.put(key, b"")
 
     def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - see above
-        """Return false: there are no folders."""
         return False
 
     def _ask(self, key: str, wanted: _Wanted) -> _Answer:
