@@ -20,7 +20,7 @@ from scripts import compat_dataset
 from small_datasets import change_manifest
 from stoker.cli.main import main
 from stoker.errors import NewerManifestError
-from stoker.fields import _KINDS
+from stoker.fields import KINDS
 from stoker.format import ListedFile, read_manifest
 from stoker.inspect import verify_dataset
 
@@ -63,7 +63,7 @@ def test_every_field_is_what_it_was() -> None:
             captions = [caption for batch in loader for caption in batch.fields["caption"]]
         assert captions == [one["caption"] for one in values]
     kinds = {one["kind"] for one in wanted["fields"].values()}
-    assert kinds | {"boxes"} == {one.kind for one in compat_dataset.KINDS.values()} == set(_KINDS)
+    assert kinds | {"boxes"} == {one.kind for one in compat_dataset.KINDS.values()} == set(KINDS)
 
 
 @pytest.mark.parametrize("name", NAMES)

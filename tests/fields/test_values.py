@@ -301,7 +301,7 @@ def test_a_field_that_makes_no_sense_is_refused(make: Any, message: str) -> None
 @given(
     st.dictionaries(
         st.sampled_from(["kind", "names", "pad_to", "dtype", "shape", "bits", "more"]),
-        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(list(fields._KINDS))
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.sampled_from(list(fields.KINDS))
         | st.lists(st.none() | st.booleans() | st.integers(-1, 2**40) | st.text(max_size=2), max_size=3),
     )
     | st.integers()

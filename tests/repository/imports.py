@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ROOT = "stoker"
 LIST = Path(__file__).with_name("layers.toml")
-_QUALIFIED = f"{ROOT}.fields"  # whose classes are written with its name: `fields.Text`, `fields.Boxes`
+_QUALIFIED = "fields"  # the package whose classes are written with its name: `fields.Text`, `fields.Boxes`
 _STANDARD = sys.stdlib_module_names | {"_typeshed"}
 
 
@@ -186,7 +186,7 @@ def _repeated_classes(tree: Tree) -> Iterator[str]:
     homes = defaultdict(list)
     for module, parsed in tree.modules.items():
         for node in parsed.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and module != _QUALIFIED:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and _package(module) != _QUALIFIED:
                 homes[node.name].append(module)
     repeated = {name: sorted(found) for name, found in homes.items() if len(found) > 1}
     yield from (f"class {name} is in {' and '.join(found)}" for name, found in repeated.items())

@@ -1,0 +1,63 @@
+"""What records hold beside the image, its class and its boxes: texts, numbers, arrays, masks, extra images.
+
+========  =============================================  ==========================================
+field     value in a record to build from                value in a sample
+========  =============================================  ==========================================
+Text      ``str``                                        ``str``
+Bytes     ``bytes``                                      ``bytes``
+Json      what JSON can say, but ``None``                the same, tuples as lists
+Int       a whole number of 64 bits, or ``bool``         ``int``
+Float     a number that float32 can hold                 ``float``, rounded to float32
+Label     an id from 0, or the name of a class;          ``int``
+          -1 for none
+Labels    any number of ids or names                     int64 array (N,)
+Array     numbers of the shape and kind                  array of the dtype and shape
+Mask      ids of classes, as many as the image has       uint8 or uint16 array (H, W)
+          pixels: an array, a PIL image, a file
+Image     an image as large as the first: an array, a    array (H, W, C), as ``Sample.decode`` has it
+          PIL image, a file
+Boxes     a list of boxes; see below                     ``Sample.boxes``
+========  =============================================  ==========================================
+
+A file is its bytes, its path or its URL. The first `Image` of a record (or that called ``image``), its first `Label`
+(or that called ``label``) and its boxes are what every record has; docs/reference/format.md says how they and the
+others are stored. No value may be missing or ``None``.
+"""
+
+from stoker.fields.base import ValueField
+from stoker.fields.boxes import Boxes
+from stoker.fields.classes import Label, Labels
+from stoker.fields.images import EncodedImage, Image, ImageField, Mask
+from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image
+from stoker.fields.numbers import Array, Float, Int
+from stoker.fields.padding import Padded, Ragged
+from stoker.fields.records import Roles, check_extra, given_value, roles, stored_values
+from stoker.fields.texts import Bytes, Json, Text
+
+__all__ = [
+    "KINDS",
+    "Array",
+    "Boxes",
+    "Bytes",
+    "EncodedImage",
+    "Float",
+    "Image",
+    "ImageField",
+    "Int",
+    "Json",
+    "Label",
+    "Labels",
+    "Mask",
+    "Padded",
+    "Ragged",
+    "Roles",
+    "Text",
+    "ValueField",
+    "check_extra",
+    "from_json",
+    "given_value",
+    "infer",
+    "is_pil_image",
+    "roles",
+    "stored_values",
+]

@@ -1,0 +1,117 @@
+"""What kinds of fields have in common: values as one feature, and how a value is refused."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.errors import ExampleError, SourceError
+from stoker.types import FeatureSpec, Field
+
+if TYPE_CHECKING:
+    from stoker.types import Features
+
+    Values = list[bytes] | list[int] | list[float]
+
+
+MAX_SHOWN = 60
+"""Characters of a value that a message shows."""
+
+_BITS_SHOWN = 128
+
+
+class WrongError(Exception):
+    """A value is none of its field; the message is what it must be."""
+
+
+class ValueField(Field):
+    """A field whose values stand under its name, as one feature."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def spec(self) -> FeatureSpec:
+        """What every record has under the name of the field."""
+
+    @abstractmethod
+    def _values(self, value: Any) -> Values:
+        """Return a value as those of the feature; `WrongError` if it is none of the field."""
+
+    @abstractmethod
+    def _value(self, values: Any) -> Any:
+        """Return what the values of a feature of the right kind and length say; ``ValueError`` if nothing."""
+
+    def features(self, name: str) -> dict[str, FeatureSpec]:
+        """Return the one feature by its key."""
+        return {name: self.spec}
+
+    def encode(self, name: str, value: object) -> Features:
+        """Return the feature that stores a value.
+
+        Args:
+            name: The field's name, which is the key.
+            value: As a source gives it.
+
+        Raises:
+            SourceError: It is not a value of this field; the message names the field and the value.
+        """
+        try:
+            values = self._values(value)
+        except WrongError as error:
+            raise refusal(name, value, str(error)) from None
+        return {name: (self.spec.kind, values)}
+
+    def decode(self, name: str, features: Features) -> Any:
+        """Return the value that a record holds.
+
+        Args:
+            name: The field's name.
+            features: Everything that the record holds.
+
+        Raises:
+            ExampleError: It holds none, or one that this field cannot have.
+        """
+        try:
+            return self._value(read_feature(name, self.spec, features))
+        except ValueError as error:
+            raise ExampleError(f"feature {name}: {str(error)[: 4 * MAX_SHOWN]}") from error
+
+
+def refusal(name: str, value: object, must: str) -> SourceError:
+    """Return the error that a value is not what it must be."""
+    return SourceError(f"field {name!r} is {describe(value)}, but {must}")
+
+
+def describe(value: object) -> str:
+    """Return a value for a message: short, and without the address of an object."""
+    if isinstance(value, int) and value.bit_length() > _BITS_SHOWN:
+        return f"a number of {value.bit_length()} bits"
+    if value is None or isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return f"{value!s}" if value is None else f"{value!s} ({type(value).__name__})"
+    if isinstance(value, (str, bytes)):
+        return repr(value[:MAX_SHOWN]) + ("..." if len(value) > MAX_SHOWN else "")
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} of shape {value.shape}"
+    if isinstance(value, (list, tuple, dict)):
+        return f"a {type(value).__name__} of {len(value)}"
+    kind = type(value)
+    own = kind.__module__ == "builtins"
+    return f"a value of type {kind.__qualname__ if own else f'{kind.__module__}.{kind.__qualname__}'}"
+
+
+def read_feature(key: str, spec: FeatureSpec, features: Features) -> Values:
+    """Return the values of a feature; `ExampleError` if they are of another kind or number."""
+    kind, values = features.get(key, ("none", []))
+    if kind != spec.kind:
+        raise ExampleError(f"feature {key} is of kind {kind}, not {spec.kind}")
+    if spec.length is not None and len(values) != spec.length:
+        raise ExampleError(f"feature {key} has {len(values)} values, not {spec.length}")
+    return values
+
+
+def is_whole(value: object) -> bool:
+    """Return whether a value is a whole number, and no truth value."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

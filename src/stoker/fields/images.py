@@ -1,0 +1,125 @@
+"""Extra images, and masks: a file with as many pixels as the image of its record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
+
+import numpy as np
+
+from stoker.errors import ConfigError, ExampleError, SourceError
+from stoker.fields.base import describe, read_feature, refusal
+from stoker.types import FeatureSpec, Field, StoredFormat
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from stoker.types import FeatureKind, Features
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An image or a mask as a record holds it.
+
+    Attributes:
+        encoded: The bytes of its file.
+        format: What they are.
+        height: Its rows of pixels.
+        width: Its columns of pixels.
+    """
+
+    encoded: bytes
+    format: StoredFormat
+    height: int
+    width: int
+
+
+class ImageField(Field):
+    """A field whose values have as many pixels as the image of their record; four features, below its name."""
+
+    __slots__ = ()
+
+    def features(self, name: str) -> dict[str, FeatureSpec]:
+        """Return the features by their keys: ``NAME/encoded``, ``format``, ``height`` and ``width``."""
+        kinds: dict[str, FeatureKind] = {"encoded": "bytes", "format": "bytes", "height": "int64", "width": "int64"}
+        return {f"{name}/{key}": FeatureSpec(kind, 1) for key, kind in kinds.items()}
+
+    def encode(self, name: str, image: EncodedImage) -> Features:
+        """Return the features that store an image or a mask.
+
+        Args:
+            name: The field's name.
+            image: What the recipe has made of the value of a source.
+        """
+        return {
+            f"{name}/encoded": ("bytes", [image.encoded]),
+            f"{name}/format": ("bytes", [image.format.upper().encode()]),
+            f"{name}/height": ("int64", [image.height]),
+            f"{name}/width": ("int64", [image.width]),
+        }
+
+    def decode(self, name: str, features: Features) -> EncodedImage:
+        """Return the image or the mask that a record holds; its pixels are not looked at.
+
+        Raises:
+            ExampleError: The record lacks one of the features, or has another kind or number of values there.
+        """
+        found = {key: read_feature(key, spec, features)[0] for key, spec in self.features(name).items()}
+        said = cast("bytes", found[f"{name}/format"])
+        names = {known.upper().encode(): known for known in get_args(StoredFormat) if known != "raw"}
+        if said not in names:
+            raise ExampleError(f"feature {name}/format is {describe(said)}, not one of JPEG, PNG and WEBP")
+        height, width = (cast("int", found[f"{name}/{side}"]) for side in ("height", "width"))
+        return EncodedImage(cast("bytes", found[f"{name}/encoded"]), names[said], height, width)
+
+
+@dataclass(frozen=True, slots=True)
+class Image(ImageField):
+    """An image. An extra one must be as large as the first; the recipe does the same to both."""
+
+    kind: ClassVar[str] = "image"
+
+
+@dataclass(frozen=True, slots=True)
+class Mask(ImageField):
+    """A class for each pixel of the image, stored as a grey PNG whose values are the ids.
+
+    The values of a file or PIL image with a palette are its indices, of one with 1 bit 0 and 1.
+
+    Attributes:
+        bits: 8 for ids up to 255, 16 for ids up to 65,535.
+
+    Raises:
+        ConfigError: ``bits`` is neither.
+    """
+
+    kind: ClassVar[str] = "mask"
+    bits: int = 8
+
+    def __post_init__(self) -> None:
+        if self.bits not in (8, 16) or isinstance(self.bits, bool):
+            raise ConfigError(f"a mask has 8 or 16 bits, not {describe(self.bits)}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind and the bits."""
+        return {"kind": self.kind, "bits": self.bits}
+
+    def pixels(self, name: str, ids: NDArray[Any]) -> NDArray[Any]:
+        """Return ids as they are stored: uint8 or uint16 (H, W).
+
+        Args:
+            name: The field's name, for messages.
+            ids: Array of any integers or bool, (H, W) or (H, W, 1).
+
+        Raises:
+            SourceError: It is something else, or an id is out of range.
+        """
+        must = f"must be class ids, whole numbers of shape (height, width), 0 to {2**self.bits - 1}"
+        flat = ids[:, :, 0] if ids.ndim == 3 and ids.shape[2] == 1 else ids
+        if flat.ndim != 2 or flat.size == 0 or flat.dtype.kind not in "biu":
+            raise refusal(name, ids, must)
+        low, high = int(flat.min()), int(flat.max())
+        if low < 0 or high >= 2**self.bits:
+            wider = "; give fields.Mask(bits=16)" if low >= 0 and high < 2**16 else ""
+            raise SourceError(f"field {name!r} has the class id {low if low < 0 else high}, but {must}{wider}")
+        return np.ascontiguousarray(flat, np.uint8 if self.bits == 8 else np.uint16)

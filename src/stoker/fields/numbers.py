@@ -1,0 +1,237 @@
+"""Whole numbers, numbers and arrays of them."""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import numpy as np
+
+from stoker.config import check_range
+from stoker.errors import ConfigError
+from stoker.fields.base import ValueField, WrongError, describe
+from stoker.fields.padding import check_padding, padding_json
+from stoker.types import FeatureSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from stoker.fields.base import Values
+    from stoker.types import FeatureKind
+
+_MAX_VALUES = 2**31 - 1  # of an array: a tf.train.Example holds less than 2 GiB
+_INT64 = range(-(2**63), 2**63)
+_DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+)
+_INT_RANGES = {"bool": range(2)} | {
+    name: range(max(np.iinfo(name).min, _INT64.start), min(int(np.iinfo(name).max) + 1, _INT64.stop))
+    for name in _DTYPES[1:9]
+}
+_LISTS: Mapping[str, FeatureKind] = {"float32": "float", "int64": "int64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Int(ValueField):
+    """A whole number, -2^63 to 2^63 - 1. Batches have int64 (B,).
+
+    Attributes:
+        dtype: ``bool``, ``int8`` to ``int64`` or ``uint8`` to ``uint64``: the range of the values, and the type of the
+            column in an export to Parquet.
+
+    Raises:
+        ConfigError: The dtype is none of these.
+    """
+
+    kind: ClassVar[str] = "int"
+    dtype: str = "int64"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in _INT_RANGES:
+            raise ConfigError(f"dtype {describe(self.dtype)} of a whole number is not one of {', '.join(_INT_RANGES)}")
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """One int64."""
+        return FeatureSpec("int64", 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, and the dtype where it is not int64."""
+        return {"kind": self.kind, **({} if self.dtype == "int64" else {"dtype": self.dtype})}
+
+    def _values(self, value: Any) -> list[int]:
+        if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
+            raise WrongError(f"must be a whole number of type {self.dtype}")
+        return [int(value)]
+
+    def _value(self, values: list[int]) -> int:
+        if values[0] not in _INT_RANGES[self.dtype]:
+            raise ValueError(f"{values[0]} is no number of type {self.dtype}")
+        return bool(values[0]) if self.dtype == "bool" else values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Float(ValueField):
+    """A number, stored as float32: rounded to that, not a number and infinite included. Batches have float32 (B,)."""
+
+    kind: ClassVar[str] = "float"
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """One float."""
+        return FeatureSpec("float", 1)
+
+    def _values(self, value: Any) -> list[float]:
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+            raise WrongError("must be a number")
+        try:
+            (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+        except (OverflowError, struct.error):
+            raise WrongError("must be a number that float32 can hold") from None
+        return [rounded]
+
+    def _value(self, values: list[float]) -> float:
+        return values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Array(ValueField):
+    """An array of numbers. Batches have (B, ...), or where the first side differs `Ragged` or `Padded`.
+
+    Values may be lists. Numbers must fit: whole ones into integers in their range, any into floats, to which they are
+    rounded. float32 and int64 are stored as lists, other dtypes as bytes: little-endian, the last side running fastest.
+
+    Attributes:
+        dtype: ``bool``, ``int8`` to ``int64``, ``uint8`` to ``uint64``, ``float16``, ``float32`` or ``float64``; or a
+            NumPy dtype.
+        shape: Of every value; the first side may be None: it differs from record to record.
+        pad_to: How long the first side of every sample of a batch is, where it differs, 1 to 65,536; None for any
+            length.
+
+    Raises:
+        ConfigError: The dtype is none of these, a side is not positive, or ``pad_to`` does not apply.
+    """
+
+    kind: ClassVar[str] = "array"
+    dtype: str
+    shape: tuple[int | None, ...]
+    pad_to: int | None = None
+
+    def __post_init__(self) -> None:
+        try:
+            name = np.dtype(self.dtype).name
+        except TypeError:
+            name = ""
+        if name not in _DTYPES or self.dtype is None:
+            raise ConfigError(f"dtype {describe(self.dtype)} is not one of {', '.join(_DTYPES)}")
+        object.__setattr__(self, "dtype", name)
+        if not isinstance(self.shape, (list, tuple)):
+            raise ConfigError(f"the shape of an array is {describe(self.shape)}; it must be a tuple, such as (768,)")
+        object.__setattr__(self, "shape", tuple(self.shape))
+        for place, side in enumerate(self.shape):
+            if side is None and place:
+                raise ConfigError(f"side {place} of the shape {self.shape} is None; only the first may differ")
+            if side is not None:
+                check_range(f"side {place} of the shape of an array", side, 1, _MAX_VALUES)
+        check_range("the number of values of an array", self._size, 1, _MAX_VALUES)
+        check_padding(self.pad_to)
+        if self.pad_to is not None and not self.is_ragged:
+            raise ConfigError(f"pad_to is {self.pad_to}, but every array of the shape {self.shape} is as long")
+
+    @property
+    def is_ragged(self) -> bool:
+        """Whether the first side differs from record to record."""
+        return bool(self.shape) and self.shape[0] is None
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """All values as a list of float or int64, or one bytes value."""
+        kind = _LISTS.get(self.dtype)
+        if kind is None:
+            return FeatureSpec("bytes", 1)
+        return FeatureSpec(kind, None if self.is_ragged else self._size)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, dtype, shape and what batches are padded to."""
+        return {"kind": self.kind, "dtype": self.dtype, "shape": list(self.shape), **padding_json(self.pad_to)}
+
+    @property
+    def _row(self) -> int:
+        """Values in one step of the first side."""
+        return math.prod(cast("int", side) for side in self.shape[1:])
+
+    @property
+    def _size(self) -> int:
+        """Values in all, or where the first side differs in one step of it."""
+        return math.prod(side or 1 for side in self.shape)
+
+    @property
+    def _stored(self) -> np.dtype[Any]:
+        return np.dtype(self.dtype).newbyteorder("<")
+
+    def _values(self, value: Any) -> Values:
+        shape = "(" + ", ".join("any" if side is None else str(side) for side in self.shape) + ")"
+        must = f"must be an array of {self.dtype} of shape {shape}"
+        found = value
+        if not isinstance(value, (np.ndarray, np.generic)):
+            if not isinstance(value, (bool, int, float, list, tuple)):
+                raise WrongError(must)
+            try:
+                found = np.asarray(value)
+            except (OverflowError, ValueError):
+                raise WrongError(f"{must}, and these are not as many numbers in each row") from None
+            if found.size == 0:
+                found = found.astype(self.dtype)
+        if found.dtype.kind not in "biuf":
+            raise WrongError(must)
+        fits = len(found.shape) == len(self.shape)
+        if not fits or any(want not in (None, has) for want, has in zip(self.shape, found.shape, strict=True)):
+            raise WrongError(must if isinstance(value, np.ndarray) else f"{must}, not {found.shape}")
+        made = _converted(found, np.dtype(self.dtype), must)
+        if self.dtype in _LISTS:
+            return cast("list[float] | list[int]", made.reshape(-1).tolist())
+        return [np.ascontiguousarray(made).astype(self._stored).tobytes()]
+
+    def _value(self, values: Any) -> NDArray[Any]:
+        if self.dtype in _LISTS:
+            return self._shaped(np.asarray(values, self.dtype))
+        return self._shaped(self._from_bytes(values[0]))
+
+    def _from_bytes(self, data: bytes) -> NDArray[Any]:
+        if len(data) % self._stored.itemsize:
+            raise ValueError(f"{len(data)} bytes are not a whole number of {self.dtype}")
+        if self.dtype == "bool" and data.translate(None, b"\0\1"):
+            raise ValueError("its bytes are not all 0 or 1, as those of bool are")
+        return np.frombuffer(data, self._stored).astype(self.dtype)
+
+    def _shaped(self, flat: NDArray[Any]) -> NDArray[Any]:
+        rest = cast("tuple[int, ...]", self.shape[1:])
+        if self.is_ragged and len(flat) % self._row == 0:
+            return flat.reshape(len(flat) // self._row, *rest)
+        shape = cast("tuple[int, ...]", self.shape)
+        if self.is_ragged or len(flat) != math.prod(shape):
+            raise ValueError(f"{len(flat)} values do not fill the shape {self.shape}")
+        return flat.reshape(shape)
+
+
+def _converted(found: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[Any]:
+    """Return numbers in a dtype that holds them; `WrongError` where it does not."""
+    if found.dtype == dtype:
+        return found
+    kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[dtype.kind]
+    if found.dtype.kind not in kinds:
+        raise WrongError(f"{must}, not of {found.dtype}")
+    if dtype.kind in "iu" and found.size:
+        limits = np.iinfo(dtype)
+        if int(found.min()) < limits.min or int(found.max()) > limits.max:
+            raise WrongError(f"{must}; its numbers run from {found.min()} to {found.max()}")
+    with np.errstate(over="ignore"):
+        made = found.astype(dtype)
+    if dtype.kind == "f" and bool(np.any(np.isinf(made) & np.isfinite(found))):
+        raise WrongError(f"{must}; a number is too large for that")
+    return made

@@ -1,0 +1,126 @@
+"""Text, bytes and JSON: one bytes value each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from stoker.errors import ConfigError
+from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe
+from stoker.storage import parse_json
+from stoker.types import FeatureSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Text(ValueField):
+    """Text of any length, stored in UTF-8. Batches have a list of ``str``."""
+
+    kind: ClassVar[str] = "text"
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """One bytes value."""
+        return FeatureSpec("bytes", 1)
+
+    def _values(self, value: Any) -> list[bytes]:
+        if not isinstance(value, str):
+            raise WrongError("must be text (str)")
+        return [_utf8(value)]
+
+    def _value(self, values: list[bytes]) -> str:
+        return values[0].decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(ValueField):
+    """Bytes of any meaning. Batches have a list of ``bytes``."""
+
+    kind: ClassVar[str] = "bytes"
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """One bytes value."""
+        return FeatureSpec("bytes", 1)
+
+    def _values(self, value: Any) -> list[bytes]:
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            raise WrongError("must be bytes")
+        return [bytes(value)]
+
+    def _value(self, values: list[bytes]) -> bytes:
+        return values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Json(ValueField):
+    """What JSON can say, but ``null``: stored in UTF-8, keys sorted, without blanks. Batches have a list of the values.
+
+    That is up to 64 levels of lists and of dicts with text as keys, with text, finite numbers, ``bool`` and ``None``.
+
+    Attributes:
+        dtype: ``any``, or ``list[str]``: lists of texts and nulls, as which an export to Parquet writes them.
+
+    Raises:
+        ConfigError: The dtype is none of these.
+    """
+
+    kind: ClassVar[str] = "json"
+    dtype: Literal["any", "list[str]"] = "any"
+
+    def __post_init__(self) -> None:
+        if self.dtype not in ("any", "list[str]"):
+            raise ConfigError(f"dtype {describe(self.dtype)} of JSON is neither 'any' nor 'list[str]'")
+
+    @property
+    def spec(self) -> FeatureSpec:
+        """One bytes value."""
+        return FeatureSpec("bytes", 1)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the kind, and the dtype where it is not ``any``."""
+        return {"kind": self.kind, **({} if self.dtype == "any" else {"dtype": self.dtype})}
+
+    def _values(self, value: Any) -> list[bytes]:
+        if value is None:
+            raise WrongError("must be what JSON can say, but not null")
+        if not self._is_of_type(value):
+            raise WrongError("must be a list of texts")
+        try:
+            _check_keys(value)
+            text = json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+            stored = _utf8(text)
+            parse_json(stored)
+        except (RecursionError, TypeError, ValueError) as error:
+            why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)[: 4 * MAX_SHOWN]
+            raise WrongError(f"must be what JSON can say: {why}") from None
+        return [stored]
+
+    def _value(self, values: list[bytes]) -> Any:
+        value = parse_json(values[0])
+        if not self._is_of_type(value):
+            raise ValueError("it is not a list of texts")
+        return value
+
+    def _is_of_type(self, value: Any) -> bool:
+        is_text = isinstance(value, list) and all(text is None or isinstance(text, str) for text in value)
+        return is_text or self.dtype == "any"
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise WrongError(f"must be text that UTF-8 can hold; character {error.start} is half a character") from None
+
+
+def _check_keys(value: object) -> None:
+    """Refuse a dict with other keys than text: JSON has no others, and ``json`` turns some into text unasked."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {describe(key)} of a dict is not text")
+            _check_keys(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            _check_keys(inner)
