@@ -5,10 +5,13 @@ from __future__ import annotations
 import gzip
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from scripts.fuzz_python.made import tar_of
 from scripts.fuzz_python.scratch import folder
-from stoker.errors import SourceError
+from stoker.sources import Item, ItemTableBuilder
 from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar, read_tiny_boxes
+from stoker.sources.table_boxes import BOX
 
 if TYPE_CHECKING:
     from stoker.sources.imagenet.boxes import BoxTableBuilder
@@ -20,15 +23,14 @@ _NAMES = frozenset((b"n1", b"n2"))
 def _check(builder: BoxTableBuilder | None) -> None:
     if builder is None:
         return
-    table = builder.finish(_NAMES)
+    images = ItemTableBuilder()
     for name in (b"a.JPEG", b"n1/a.JPEG", b"", b"n1_0.JPEG"):
-        try:
-            boxes = table.read(name, b"n1")
-        except SourceError:
-            continue
-        for box in boxes:
-            assert 0.0 <= box.xmin < box.xmax <= 1.0
-            assert 0.0 <= box.ymin < box.ymax <= 1.0
+        images.add(Item(name, 0, 0))
+    table = images.finish()
+    for boxes, _ in builder.finish(_NAMES).columns(table, np.arange(len(table)), [b"n1"]):
+        for xmin, ymin, xmax, ymax in np.frombuffer(boxes, BOX)["corners"].tolist():
+            assert 0.0 <= xmin < xmax <= 1.0
+            assert 0.0 <= ymin < ymax <= 1.0
 
 
 def one_input(data: bytes) -> None:

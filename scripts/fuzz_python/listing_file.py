@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
+
+import numpy as np
 
 from scripts.fuzz_python.scratch import folder
 from stoker import _native
 from stoker.sources import Annotations, ItemTableBuilder, SourceTree, read_listing, write_listing
-from stoker.sources.imagenet.boxes import BoxTableBuilder, MappedBoxes, NamedBox
+from stoker.sources.columns import GrowingBlobs
+from stoker.sources.imagenet.boxes import MappedBoxes
 from stoker.sources.items import Item
 from stoker.sources.members import MemberReader
+from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.storage import location
-from stoker.types import Box
 
 _PLACE = location(folder()) / "listing"
 _MARK = b"\0\0JSON\0\0"  # between the columns and the rest
@@ -39,14 +43,16 @@ def one_input(data: bytes) -> None:
 def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     builder = ItemTableBuilder()
+    boxes, damaged = GrowingBlobs(), GrowingBlobs()
     for number in range(3):
         builder.add(Item(b"a/%d.JPEG" % number, number % 2, 7 * number, number, -1, {"archive": 0, "offset": number}))
-    boxes = BoxTableBuilder("boxes.csv", replacing=False)
-    boxes.add(b"", b"0", [NamedBox(b"a", Box(0.0, 0.1, 0.5, 0.6))])
+        boxes.append(np.array([((0.0, 0.1, 0.5, 0.6), number)], BOX).tobytes() * number)
+        damaged.append(b"")
     table = builder.finish()
+    table = replace(table, columns={**table.columns, "boxes": boxes.finish(), "damaged": damaged.finish()})
     rows = {"train": table.numbers[:2], "test": table.numbers[2:]}
     names = frozenset((b"a", b"b"))
-    found: dict[str, Annotations] = {"train": boxes.finish(names), "test": MappedBoxes(b"/photos/Data", names)}
+    found: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data", names)}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
     tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, {}, (), found, reader)
     write_listing(_PLACE, tree, {"per_record": None})

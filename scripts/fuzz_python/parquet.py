@@ -34,8 +34,7 @@ def one_input(data: bytes) -> None:
     for row, item in enumerate(tree.table):
         assert -1 <= item.label < len(tree.classes)
         assert item.path.startswith(b"train.parquet/%09d" % row)
-        assert tree.values is not None
-        assert tree.values.read(item).keys() == tree.fields.keys()
+        assert tree.reader.values(item).keys() == tree.fields.keys()
         with contextlib.suppress(SourceError):
             tree.load(item, "train")
 

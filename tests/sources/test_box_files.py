@@ -16,8 +16,9 @@ from PIL import Image
 import stoker
 from sources.making import fill, tar_bytes, xml
 from stoker.errors import DestinationError, SourceError
-from stoker.sources import BoxFolder, Item, SourceOptions, list_source
-from stoker.sources.imagenet.boxes import BoxTableBuilder, NamedBox, read_box_csv, read_box_tar
+from stoker.sources import BoxFolder, Item, ItemTableBuilder, SourceOptions, list_source
+from stoker.sources.imagenet.boxes import BoxTable, BoxTableBuilder, NamedBox, read_box_csv, read_box_tar
+from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import location
 from stoker.types import Box
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.builder import BuildReport
-    from stoker.sources import Annotations
 
 CLASSES = frozenset({b"n01", b"n02", b"n03"})
 
@@ -42,13 +42,21 @@ annotations = st.one_of(
 )
 
 
-def image(path: bytes) -> Item:
-    return Item(path, -1, 0)
+def boxes_in(table: BoxTable, path: bytes, class_name: bytes) -> list[Box]:
+    """The boxes that an image has once they are columns of its table."""
+    builder = ItemTableBuilder()
+    builder.add(Item(path, 0, 0))
+    ((boxes, damaged),) = table.columns(builder.finish(), np.arange(1), [class_name])
+    item = Item(path, 0, 0, columns={"boxes": boxes, "damaged": damaged})
+    return TableBoxes(table.where).read(item, class_name)
 
 
-def outcome(source: Annotations, name: str) -> list[Box] | str:
+def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
+    path, class_name = f"any/where/{name}.JPEG".encode(), name.partition("_")[0].encode()
     try:
-        return source.read(image(f"any/where/{name}.JPEG".encode()), name.partition("_")[0].encode())
+        if isinstance(source, BoxTable):
+            return boxes_in(source, path, class_name)
+        return source.read(Item(path, -1, 0), class_name)
     except SourceError:
         return "damaged"
 
@@ -76,9 +84,9 @@ def test_equal_names_in_two_classes_are_kept_apart(tmp_path: Path) -> None:
     texts = {"n01": xml(("n01", "0", "0", "100", "50")), "n02": xml(("n02", "0", "0", "50", "50"))}
     path.write_bytes(tar_bytes({f"top/{name}/1.xml": text.encode() for name, text in texts.items()}))
     table = read_box_tar(location(path), None).finish(CLASSES)
-    assert table.read(image(b"1.jpg"), b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
-    assert table.read(image(b"1.jpg"), b"n02") == [Box(0.0, 0.0, 0.25, 0.5)]
-    assert table.read(image(b"1.jpg"), b"n03") == []
+    assert boxes_in(table, b"1.jpg", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
+    assert boxes_in(table, b"1.jpg", b"n02") == [Box(0.0, 0.0, 0.25, 0.5)]
+    assert boxes_in(table, b"1.jpg", b"n03") == []
 
 
 def test_of_two_annotations_of_one_name_the_last_one_counts(tmp_path: Path) -> None:
@@ -87,7 +95,7 @@ def test_of_two_annotations_of_one_name_the_last_one_counts(tmp_path: Path) -> N
     new = tar_bytes({"n01/n01_1.xml": xml(("n01", "0", "0", "100", "50")).encode()})
     path.write_bytes(old.rstrip(b"\0").ljust((len(old.rstrip(b"\0")) + 511) // 512 * 512, b"\0") + new)
     table = read_box_tar(location(path), None).finish(CLASSES)
-    assert table.read(image(b"n01_1.JPEG"), b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
+    assert boxes_in(table, b"n01_1.JPEG", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
 
 
 def test_other_members_are_passed_over_and_huge_ones_refused(tmp_path: Path) -> None:
@@ -116,9 +124,9 @@ def test_the_csv_of_the_build_scripts(tmp_path: Path) -> None:
     path.write_bytes(CSV.replace("\n", "\r\n").encode())
     builder, notes = read_box_csv(location(path))
     table = builder.finish(CLASSES)
-    assert table.read(image(b"n01/n01_1.JPEG"), b"n01") == [Box(0.1, 0.2, 0.3, 0.4), Box(0.1, 0.8, 0.5, 0.9)]
-    assert table.read(image(b"n01_2.JPEG"), b"n01") == [Box(0.0, 0.0, 1.0, 1.0)]
-    assert table.read(image(b"n01_3.JPEG"), b"n01") == table.read(image(b"n01_4.JPEG"), b"n01") == []
+    assert boxes_in(table, b"n01/n01_1.JPEG", b"n01") == [Box(0.1, 0.2, 0.3, 0.4), Box(0.1, 0.8, 0.5, 0.9)]
+    assert boxes_in(table, b"n01_2.JPEG", b"n01") == [Box(0.0, 0.0, 1.0, 1.0)]
+    assert boxes_in(table, b"n01_3.JPEG", b"n01") == boxes_in(table, b"n01_4.JPEG", b"n01") == []
     assert notes == [f"{path}: 4 lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line 4, 5, 6, 9"]
 
 
@@ -232,14 +240,12 @@ def test_of_many_images_some_annotations_decide_in_little_time(tmp_path: Path) -
         reads: list[bytes] = []
         read = tree.boxes["train"].read
 
-        class Counted:
-            where = str(given)
-
+        class Counted(TableBoxes):
             def read(self, item: Item, class_name: bytes) -> list[Box]:
                 reads.append(item.path)
                 return read(item, class_name)
 
-        counted = dataclasses.replace(tree, boxes={"train": Counted()})
+        counted = dataclasses.replace(tree, boxes={"train": Counted(str(given))})
         assert counted.fingerprint() == counted.fingerprint() == tree.fingerprint()
         assert len(reads) == len(set(reads)) == 4096
         assert (reads[0], reads[-1]) == (b"n01/00000.JPEG", b"n01/08997.JPEG")

@@ -158,7 +158,7 @@ def list_coco(look: Look, text: str) -> SourceTree:
         builder.skipped.ignored["with iscrowd"] += found.crowds
         builder.skipped.warnings.append(f"{path}: {format_count(found.crowds, 'annotation')} of crowds: no box of them")
     cells = Cells(columns, str(path) if options.masks else "") if columns else None
-    tree = builder.finish({split: TableBoxes(str(path))} if has_boxes else {}, cells=cells)
+    tree = builder.finish({split: TableBoxes(str(path), has_labels=True)} if has_boxes else {}, cells=cells)
     names = found.class_names()
     return dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
 

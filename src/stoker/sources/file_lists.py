@@ -40,6 +40,7 @@ from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, l
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.items import ItemCollector
     from stoker.sources.look import Look
     from stoker.sources.source import SourceTree
@@ -186,7 +187,7 @@ class FileLists:
                 found.update(above + b"/" + other for other in SPLIT_FOLDERS)
         return [from_uri(folder) for folder in sorted(found)[:_MAX_PARENTS]]
 
-    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations]:
+    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
         """Return the annotations of each split.
 
         Raises:

@@ -51,6 +51,7 @@ from stoker.storage import from_uri, location
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.look import Layout, Look
     from stoker.sources.source import SourceTree
@@ -94,7 +95,7 @@ def list_folder(look: Look, layout: Layout) -> SourceTree:
 
 def _find_boxes(
     builder: SourceBuilder, layout: Layout, splits: dict[str, SplitFolder], class_names: frozenset[bytes]
-) -> dict[str, Annotations]:
+) -> dict[str, Annotations | BoxTable]:
     warnings = builder.skipped.warnings
     if builder.options.boxes is None:
         listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted

@@ -19,7 +19,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.sources.columns import Blobs, chunks, row_range
-from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, MappedBoxes
+from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stoker.storage import Location, Staging
 
 _FORMAT, _VERSION = "stoker-listing", 3
+_ANNOTATIONS: dict[str, type[Annotations]] = {kind.name: kind for kind in (BoxFolder, MappedBoxes, TableBoxes)}
 _READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8
@@ -169,10 +170,6 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
         writer.add(name, getattr(table, name))
     for name, column in table.columns.items():
         writer.add(f"{_OWN}{name}", column)
-    boxes: list[Annotations] = []
-    for found in tree.boxes.values():
-        if not any(found is one for one in boxes):
-            boxes.append(found)
     return {
         "root": tree.root,
         "classes": list(map(to_text, tree.classes)),
@@ -183,11 +180,7 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
         "is_ordered": tree.is_ordered,
         "reader": {"name": tree.reader.name, **tree.reader.to_json()},
         "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
-        "boxes": [_write_boxes(writer, number, one) for number, one in enumerate(boxes)],
-        "boxes_of": {
-            split: next(number for number, one in enumerate(boxes) if one is found)
-            for split, found in tree.boxes.items()
-        },
+        "boxes": {split: {"name": boxes.name, **boxes.to_json()} for split, boxes in tree.boxes.items()},
     }
 
 
@@ -196,7 +189,6 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
     classes = _bytes_of(said["classes"])
     _check_table(table, len(classes))
-    boxes = [_read_boxes(one, number, columns, table, len(classes)) for number, one in enumerate(said["boxes"])]
     try:
         reader = _READERS[said["reader"]["name"]].from_json(said["reader"], table)
     except ConfigError as error:
@@ -209,7 +201,10 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
         splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in said["splits"].items()},
         ignored={str(kind): int(count) for kind, count in said["ignored"].items()},
         warnings=tuple(map(str, said["warnings"])),
-        boxes={_split(name): boxes[number] for name, number in said["boxes_of"].items()},
+        boxes={
+            _split(split): _ANNOTATIONS[one["name"]].from_json(one, table, len(classes))
+            for split, one in said["boxes"].items()
+        },
         reader=reader,
         label_warnings=tuple(map(str, said["label_warnings"])),
         is_ordered=bool(said["is_ordered"]),
@@ -238,65 +233,6 @@ def _check_table(table: ItemTable, classes: int) -> None:
             some = column[first:last]
             if some.dtype.kind != "i" or (some.size and not least <= int(some.min()) <= int(some.max()) < end):
                 raise ValueError(f"{name} out of range")
-
-
-def _write_boxes(writer: _Writer, number: int, boxes: Annotations) -> dict[str, Any]:
-    if isinstance(boxes, BoxFolder):
-        said: dict[str, Any] = {
-            "path": to_text(boxes.path),
-            "per_class": boxes.per_class,
-            "suffix": to_text(boxes.suffix),
-        }
-        return {"kind": "folder", **said, "class_names": _sorted(boxes.class_names)}
-    if isinstance(boxes, MappedBoxes):
-        return {"kind": "mapped", "base": to_text(boxes.base), "class_names": _sorted(boxes.class_names)}
-    if isinstance(boxes, TableBoxes):
-        return {"kind": "columns", **boxes.to_json()}
-    assert isinstance(boxes, BoxTable)
-    width = boxes.keys.dtype.itemsize
-    writer.add(f"keys {number}", boxes.keys.view(np.uint8))
-    for name in ("corners", "sources", "names"):
-        writer.add(f"{name} {number}", getattr(boxes, name))
-    return {
-        "kind": "table",
-        "where": boxes.where,
-        "key_bytes": width,
-        "vocabulary": list(map(to_text, boxes.vocabulary)),
-        "damaged": {to_text(key): what for key, what in boxes.damaged.items()},
-        "per_class": boxes.per_class,
-        "class_names": _sorted(boxes.class_names),
-    }
-
-
-def _read_boxes(
-    said: dict[str, Any], number: int, columns: _NamedColumns, table: ItemTable, classes: int
-) -> Annotations:
-    if said["kind"] == "columns":
-        return TableBoxes.from_json(said, table, classes)
-    class_names = frozenset(_bytes_of(said["class_names"]))
-    if said["kind"] == "folder":
-        return BoxFolder(to_bytes(said["path"]), bool(said["per_class"]), class_names, to_bytes(said["suffix"]))
-    if said["kind"] == "mapped":
-        return MappedBoxes(to_bytes(said["base"]), class_names)
-    keys = columns[f"keys {number}"].view(f"S{int(said['key_bytes'])}")
-    corners = columns[f"corners {number}"].reshape(-1, 4)
-    sources, names = (columns[f"{name} {number}"] for name in ("sources", "names"))
-    vocabulary = _bytes_of(said["vocabulary"])
-    if {len(corners), len(sources), len(names)} != {len(keys)}:
-        raise ValueError("columns of boxes of different lengths")
-    if len(names) and not -1 <= int(names.min()) <= int(names.max()) < len(vocabulary):
-        raise ValueError("names of boxes out of range")
-    return BoxTable(
-        where=str(said["where"]),
-        keys=keys,
-        corners=corners,
-        sources=sources,
-        names=names,
-        vocabulary=vocabulary,
-        damaged={to_bytes(key): str(what) for key, what in said["damaged"].items()},
-        per_class=bool(said["per_class"]),
-        class_names=class_names,
-    )
 
 
 def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
@@ -362,7 +298,3 @@ def _split(name: str) -> str:
 
 def _bytes_of(texts: list[str]) -> tuple[bytes, ...]:
     return tuple(map(to_bytes, texts))
-
-
-def _sorted(names: frozenset[bytes]) -> list[str]:
-    return [to_text(name) for name in sorted(names)]

@@ -230,7 +230,7 @@ class SourceTree:
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
 
-        Of annotations that are read image by image those of `_READ_ANNOTATIONS` images of each split decide. It does
+        Of annotations without classes those of `_READ_ANNOTATIONS` images of each split decide. It does
         not change with dates or places, but for URLs of web servers: the same images have the same fingerprint in
         folders and in tars.
 
@@ -246,9 +246,8 @@ class SourceTree:
         for part in (*self.classes, b"", *self.texts):
             digest.update(len(part).to_bytes(8, "little") + part)
         digest.update(f"\nboxes {bool(self.boxes)}\n".encode())
-        for boxes in self.boxes.values():
-            if isinstance(boxes, TableBoxes):
-                digest.update(boxes.digest(self.table))
+        for boxes in filter(None, map(_labelled, self.boxes.values())):
+            digest.update(boxes.digest(self.table))
         digest.update(self._read_digest())
         for split, rows in self.splits.items():
             digest.update(f"\n{split} {len(rows)}\n".encode())
@@ -266,13 +265,13 @@ class SourceTree:
         """Return bytes that change with the boxes of some images; nothing where all are known."""
         digest = hashlib.sha256()
         for split, rows in self.splits.items():
-            if split in self.boxes and not isinstance(self.boxes[split], TableBoxes):
+            if split in self.boxes and not _labelled(self.boxes[split]):
                 count = min(len(rows), _READ_ANNOTATIONS)
                 some = rows[np.arange(count) * len(rows) // max(1, count)].tolist()
                 items = (self.table[row] for row in some)
                 for known in in_order(partial(self._boxes_as_bytes, split), items, self.requests_at_once):
                     digest.update(known)
-        is_read = any(not isinstance(boxes, TableBoxes) for boxes in self.boxes.values())
+        is_read = not all(map(_labelled, self.boxes.values()))
         return digest.digest() if is_read else b""
 
     def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
@@ -287,8 +286,8 @@ class SourceTree:
         """Return how many boxes each class has in each split, where they have classes of their own."""
         return {
             split: boxes.counts(self.table, self.splits[split], len(self.classes))
-            for split, boxes in self.boxes.items()
-            if isinstance(boxes, TableBoxes) and split in self.splits
+            for split, found in self.boxes.items()
+            if (boxes := _labelled(found)) is not None and split in self.splits
         }
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:
@@ -337,6 +336,11 @@ class SourceTree:
         if source is None:
             return []
         return source.read(item, self.classes[item.label] if item.label >= 0 else b"")
+
+
+def _labelled(boxes: Annotations) -> TableBoxes | None:
+    """Return boxes with classes of their own, which are known as a whole; None for others."""
+    return boxes if isinstance(boxes, TableBoxes) and boxes.has_labels else None
 
 
 def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from itertools import islice
+from dataclasses import replace
+from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
-from stoker.sources.columns import counts_of
+from stoker.sources.columns import GrowingBlobs, counts_of
+from stoker.sources.imagenet.boxes import BoxTable
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
@@ -24,6 +26,7 @@ from stoker.sources.items import ItemCollector
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import SourceTree
+from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.walking import Skipped, shown_names
 from stoker.storage import from_uri
 from stoker.types import MAX_CLASSES
@@ -111,7 +114,7 @@ class SourceBuilder:
         return frozenset(self._names)
 
     def finish(
-        self, boxes: dict[str, Annotations], reader: Reader | None = None, cells: Cells | None = None
+        self, boxes: Mapping[str, Annotations | BoxTable], reader: Reader | None = None, cells: Cells | None = None
     ) -> SourceTree:
         """Return the source, which must be settled.
 
@@ -132,15 +135,33 @@ class SourceBuilder:
             root=self.root,
             classes=tuple(self._names),
             texts=texts_of,
-            table=self._table,
+            table=self._with_boxes(boxes),
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),
             warnings=(*warnings, *self.label_warnings),
-            boxes=boxes,
+            boxes={
+                split: TableBoxes(found.where) if isinstance(found, BoxTable) else found
+                for split, found in boxes.items()
+            },
             reader=reader or FileReader.of(self.base, self._table.paths, cells),
             label_warnings=tuple(self.label_warnings),
             is_ordered=self.is_ordered,
         )
+
+    def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
+        """Return the table with the boxes that have been read by now as columns of it."""
+        assert self._table is not None, "the source is not settled"
+        if not any(isinstance(found, BoxTable) for found in boxes.values()):
+            return self._table
+        column, damaged = GrowingBlobs(), GrowingBlobs()
+        for split, rows in self._splits.items():
+            found = boxes.get(split)
+            known = found.columns(self._table, rows, self._names) if isinstance(found, BoxTable) else ()
+            for own, problem in known or repeat((b"", b""), len(rows)):
+                column.append(own)
+                damaged.append(problem)
+        columns = {**self._table.columns, "boxes": column.finish(), "damaged": damaged.finish()}
+        return replace(self._table, columns=columns)
 
     def _ids(self) -> dict[bytes, int] | None:
         """Return the id that each number stands for; None where all are the names of classes in the label map."""

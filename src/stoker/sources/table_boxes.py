@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
@@ -24,7 +24,13 @@ BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
 
 
 class Annotations(Protocol):
-    """The annotations of one split. Read-only; safe in any thread."""
+    """The annotations of one split. Read-only; safe in any thread; can be pickled.
+
+    Attributes:
+        name: Of their kind, in saved listings.
+    """
+
+    name: ClassVar[str]
 
     @property
     def where(self) -> str:
@@ -41,19 +47,38 @@ class Annotations(Protocol):
             SourceError: The annotation is damaged.
         """
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` makes the same annotations of, as JSON has it."""
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
+        """Return what `to_json` has described.
+
+        Args:
+            described: By `to_json`.
+            table: Of the images.
+            classes: How many classes there are.
+
+        Raises:
+            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
+        """
+
 
 @dataclass(frozen=True, slots=True)
 class TableBoxes:
-    """`Annotations` that the listing has read: boxes with classes of their own.
+    """`Annotations` that the listing has read.
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
     that is nothing.
 
     Attributes:
         where: File they come from.
+        has_labels: Whether boxes have classes of their own.
     """
 
     where: str
+    has_labels: bool = False
+    name: ClassVar[str] = "table"
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
         """Return the boxes of an image, in the order of the file.
@@ -65,7 +90,8 @@ class TableBoxes:
             raise SourceError(f"damaged annotation: {item.columns['damaged'].decode()}", path=self.where)
         boxes = np.frombuffer(item.columns["boxes"], BOX)
         corners, labels = boxes["corners"].tolist(), boxes["label"].tolist()
-        return [Box(x0, y0, x1, y1, label) for (x0, y0, x1, y1), label in zip(corners, labels, strict=True)]
+        pairs = zip(corners, labels, strict=True)
+        return [Box(x0, y0, x1, y1, label if self.has_labels else None) for (x0, y0, x1, y1), label in pairs]
 
     def counts(self, table: ItemTable, rows: NDArray[np.int64], classes: int) -> list[int]:
         """Return how many boxes each of so many classes has in some rows; those of several objects count once."""
@@ -89,27 +115,19 @@ class TableBoxes:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {"where": self.where}
+        return {"where": self.where, "has_labels": self.has_labels}
 
     @classmethod
-    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> TableBoxes:
-        """Return what `to_json` has described.
-
-        Args:
-            described: By `to_json`.
-            table: Of the items.
-            classes: How many classes boxes have.
-
-        Raises:
-            KeyError, ValueError: The table has no such columns.
-        """
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
+        """Return what `to_json` has described. See `Annotations.from_json`."""
         boxes, damaged = table.columns["boxes"], table.columns["damaged"]
         if not isinstance(boxes, Blobs) or not isinstance(damaged, Blobs) or (boxes.starts % BOX.itemsize).any():
             raise ValueError("boxes that are not there")
         labels = np.frombuffer(boxes.data, BOX)["label"]
-        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        has_labels = bool(described["has_labels"])
+        if has_labels and len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             raise ValueError("classes of boxes out of range")
-        return cls(str(described["where"]))
+        return cls(str(described["where"]), has_labels)
 
 
 def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:

@@ -14,6 +14,7 @@ from stoker.sources.walking import folders_in, seen_in
 from stoker.storage import from_uri, location
 
 if TYPE_CHECKING:
+    from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location
     from stoker.types import Progress
@@ -49,7 +50,7 @@ class BoxSearch:
     split_folders: dict[str, bytes]
     progress: Progress | None = None
 
-    def find(self, class_names: frozenset[bytes], warnings: list[str]) -> dict[str, Annotations]:
+    def find(self, class_names: frozenset[bytes], warnings: list[str]) -> dict[str, Annotations | BoxTable]:
         """Return the annotations of each split; a split without annotations is absent.
 
         Looked at, in this order: what the user names; a folder of `ANNOTATION_FOLDERS` in the first of ``tops``; the
@@ -70,7 +71,7 @@ class BoxSearch:
             return {}
         if not place.is_dir():
             source = self._read_file(place, class_names, warnings)
-            found = dict.fromkeys(self.split_folders, source)
+            found: dict[str, Annotations | BoxTable] = dict.fromkeys(self.split_folders, source)
         else:
             found = {
                 split: _folder_source(place, os.fsdecode(folder), class_names)
@@ -96,7 +97,7 @@ class BoxSearch:
     def _first_file(self, names: tuple[str, ...]) -> Location | None:
         return next((top / name for top in self.tops for name in names if (top / name).is_file()), None)
 
-    def _read_file(self, path: Location, class_names: frozenset[bytes], warnings: list[str]) -> Annotations:
+    def _read_file(self, path: Location, class_names: frozenset[bytes], warnings: list[str]) -> BoxTable:
         if is_compressed(path) or is_tar(path):
             return read_box_tar(path, self.progress).finish(class_names)
         builder, notes = read_box_csv(path)

@@ -2,7 +2,7 @@
 
 - XML of PASCAL VOC's format in a folder (`BoxFolder`) or where the images lie (`MappedBoxes`), read image by image
 - XML in a tar (`read_box_tar`), the CSV that the ImageNet build scripts make (`read_box_csv`), and Tiny ImageNet's
-  lists (`read_tiny_boxes`), read once into a `BoxTable`
+  lists (`read_tiny_boxes`), read once and put into the table of the images by a `BoxTable`
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import io
 import math
 import os
+import struct
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
@@ -20,6 +21,8 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
 from stoker.errors import SourceError, StorageError
+from stoker.sources.columns import chunks
+from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 from stoker.storage import join, split_bucket
@@ -27,11 +30,11 @@ from stoker.types import Box
 
 if TYPE_CHECKING:
     import tarfile
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item
+    from stoker.sources.items import Item, ItemTable
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -46,6 +49,7 @@ _TINY_SIDE = 64
 _MAX_KEY_BYTES = 255
 """Longest name a file can have; the keys are stored at the length of the longest."""
 
+_UNLABELLED = struct.Struct("<4di")  # of `stoker.sources.table_boxes.BOX`
 _MAX_BOXES = 2**24
 _MAX_NAMES = 2**16
 _MAX_DAMAGED = 2**18
@@ -73,6 +77,7 @@ class BoxFolder:
     per_class: bool
     class_names: frozenset[bytes]
     suffix: bytes = b".xml"
+    name: ClassVar[str] = "folder"
 
     @property
     def where(self) -> str:
@@ -93,6 +98,19 @@ class BoxFolder:
         parts = (self.path, class_name, stem) if self.per_class and class_name else (self.path, stem)
         return b"/".join(parts) + self.suffix
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        names = sorted(map(to_text, self.class_names))
+        own = {"path": to_text(self.path), "per_class": self.per_class, "suffix": to_text(self.suffix)}
+        return {**own, "class_names": names}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
+        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
+        class_names = frozenset(map(to_bytes, described["class_names"]))
+        path, suffix = to_bytes(described["path"]), to_bytes(described["suffix"])
+        return cls(path, bool(described["per_class"]), class_names, suffix)
+
 
 @dataclass(frozen=True, slots=True)
 class MappedBoxes:
@@ -105,6 +123,7 @@ class MappedBoxes:
 
     base: bytes
     class_names: frozenset[bytes]
+    name: ClassVar[str] = "mapped"
 
     @property
     def where(self) -> str:
@@ -122,6 +141,15 @@ class MappedBoxes:
             return []
         annotation = os.path.splitext(mapped)[0] + b".xml"  # noqa: PTH122 - pathlib has no bytes paths
         return read_boxes(annotation, class_name, self.class_names)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"base": to_text(self.base), "class_names": sorted(map(to_text, self.class_names))}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
+        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
+        return cls(to_bytes(described["base"]), frozenset(map(to_bytes, described["class_names"])))
 
 
 def annotations_beside(where: bytes) -> bytes | None:
@@ -236,7 +264,7 @@ def _number(element: Element, path: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxTable:
-    """Boxes by the names of images. Read-only; safe in any thread.
+    """Boxes by the names of images, on their way into a table of images. Read-only.
 
     Attributes:
         where: File they come from.
@@ -261,28 +289,36 @@ class BoxTable:
     per_class: bool
     class_names: frozenset[bytes]
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:
-        """Return the boxes of an image, chosen as `stoker.sources.imagenet.boxes.read_boxes` chooses them.
+    def columns(
+        self, table: ItemTable, rows: NDArray[np.int64], classes: Sequence[bytes]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield what `stoker.sources.table_boxes.TableBoxes` has of some images that follow one another in a table.
 
-        Raises:
-            SourceError: Its annotation is damaged.
+        Their boxes are chosen as `read_boxes` chooses them.
+
+        Args:
+            table: The images.
+            rows: Which of them.
+            classes: Names of the classes of ``table``.
         """
-        stem = image_stem(item.path)
-        key = class_name + b"/" + stem if self.per_class else stem
-        if key in self.damaged:
-            raise SourceError(f"damaged annotation: {self.damaged[key]}", path=self.where)
-        if len(key) > self.keys.itemsize:
-            return []
-        wanted = np.asarray(key, self.keys.dtype)  # of another length, NumPy would convert all keys to compare them
-        first, last = (int(np.searchsorted(self.keys, wanted, side)) for side in ("left", "right"))
-        if first == last:
-            return []
+        width = self.keys.itemsize
+        for start, end in chunks(len(rows)):
+            labels = table.labels[rows[start:end]].tolist()
+            names = [classes[label] if label >= 0 else b"" for label in labels]
+            stems = map(image_stem, table.paths.values(int(rows[start]), int(rows[start]) + len(labels)))
+            keys = [name + b"/" + stem if self.per_class else stem for name, stem in zip(names, stems, strict=True)]
+            # Of another length, NumPy would convert all keys to compare them.
+            wanted = np.array([key if len(key) <= width else b"" for key in keys], self.keys.dtype)
+            bounds = (np.searchsorted(self.keys, wanted, side).tolist() for side in ("left", "right"))
+            for key, name, first, last in zip(keys, names, *bounds, strict=True):
+                boxes = self._chosen(first, last, name) if first < last and len(key) <= width else b""
+                problem = self.damaged.get(key)
+                yield (boxes, b"") if problem is None else (b"", problem.encode("utf-8", "backslashreplace"))
+
+    def _chosen(self, first: int, last: int, class_name: bytes) -> bytes:
         newest = self.sources[first:last].max()
-        return [
-            Box(*self.corners[row].tolist())
-            for row in range(first, last)
-            if self.sources[row] == newest and self._is_of(row, class_name)
-        ]
+        chosen = (row for row in range(first, last) if self.sources[row] == newest and self._is_of(row, class_name))
+        return b"".join(_UNLABELLED.pack(*self.corners[row].tolist(), -1) for row in chosen)
 
     def _is_of(self, row: int, class_name: bytes) -> bool:
         if self.names[row] < 0:
