@@ -161,8 +161,10 @@ def _preset_row(name: str, preset: Preset) -> list[str]:
 
 
 def _keys(preset: Preset) -> str:
-    features = preset.make_schema(None).info(_CLASSES).features
-    return ", ".join(f"`{key}` {_spec(spec)}" for key, spec in sorted(features.items()))
+    keys: dict[str, list[str]] = {}
+    for key, spec in sorted(preset.make_schema(None).info(_CLASSES).features.items()):
+        keys.setdefault(_spec(spec), []).append(f"`{key}`")
+    return "; ".join(f"{spec}: {', '.join(names)}" for spec, names in sorted(keys.items()))
 
 
 def _spec(spec: FeatureSpec) -> str:
