@@ -41,12 +41,16 @@ _OPEN_UPLOADS = 4  # one alone does not fill the way to a store
 
 @dataclass(slots=True)
 class _Chunk:
-    """Consecutive items of one shard on their way through the threads."""
+    """Consecutive items of one shard on their way through the threads.
+
+    Once they are submitted, the items themselves are held only until they are converted.
+    """
 
     job: ShardJob
     items: list[Item]
     size_bytes: int
     is_last: bool
+    count: int
 
 
 class Engine(Protocol):
@@ -183,9 +187,10 @@ class LocalEngine:
             self._close(wait=not interrupted)
 
     def _submit(self, chunk: _Chunk) -> Future[Outcome]:
-        split = chunk.job.split
-        load = None if self._loading is None else self._loading.begin(chunk.items, split)
-        return self._pool.submit(self._converter.convert, chunk.items, split, self._stop.is_set, load)
+        split, items = chunk.job.split, chunk.items
+        chunk.items = []
+        load = None if self._loading is None else self._loading.begin(items, split)
+        return self._pool.submit(self._converter.convert, items, split, self._stop.is_set, load)
 
     def _is_full(self, chunk: _Chunk) -> bool:
         if not self._window:
@@ -210,7 +215,7 @@ class LocalEngine:
             self._commits.append((shard, self._committer.submit(self._commit, shard)))
         while self._commits and (len(self._commits) > self._max_commits or self._commits[0][1].done()):
             self._finish_commit()
-        self._advanced(len(chunk.items), chunk.size_bytes, len(outcome.rejects))
+        self._advanced(chunk.count, chunk.size_bytes, len(outcome.rejects))
 
     def _commit(self, shard: _Shard) -> ShardResult:
         self._before_commit()
@@ -271,8 +276,8 @@ def _chunks(jobs: Iterable[ShardJob]) -> Iterator[_Chunk]:
         size_bytes = 0
         for item in job.items:
             if items and (len(items) == _CHUNK_ITEMS or size_bytes + item.size_bytes > _CHUNK_BYTES):
-                yield _Chunk(job, items, size_bytes, is_last=False)
+                yield _Chunk(job, items, size_bytes, is_last=False, count=len(items))
                 items, size_bytes = [], 0
             items.append(item)
             size_bytes += item.size_bytes
-        yield _Chunk(job, items, size_bytes, is_last=True)
+        yield _Chunk(job, items, size_bytes, is_last=True, count=len(items))

@@ -119,10 +119,8 @@ def _compared(
         lengths = []
         while group := list(islice(records, length)):
             digest = hashlib.sha256()
-            for position, record in group:
-                item, values = stream.take(split, position, record)
-                stream.release(item)
-                digest.update(values)
+            for one in group:
+                digest.update(stream.item(*one)[1])
             stream.shard_digests.append(digest.hexdigest())
             lengths.append(len(group))
         if lengths:
@@ -168,11 +166,9 @@ class StreamRun(Run):
         self._length = length
         self._digests: dict[str, str] = {}
         self._lengths: dict[str, list[int]] = {}
-        self._known: Any = {}
 
     def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
         """Build every shard that is not there yet; compare those that are with the records."""
-        self._known = converter.known
         there = {result.file.name: result for result in self._journal.results}
         self._resumed = frozenset(there)
         engine(converter, self._destination, self._settings.threads, self._committed, self._advanced).run(
@@ -210,7 +206,7 @@ class StreamRun(Run):
                         f"split {split!r} has more than {MAX_SHARDS} shards; raise {option('shard_size')}"
                     )
                 name = self._naming.name(split, shard, 0)
-                items = self._items_of(name, split, chain([first], islice(records, self._length - 1)))
+                items = self._items_of(name, chain([first], islice(records, self._length - 1)))
                 if name in there:
                     self._compare(there.pop(name), items, lengths)
                 else:
@@ -218,14 +214,12 @@ class StreamRun(Run):
         if there:
             raise self._made_of_others(next(iter(there)), "there are no records for it any more")
 
-    def _items_of(self, name: str, split: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
+    def _items_of(self, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
         """Yield the items of one shard, and take note of what stands for all of their values."""
         digest = hashlib.sha256()
-        for position, record in records:
-            item, values = self._stream.take(split, position, record)
+        for one in records:
+            item, values = self._stream.item(*one)
             digest.update(values)
-            if (item, split) in self._known:
-                self._stream.release(item)
             yield item
         self._digests[name] = digest.hexdigest()
 
@@ -237,10 +231,7 @@ class StreamRun(Run):
         lengths.append(number)
 
     def _compare(self, result: ShardResult, items: Iterable[Item], lengths: list[int]) -> None:
-        number = 0
-        for item in items:
-            number += 1
-            self._stream.release(item)
+        number = sum(1 for _ in items)
         lengths.append(number)
         name = result.file.name
         if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,8 +29,9 @@ from stoker.sources.record_reader import (
 from stoker.sources.value_digest import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from stoker.sources.items import ItemTable
     from stoker.sources.records import Given
     from stoker.sources.source import SourceImage
     from stoker.types import Field
@@ -40,7 +42,7 @@ _AHEAD = 64
 class RecordStream(ProgramSource):
     """Iterables of records, each of which is gone through once, in order; see `stoker.sources.Source`.
 
-    A record is held from when it is taken to when it is loaded. For one thread, but for `load`.
+    The column ``record`` of an item is its record, or what is wrong with it. For one thread, but for `load`.
 
     Args:
         given: The iterables, by split.
@@ -49,6 +51,7 @@ class RecordStream(ProgramSource):
     Attributes:
         reader: What reads records.
         classes: Names of the classes; empty where labels are numbers alone.
+        names: The splits, in order.
         table: The first records of the first split that has some.
         splits: Their rows.
         size_bytes: Bytes of the images that were taken.
@@ -61,10 +64,9 @@ class RecordStream(ProgramSource):
 
     def __init__(self, given: Mapping[str, Given], chosen: Mapping[str, Field] | None) -> None:
         given = {name: undecoded(records) for name, records in given.items()}
-        self._numbers = {name: number for number, name in enumerate(given)}
+        self.names = tuple(given)
         self._following = {name: enumerate(cast("Iterable[Any]", records)) for name, records in given.items()}
         self._ahead: dict[str, deque[tuple[int, Any]]] = {name: deque() for name in given}
-        self._held: dict[tuple[int, int], Mapping[str, Any] | SourceError] = {}
         for name, ahead in self._ahead.items():
             ahead.extend(islice(self._read(name), _AHEAD))
             if ahead:
@@ -79,15 +81,13 @@ class RecordStream(ProgramSource):
         self.classes = tuple(os.fsencode(one) for one in (label.names or ())) if label is not None else ()
         self.size_bytes = 0
         self.shard_digests: list[str] = []
-        builder = ItemTableBuilder()
-        for position, record in ahead:
-            builder.add(self.take(name, position, record)[0])
+        items = [self.item(*one)[0] for one in ahead]
         self.size_bytes = 0
-        self.table = builder.finish()
+        self.table = _table_of(items)
         self.splits = {name: np.arange(len(self.table), dtype=np.int64)}
         roles = self.reader.roles
-        places = [place_of(one.get(roles.image)) for one in self._held.values() if isinstance(one, Mapping)]
-        self.latency = latency_of(places)
+        records = [item.columns["record"] for item in items]
+        self.latency = latency_of([place_of(one.get(roles.image)) for one in records if isinstance(one, Mapping)])
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
         """Refuse labels that are text where nothing says which classes there are.
@@ -107,7 +107,8 @@ class RecordStream(ProgramSource):
         return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 
     def records(self, split: str) -> Iterator[tuple[int, Any]]:
-        """Yield the position and the record of each that was not yielded before."""
+        """Yield the position and the record of each that was not yielded before; the table frees its own."""
+        self.table = replace(self.table, columns={})
         ahead = self._ahead[split]
         while ahead:
             yield ahead.popleft()
@@ -128,38 +129,36 @@ class RecordStream(ProgramSource):
                 raise SourceError(f"{message}; what is finished is kept: build again to resume") from error
             yield position, record
 
-    def take(self, split: str, position: int, record: Any) -> tuple[Item, bytes]:
-        """Hold a record until it is loaded; return its item, and what stands for its values."""
-        number = self._numbers[split]
+    def item(self, position: int, record: Any) -> tuple[Item, bytes]:
+        """Return the item of a record, and what stands for the values of that."""
         try:
             values: Mapping[str, Any] | SourceError = as_record(record)
         except SourceError as error:
             values = error
-        self._held[number, position] = values
         size_bytes, digest = 0, digest_of(str(values))
         if isinstance(values, Mapping):
             size_bytes = size_of(values.get(self.reader.roles.image))
             digest = digest_of({name: values.get(name) for name in self.reader.names})
         self.size_bytes += size_bytes
-        return Item(b"record %d" % position, -1, size_bytes, position, columns={"sequence": number}), digest
+        return Item(b"record %d" % position, -1, size_bytes, position, columns={"record": values}), digest
 
-    def release(self, item: Item) -> None:
-        """Free a record that is not to be loaded; idempotent."""
-        self._held.pop((item.columns["sequence"], item.number), None)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The splits, in order."""
-        return tuple(self._numbers)
-
-    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item knows its split
-        """Return what one record holds, once.
+    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item has its record
+        """Return what one record holds.
 
         Raises:
             SourceError: A value is missing or wrong.
             OSError: The file of its image cannot be read.
         """
-        values = self._held.pop((item.columns["sequence"], item.number))
+        values = item.columns["record"]
         if isinstance(values, SourceError):
             raise values
         return self.reader.read(item.number, values)
+
+
+def _table_of(items: Sequence[Item]) -> ItemTable:
+    records = np.empty(len(items), object)
+    builder = ItemTableBuilder()
+    for at, item in enumerate(items):
+        builder.add(replace(item, columns={}))
+        records[at] = item.columns["record"]
+    return replace(builder.finish(), columns={"record": records})
