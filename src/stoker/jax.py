@@ -12,7 +12,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, form_of, loader_of, settings_given
+from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, loader_of, settings_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -243,7 +243,7 @@ def _check_one_shape(settings: LoaderSettings, fields: Mapping[str, Field]) -> N
     if settings.boxes is not None and settings.boxes.pad_to is None:
         raise ConfigError("with sharding all batches have one shape; say how many boxes: BoxOutput(pad_to=...)")
     for name, field in fields.items():
-        if form_of(field).kind == "ragged":
+        if field.form().kind == "ragged":
             message = f"with sharding all batches have one shape, which the field {name!r} does not give"
             padded = f"stoker.fields.{type(field).__name__}(..., pad_to=8)"
             raise ConfigError(f"{message}; give it with pad_to: fields={{{name!r}: {padded}}}")

@@ -20,7 +20,6 @@ from stoker import _native
 from stoker.builder import check_destination, finished_dataset, manifest_settings, resume, write_companions
 from stoker.config import available_cpus, format_count, format_seconds, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, StorageError
-from stoker.fields import Mask
 from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -393,7 +392,7 @@ def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str
     if not same_classes and preset not in _NUMBERED_LABELS:
         message = f"the classes of {part.place} have other ids, and the records of layout {preset} hold more than these"
         raise ConfigError(f"{message}; 'stoker repack --preset imagenet' makes datasets that can be merged")
-    masks = [name for name, one in schema.fields.items() if isinstance(one, Mask)]
+    masks = [name for name, one in schema.fields.items() if one.form().kind == "mask"]
     if not same_classes and masks and any(split.box_counts for split in part.manifest.splits.values()):
         message = f"the classes of the boxes in {part.place} would have other ids, but not those in its masks"
         raise ConfigError(f"{message}, the field {masks[0]!r}; build it again from a file with the categories of all")

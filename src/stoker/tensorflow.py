@@ -20,7 +20,6 @@ from stoker.loader import (
     box_arrays,
     calling_place,
     chosen_fields,
-    form_of,
     loader_of,
     settings_given,
 )
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
         Balanced,
         Batch,
         BoxOutput,
-        FieldForm,
         MemoryCache,
         Mix,
         NodeCache,
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     )
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
-    from stoker.types import DecodeMode, Field
+    from stoker.types import BatchForm, DecodeMode, Field
 
 __all__ = ["dataset", "state_at"]
 
@@ -296,7 +294,7 @@ class _Form:
 
     def spec(self, name: str) -> Any:
         if name == "fields":
-            return {name: self._field(name, form_of(field)) for name, field in self.feed.fields.items()}
+            return {name: self._field(name, field.form()) for name, field in self.feed.fields.items()}
         if name in ("images", "boxes"):
             return self._of_transforms(self._images if name == "images" else lambda *_: self._boxes())
         shape = (3,) if name == "position" else (self.count,)
@@ -306,7 +304,7 @@ class _Form:
         specs = tuple(spec(*each.shape) for each in native_transforms(self.feed.settings.transform))
         return specs if isinstance(self.feed.settings.transform, MultiCrop) else specs[0]
 
-    def _field(self, name: str, form: FieldForm) -> Any:
+    def _field(self, name: str, form: BatchForm) -> Any:
         match form.kind:
             case "text" | "bytes" | "json":
                 return tf.TensorSpec((self.count,), tf.string, name=name)

@@ -33,10 +33,10 @@ from stoker.loader import (
     batch_text,
     chosen_fields,
     cpu_share,
-    form_of,
     loader_of,
     row_of,
     settings_given,
+    value_of_sample,
 )
 from stoker.order import Step, steps_left
 from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
@@ -636,13 +636,13 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         return [(self._through_functions(image), *others) for image, *others in samples]
 
     def _whole(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
-        forms = {name: form_of(one) for name, one in self._fields.items()}
+        forms = {name: field.form() for name, field in self._fields.items()}
         for sample in map(self.dataset.__getitem__, numbers):
             if not forms:
                 yield sample.decode(), sample.label
                 continue
             known = dataclasses.replace(sample, schema=dataclasses.replace(sample.schema, fields=self._fields)).fields
-            found = {name: form.value_of_sample(known[name]) for name, form in forms.items()}
+            found = {name: value_of_sample(form, known[name]) for name, form in forms.items()}
             yield sample.decode(), sample.label, _mapped(found, np.ndarray, _tensor)
 
     def _transformed(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:

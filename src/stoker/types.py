@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 MAX_CLASSES = 2**22
 """Most classes that a dataset may have."""
@@ -48,16 +48,62 @@ class FeatureSpec:
     length: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class BatchForm:
+    """How batches have a field: what a framework must know before the first batch.
+
+    Attributes:
+        kind: ``text``, ``bytes`` and ``json`` are lists; ``dense``, ``ragged`` and ``padded`` hold numbers; ``mask``
+            and ``image`` are pixels.
+        dtype: Of numbers and of the pixels of a mask.
+        shape: Of the numbers of one sample; of ragged and padded ones, of each of its values.
+        pad_to: Values of each sample where they are padded.
+        fill: What they are padded with.
+        stored: Values are a list of this kind in the record.
+        group: So many of those are one sample of dense values, or one value of others.
+    """
+
+    kind: Literal["text", "bytes", "json", "dense", "ragged", "padded", "mask", "image"]
+    dtype: str = "uint8"
+    shape: tuple[int, ...] = ()
+    pad_to: int = 0
+    fill: int = 0
+    stored: FeatureKind = "bytes"
+    group: int = 1
+
+    @property
+    def fixed(self) -> bool:
+        """Whether every record has as many values."""
+        return self.kind == "dense"
+
+    @property
+    def is_plane(self) -> bool:
+        """Whether it is pixels."""
+        return self.kind in ("mask", "image")
+
+    @property
+    def bits(self) -> int:
+        """Of the ids of a mask; 0 of anything else."""
+        return int(self.dtype.removeprefix("uint")) if self.kind == "mask" else 0
+
+
 class Field(ABC):
     """What every record has under one name; `stoker.fields` has the kinds. Immutable.
 
     Attributes:
         kind: Name of the kind in manifests.
+        is_image: Whether a value is a file with as many pixels as the image of its record.
     """
 
     __slots__ = ()
 
     kind: ClassVar[str]
+    is_image: ClassVar[bool] = False
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """Names of the classes whose ids its values are; None where they are no ids, or have no names."""
+        return None
 
     def to_json(self) -> dict[str, Any]:
         """Return the field as ``schema.fields`` of a manifest has it: the kind, and what a kind adds to it."""
@@ -66,6 +112,26 @@ class Field(ABC):
     @abstractmethod
     def features(self, name: str) -> dict[str, FeatureSpec]:
         """Return the features that every record has for a field of this name, by their keys."""
+
+    @abstractmethod
+    def decode(self, name: str, features: Features) -> Any:
+        """Return the value that a record holds; of an image or a mask the file.
+
+        Args:
+            name: The field's name.
+            features: Everything that the record holds.
+
+        Raises:
+            ExampleError: It holds none, or one that this field cannot have.
+        """
+
+    @abstractmethod
+    def form(self) -> BatchForm:
+        """Return how batches have the field.
+
+        Raises:
+            ConfigError: They have it in another place.
+        """
 
 
 @dataclass(frozen=True, slots=True)

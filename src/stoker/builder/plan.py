@@ -11,7 +11,6 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_count, format_size, option
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import ImageField
 from stoker.format import MAX_SHARDS, find_shard_folder, find_shards, with_fields
 from stoker.sources import SPLITS, is_dataset, list_source, sum_of, with_objects
 from stoker.storage import location
@@ -203,7 +202,7 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         ConfigError: More shards than items, nothing to hold out of, or objects to be cut out of images with masks.
         SourceError: There are no items.
     """
-    images = [name for name, one in tree.fields.items() if isinstance(one, ImageField)]
+    images = [name for name, one in tree.fields.items() if one.is_image]
     if settings.source.crop_objects and images:
         message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"
         raise ConfigError(f"{message}; omit it, or those fields")

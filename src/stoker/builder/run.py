@@ -28,7 +28,6 @@ from stoker.builder.parts import NO_PART, note_part, parts_lacking
 from stoker.builder.plan import make_plan, plan_settings, recipe_record, stored_schema
 from stoker.config import format_count, format_seconds, format_size, option, stoker_version
 from stoker.errors import DestinationError, SourceWarning, StorageError, printable
-from stoker.fields import ImageField
 from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -608,7 +607,7 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
     for result in results:
         converted.update(result.converted)
         made.update({(name, how): count for name, counts in result.formats.items() for how, count in counts.items()})
-    has_images = any(isinstance(one, ImageField) for one in plan.tree.fields.values())
+    has_images = any(one.is_image for one in plan.tree.fields.values())
     return Manifest(
         stoker_version=stoker_version(),
         schema=stored_schema(plan.tree, settings, classes),

@@ -65,15 +65,7 @@ class ValueField(Field):
         return {name: (self.spec.kind, values)}
 
     def decode(self, name: str, features: Features) -> Any:
-        """Return the value that a record holds.
-
-        Args:
-            name: The field's name.
-            features: Everything that the record holds.
-
-        Raises:
-            ExampleError: It holds none, or one that this field cannot have.
-        """
+        """Return the value that the feature holds; see `Field.decode`."""
         try:
             return self._value(read_feature(name, self.spec, features))
         except ValueError as error:

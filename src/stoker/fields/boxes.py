@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stoker.errors import SourceError
+from stoker.errors import ConfigError, SourceError
 from stoker.fields.base import WrongError, describe, refusal
 from stoker.fields.classes import ClassIds, checked_names, names_json
-from stoker.types import Box, Field
+from stoker.types import BatchForm, Box, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.types import FeatureSpec
+    from stoker.types import Features, FeatureSpec
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
@@ -51,6 +51,13 @@ class Boxes(Field):
     def features(self, name: str) -> dict[str, FeatureSpec]:  # noqa: ARG002 - boxes are no extra field
         """Return nothing: boxes have the keys of the layout."""
         return {}
+
+    def decode(self, name: str, features: Features) -> None:
+        """Return nothing, as `features`."""
+
+    def form(self) -> BatchForm:
+        """Refuse: batches have boxes in a place of their own."""
+        raise ConfigError("batches have boxes with boxes=stoker.BoxOutput(...), not with fields=")
 
     def boxes(self, name: str, value: object) -> list[Box]:
         """Return the boxes that a value says.

@@ -9,8 +9,8 @@ import numpy as np
 
 from stoker.errors import ConfigError
 from stoker.fields.base import ValueField, WrongError, describe, is_whole
-from stoker.fields.padding import check_padding, padding_json
-from stoker.types import FeatureSpec
+from stoker.fields.padding import check_padding, padding_json, varying
+from stoker.types import BatchForm, FeatureSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,6 +71,15 @@ class Label(ValueField):
         """Return the kind and the names."""
         return {"kind": self.kind, **names_json(self.names)}
 
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """The names."""
+        return self.names
+
+    def form(self) -> BatchForm:
+        """Return int64 (B,)."""
+        return BatchForm("dense", "int64", stored="int64")
+
     def _values(self, value: Any) -> list[int]:
         return [-1 if is_whole(value) and value == -1 else self._ids.of(value)]
 
@@ -111,6 +120,15 @@ class Labels(ValueField):
     def to_json(self) -> dict[str, Any]:
         """Return the kind, the names and what batches are padded to."""
         return {"kind": self.kind, **names_json(self.names), **padding_json(self.pad_to)}
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """The names."""
+        return self.names
+
+    def form(self) -> BatchForm:
+        """Return ids of any number, or padded ones."""
+        return varying(BatchForm("dense", "int64", fill=-1, stored="int64"), self.pad_to)
 
     def _values(self, value: Any) -> list[int]:
         if isinstance(value, np.ndarray) and value.ndim == 1:

@@ -9,7 +9,7 @@ import numpy as np
 
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.fields.base import describe, read_feature, refusal
-from stoker.types import FeatureSpec, Field, StoredFormat
+from stoker.types import BatchForm, FeatureSpec, Field, StoredFormat
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class ImageField(Field):
 
     __slots__ = ()
 
+    is_image: ClassVar[bool] = True
+
     def features(self, name: str) -> dict[str, FeatureSpec]:
         """Return the features by their keys: ``NAME/encoded``, ``format``, ``height`` and ``width``."""
         kinds: dict[str, FeatureKind] = {"encoded": "bytes", "format": "bytes", "height": "int64", "width": "int64"}
@@ -59,11 +61,7 @@ class ImageField(Field):
         }
 
     def decode(self, name: str, features: Features) -> EncodedImage:
-        """Return the image or the mask that a record holds; its pixels are not looked at.
-
-        Raises:
-            ExampleError: The record lacks one of the features, or has another kind or number of values there.
-        """
+        """Return the file that the features hold; its pixels are not looked at. See `Field.decode`."""
         found = {key: read_feature(key, spec, features)[0] for key, spec in self.features(name).items()}
         said = cast("bytes", found[f"{name}/format"])
         names = {known.upper().encode(): known for known in get_args(StoredFormat) if known != "raw"}
@@ -78,6 +76,10 @@ class Image(ImageField):
     """An image. An extra one must be as large as the first; the recipe does the same to both."""
 
     kind: ClassVar[str] = "image"
+
+    def form(self) -> BatchForm:
+        """Return pixels in the form of the first image."""
+        return BatchForm("image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,10 @@ class Mask(ImageField):
     def to_json(self) -> dict[str, Any]:
         """Return the kind and the bits."""
         return {"kind": self.kind, "bits": self.bits}
+
+    def form(self) -> BatchForm:
+        """Return ids: uint8 or uint16 (B, H, W)."""
+        return BatchForm("mask", f"uint{self.bits}")
 
     def pixels(self, name: str, ids: NDArray[Any]) -> NDArray[Any]:
         """Return ids as they are stored: uint8 or uint16 (H, W).

@@ -12,8 +12,8 @@ import numpy as np
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.fields.base import ValueField, WrongError, describe
-from stoker.fields.padding import check_padding, padding_json
-from stoker.types import FeatureSpec
+from stoker.fields.padding import check_padding, padding_json, varying
+from stoker.types import BatchForm, FeatureSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +64,10 @@ class Int(ValueField):
         """Return the kind, and the dtype where it is not int64."""
         return {"kind": self.kind, **({} if self.dtype == "int64" else {"dtype": self.dtype})}
 
+    def form(self) -> BatchForm:
+        """Return int64 (B,)."""
+        return BatchForm("dense", "int64", stored="int64")
+
     def _values(self, value: Any) -> list[int]:
         if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
             raise WrongError(f"must be a whole number of type {self.dtype}")
@@ -85,6 +89,10 @@ class Float(ValueField):
     def spec(self) -> FeatureSpec:
         """One float."""
         return FeatureSpec("float", 1)
+
+    def form(self) -> BatchForm:
+        """Return float32 (B,)."""
+        return BatchForm("dense", "float32", stored="float")
 
     def _values(self, value: Any) -> list[float]:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -159,6 +167,13 @@ class Array(ValueField):
     def to_json(self) -> dict[str, Any]:
         """Return the kind, dtype, shape and what batches are padded to."""
         return {"kind": self.kind, "dtype": self.dtype, "shape": list(self.shape), **padding_json(self.pad_to)}
+
+    def form(self) -> BatchForm:
+        """Return arrays of one shape, or where the first side differs those of any length or padded ones."""
+        stored, sides = self.spec.kind, self.shape[1:] if self.is_ragged else self.shape
+        group = self._size * (self._stored.itemsize if stored == "bytes" else 1)
+        form = BatchForm("dense", self.dtype, cast("tuple[int, ...]", sides), stored=stored, group=group)
+        return varying(form, self.pad_to) if self.is_ragged else form
 
     @property
     def _row(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import check_range
@@ -10,6 +10,8 @@ from stoker.config import check_range
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from stoker.types import BatchForm
 
 _MAX_PADDING = 1 << 16
 
@@ -49,3 +51,8 @@ def check_padding(pad_to: int | None) -> None:
 def padding_json(pad_to: int | None) -> dict[str, Any]:
     """Return what batches are padded to as JSON of a field has it."""
     return {} if pad_to is None else {"pad_to": pad_to}
+
+
+def varying(form: BatchForm, pad_to: int | None) -> BatchForm:
+    """Return a form for samples that have different numbers of values."""
+    return replace(form, kind="ragged") if pad_to is None else replace(form, kind="padded", pad_to=pad_to)

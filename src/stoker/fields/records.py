@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
-from stoker.fields.base import ValueField, describe
+from stoker.fields.base import describe
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label
-from stoker.fields.images import Image, ImageField
+from stoker.fields.images import Image
 from stoker.types import Field
 
 if TYPE_CHECKING:
@@ -121,10 +121,5 @@ def stored_values(features: Features, fields: Mapping[str, Field]) -> dict[str, 
     Raises:
         ExampleError: The record lacks a field, or holds something that it cannot have.
     """
-    found = {}
-    for name, one in fields.items():
-        if isinstance(one, ValueField):
-            found[name] = one.decode(name, features)
-        elif isinstance(one, ImageField):
-            found[name] = one.decode(name, features).encoded
-    return found
+    values = {name: field.decode(name, features) for name, field in fields.items()}
+    return {name: value.encoded if fields[name].is_image else value for name, value in values.items()}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 from stoker.errors import ConfigError
 from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe
 from stoker.storage import parse_json
-from stoker.types import FeatureSpec
+from stoker.types import BatchForm, FeatureSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,10 @@ class Text(ValueField):
     def spec(self) -> FeatureSpec:
         """One bytes value."""
         return FeatureSpec("bytes", 1)
+
+    def form(self) -> BatchForm:
+        """Return a list of ``str``."""
+        return BatchForm("text")
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, str):
@@ -42,6 +46,10 @@ class Bytes(ValueField):
     def spec(self) -> FeatureSpec:
         """One bytes value."""
         return FeatureSpec("bytes", 1)
+
+    def form(self) -> BatchForm:
+        """Return a list of ``bytes``."""
+        return BatchForm("bytes")
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, (bytes, bytearray, memoryview)):
@@ -80,6 +88,10 @@ class Json(ValueField):
     def to_json(self) -> dict[str, Any]:
         """Return the kind, and the dtype where it is not ``any``."""
         return {"kind": self.kind, **({} if self.dtype == "any" else {"dtype": self.dtype})}
+
+    def form(self) -> BatchForm:
+        """Return a list of what the texts say."""
+        return BatchForm("json")
 
     def _values(self, value: Any) -> list[bytes]:
         if value is None:

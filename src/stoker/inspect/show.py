@@ -19,7 +19,6 @@ from PIL import Image, ImageDraw, ImageFont
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count
 from stoker.errors import ConfigError, StokerError
-from stoker.fields import ImageField, Mask
 from stoker.format import write_atomically
 from stoker.inspect.formats import ranked
 from stoker.loader import (
@@ -242,7 +241,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
 
 
 def _images_of(dataset: Dataset) -> list[str]:
-    return [name for name, one in dataset.fields.items() if isinstance(one, ImageField)]
+    return [name for name, one in dataset.fields.items() if one.is_image]
 
 
 def _refuse_many(samples: int, tiles: int) -> None:
@@ -497,7 +496,7 @@ def _draw_fields(sample: Sample, names: Sequence[str]) -> list[Image.Image]:
 
 def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
     """Return the tile of a mask, in colours over its image, or of an extra image."""
-    if not isinstance(sample.schema.fields[name], Mask):
+    if sample.schema.fields[name].form().kind != "mask":
         return _draw_tile(fit(visible(pixels), PICTURE, PICTURE), (name, "", f"{pixels.shape[1]} x {pixels.shape[0]}"))
     image = sample.decode()
     pixels = mask_of(sample, name, image)

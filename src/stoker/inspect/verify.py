@@ -35,7 +35,6 @@ from stoker.errors import (
     StokerError,
     StorageError,
 )
-from stoker.fields import ImageField, Mask, ValueField
 from stoker.format import (
     BUILD_FOLDER,
     FRAME_BYTES,
@@ -81,9 +80,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.fields import EncodedImage
     from stoker.format import ClassLabel, InflatedShard, Manifest, RecordKeys, Shard
     from stoker.storage import LocalCopy, Location, LocationLike
-    from stoker.types import Features, FeatureSpec, Progress, SchemaInfo
+    from stoker.types import BatchForm, Features, FeatureSpec, Progress, SchemaInfo
 
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
@@ -737,23 +737,21 @@ def _fields_wrong(features: Features, schema: SchemaInfo) -> list[str]:
         if any(_spec_wrong(key, features, expected) for key, expected in one.features(name).items()):
             continue  # reported already
         try:
-            if isinstance(one, ValueField):
-                one.decode(name, features)
-            elif isinstance(one, ImageField):
-                wrong += _image_field_wrong(name, one, features)
+            stored, form = one.decode(name, features), one.form()
+            if form.is_plane:
+                wrong += _image_field_wrong(name, stored, form, features)
         except (ExampleError, ImageError) as error:
             wrong.append(f"field {name}: {error}")
     return wrong
 
 
-def _image_field_wrong(name: str, one: ImageField, features: Features) -> Iterator[str]:
+def _image_field_wrong(name: str, stored: EncodedImage, form: BatchForm, features: Features) -> Iterator[str]:
     """Yield where an image or a mask is not what its features say, or is not as large as the image of the record."""
-    stored = one.decode(name, features)
     if sniff(stored.encoded) != stored.format:
         yield f"feature {name}/format says {stored.format}, but the file is {sniff(stored.encoded)}"
         return
     limit = _native.DEFAULT_MAX_PIXELS
-    pixels = decode_mask(stored.encoded, one.bits, limit) if isinstance(one, Mask) else decode(stored.encoded, limit)
+    pixels = decode_mask(stored.encoded, form.bits, limit) if form.kind == "mask" else decode(stored.encoded, limit)
     sides = (("height", stored.height, pixels.shape[0]), ("width", stored.width, pixels.shape[1]))
     for side, said, true in sides:
         if said != true:

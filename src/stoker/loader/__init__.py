@@ -37,7 +37,7 @@ from stoker.loader.pictures import (
 from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead, read_through
-from stoker.loader.record_fields import FieldForm, chosen_fields, field_arrays, form_of, row_of
+from stoker.loader.record_fields import chosen_fields, field_arrays, row_of, value_of_sample
 from stoker.loader.samples import Objects
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, settings_given
@@ -60,7 +60,6 @@ __all__ = [
     "CpuShare",
     "Dataset",
     "Feed",
-    "FieldForm",
     "ImageFiles",
     "Loader",
     "LoaderSettings",
@@ -94,7 +93,6 @@ __all__ = [
     "first_mask",
     "fit",
     "fitted_size",
-    "form_of",
     "label_of",
     "loader_in",
     "loader_of",
@@ -115,5 +113,6 @@ __all__ = [
     "texts_of",
     "trace",
     "usable_boxes",
+    "value_of_sample",
     "visible",
 ]

@@ -15,7 +15,6 @@ from PIL import Image
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
-from stoker.fields import Mask, Text, ValueField
 from stoker.format import FRAME_BYTES
 from stoker.loader.pictures import (
     class_title,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from stoker.fields import ImageField
     from stoker.format import ClassLabel, Manifest
     from stoker.loader.image_files import ImageFiles
     from stoker.loader.selection import Numbers
@@ -170,11 +168,11 @@ class Sample:
         if name in self.problems:
             raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
         try:
-            if isinstance(one, ValueField):
-                return one.decode(name, self.features)
-            stored = cast("ImageField", one).decode(name, self.features)
-            if isinstance(one, Mask):
-                return decode_mask(stored.encoded, one.bits, _native.DEFAULT_MAX_PIXELS)
+            stored, form = one.decode(name, self.features), one.form()
+            if not form.is_plane:
+                return stored
+            if form.kind == "mask":
+                return decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
             return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
         except (ExampleError, ImageError) as error:
             message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
@@ -268,7 +266,7 @@ def texts_of(sample: Sample) -> list[str]:
     Raises:
         ExampleError: One is damaged.
     """
-    return [cut(sample.field(name)) for name, one in sample.schema.fields.items() if isinstance(one, Text)]
+    return [cut(sample.field(name)) for name, one in sample.schema.fields.items() if one.form().kind == "text"]
 
 
 def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:

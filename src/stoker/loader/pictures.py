@@ -12,7 +12,6 @@ from PIL import Image, ImageDraw
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.fields import Mask
 from stoker.loader.boxes import Boxes, PaddedBoxes
 from stoker.types import Box
 
@@ -116,7 +115,7 @@ def draw_mask(picture: Image.Image, ids: NDArray[Any]) -> None:
 
 def first_mask(fields: Mapping[str, Field]) -> str | None:
     """Return the name of the mask that is drawn over images; None without one."""
-    return next((name for name, one in fields.items() if isinstance(one, Mask)), None)
+    return next((name for name, one in fields.items() if one.form().kind == "mask"), None)
 
 
 def cut(text: str) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -13,23 +11,10 @@ import numpy as np
 from stoker import _native
 from stoker.config import without_address
 from stoker.errors import ConfigError, ExampleError
-from stoker.fields import (
-    Array,
-    Boxes,
-    Bytes,
-    Float,
-    Image,
-    Int,
-    Json,
-    Label,
-    Labels,
-    Mask,
-    Padded,
-    Ragged,
-    Text,
-)
+from stoker.fields import Padded, Ragged
 from stoker.loader.mixes import Mix, parts_of
 from stoker.storage import parse_json
+from stoker.types import Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.loader.dataset import Dataset
-    from stoker.types import FeatureKind, Field
+    from stoker.types import BatchForm
 
 ColumnForm = Literal["values", "bytes", "str"]
 
@@ -53,73 +38,37 @@ _OBJECTS: dict[str, ColumnForm] = {"text": "str", "bytes": "bytes", "json": "byt
 _SHOWN = 120  # characters of what is wrong, which may name a key of any length
 
 
-@dataclass(frozen=True, slots=True)
-class FieldForm:
-    """How batches have a field: what a framework must know before the first batch.
+def _column_form(form: BatchForm) -> ColumnForm:
+    """Return what the core gives of a batch."""
+    return _OBJECTS.get(form.kind, "values")
 
-    Attributes:
-        kind: ``text``, ``bytes`` and ``json`` are lists; ``dense``, ``ragged`` and ``padded`` hold numbers; ``mask``
-            and ``image`` are pixels.
-        dtype: Of numbers and of the pixels of a mask.
-        shape: Of the numbers of one sample; of ragged and padded ones, of each of its values.
-        pad_to: Values of each sample where they are padded.
-        fill: What they are padded with.
-        stored: Values are a list of this kind in the record.
-        group: So many of those are one sample of dense values, or one value of others.
-    """
 
-    kind: str
-    dtype: str = "uint8"
-    shape: tuple[int, ...] = ()
-    pad_to: int = 0
-    fill: int = 0
-    stored: FeatureKind = "bytes"
-    group: int = 1
+def _batch_value(form: BatchForm, column: NativeColumn) -> Any:
+    """Return what a batch has of a field, of what the core gives; `_BadValueError` where that is damaged."""
+    if form.kind == "json":
+        return [_loaded(row, cast("bytes", text)) for row, text in enumerate(column)]
+    if isinstance(column, list):
+        return column
+    values, offsets = column
+    if form.dtype == "bool" and (odd := np.flatnonzero(values > 1)).size:
+        row = int(np.searchsorted(offsets, odd[0], "right")) - 1
+        raise _BadValueError(row, f"holds the byte {values[odd[0]]}, and those of bool are 0 and 1")
+    numbers = values.view(np.dtype(form.dtype).newbyteorder("<")).astype(form.dtype, copy=False)
+    if form.kind == "dense":
+        return numbers.reshape(len(offsets) - 1, *form.shape)
+    ragged = Ragged(numbers.reshape(-1, *form.shape), offsets // form.group)
+    return ragged if form.kind == "ragged" else _padded(ragged, form.pad_to, form.fill)
 
-    @property
-    def fixed(self) -> bool:
-        """Whether every record has as many values."""
-        return self.kind == "dense"
 
-    @property
-    def is_plane(self) -> bool:
-        """Whether it is pixels."""
-        return self.kind in ("mask", "image")
-
-    @property
-    def column(self) -> ColumnForm:
-        """What the core gives of a batch."""
-        return _OBJECTS.get(self.kind, "values")
-
-    def value(self, column: NativeColumn) -> Any:
-        """Return what a batch has, of what the core gives.
-
-        Raises:
-            _BadValueError: JSON is damaged, or a truth value is not one.
-        """
-        if self.kind == "json":
-            return [_loaded(row, cast("bytes", one)) for row, one in enumerate(column)]
-        if isinstance(column, list):
-            return column
-        values, offsets = column
-        if self.dtype == "bool" and (odd := np.flatnonzero(values > 1)).size:
-            row = int(np.searchsorted(offsets, odd[0], "right")) - 1
-            raise _BadValueError(row, f"holds the byte {values[odd[0]]}, and those of bool are 0 and 1")
-        numbers = values.view(np.dtype(self.dtype).newbyteorder("<")).astype(self.dtype, copy=False)
-        if self.kind == "dense":
-            return numbers.reshape(len(offsets) - 1, *self.shape)
-        ragged = Ragged(numbers.reshape(-1, *self.shape), offsets // self.group)
-        return ragged if self.kind == "ragged" else _padded(ragged, self.pad_to, self.fill)
-
-    def value_of_sample(self, value: Any) -> Any:
-        """Return one of `Sample.fields` as a batch has it for each of its samples; see `row_of`."""
-        if self.is_plane or self.kind in ("text", "bytes", "json"):
-            return value
-        numbers = np.asarray(value, self.dtype)
-        if self.kind != "padded":
-            return numbers
-        ragged = Ragged(numbers, np.array([0, len(numbers)], np.int64))
-        return _padded(ragged, self.pad_to, self.fill).values[0]
+def value_of_sample(form: BatchForm, value: Any) -> Any:
+    """Return one of `Sample.fields` as a batch has it for each of its samples; see `row_of`."""
+    if form.is_plane or form.kind in ("text", "bytes", "json"):
+        return value
+    numbers = np.asarray(value, form.dtype)
+    if form.kind != "padded":
+        return numbers
+    ragged = Ragged(numbers, np.array([0, len(numbers)], np.int64))
+    return _padded(ragged, form.pad_to, form.fill).values[0]
 
 
 def row_of(value: Any, row: int) -> Any:
@@ -160,43 +109,6 @@ def _padded(ragged: Ragged, most: int, fill: int) -> Padded:
     return Padded(values, counts)
 
 
-def form_of(field: Field) -> FieldForm:
-    """Return how batches have a field.
-
-    Raises:
-        ConfigError: They have it in another place, or it is not a field.
-    """
-    match field:
-        case Text() | Bytes() | Json() | Image():
-            return FieldForm(field.kind)
-        case Mask():
-            return FieldForm("mask", f"uint{field.bits}")
-        case Int() | Label():
-            return FieldForm("dense", "int64", stored="int64")
-        case Float():
-            return FieldForm("dense", "float32", stored="float")
-        case Labels():
-            return _varying(field.pad_to, "int64", fill=-1, stored="int64")
-        case Array():
-            return _array_form(field)
-        case Boxes():
-            raise ConfigError("batches have boxes with boxes=stoker.BoxOutput(...), not with fields=")
-    raise ConfigError(f"{without_address(field)} is not a field, such as stoker.fields.Text()")
-
-
-def _array_form(field: Array) -> FieldForm:
-    stored, sides = field.spec.kind, field.shape[1:] if field.is_ragged else field.shape
-    shape = tuple(side for side in sides if side is not None)
-    group = math.prod(shape) * (np.dtype(field.dtype).itemsize if stored == "bytes" else 1)
-    if field.is_ragged:
-        return _varying(field.pad_to, field.dtype, shape=shape, stored=stored, group=group)
-    return FieldForm("dense", field.dtype, shape, stored=stored, group=group)
-
-
-def _varying(pad_to: int | None, dtype: str, **form: Any) -> FieldForm:
-    return FieldForm("ragged" if pad_to is None else "padded", dtype, pad_to=pad_to or 0, **form)
-
-
 class FieldReader:
     """What the core reads of the records' fields, and what a batch has of that.
 
@@ -210,24 +122,21 @@ class FieldReader:
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:
-        self.forms = {name: form_of(field) for name, field in fields.items()}
+        self.forms = {name: field.form() for name, field in fields.items()}
         self._columns = {name: form for name, form in self.forms.items() if not form.is_plane}
         self._planes = {name: form for name, form in self.forms.items() if form.is_plane}
         self.columns = [
             _native.FieldColumn(
                 name,
                 form.stored,
-                form=form.column,
+                form=_column_form(form),
                 text=form.kind in ("text", "json"),
                 fixed=form.fixed,
                 group=form.group,
             )
             for name, form in self._columns.items()
         ]
-        self.planes = [
-            _native.FieldPlane(f"{name}/encoded", 8 * np.dtype(form.dtype).itemsize if form.kind == "mask" else 0)
-            for name, form in self._planes.items()
-        ]
+        self.planes = [_native.FieldPlane(f"{name}/encoded", form.bits) for name, form in self._planes.items()]
 
     def values(
         self, columns: Sequence[NativeColumn], planes: Sequence[Any], place: Callable[[int], Where]
@@ -245,7 +154,7 @@ class FieldReader:
         made = dict(zip(self._planes, planes, strict=True))
         for (name, form), column in zip(self._columns.items(), columns, strict=True):
             try:
-                made[name] = form.value(column)
+                made[name] = _batch_value(form, column)
             except _BadValueError as error:
                 path, record, offset = place(error.row)
                 message = f"{PurePath(path).name}, record {record} at byte {offset}: feature {name!r} {error}"
@@ -256,7 +165,7 @@ class FieldReader:
         """Return the columns of a batch without samples."""
         types = {"bytes": np.uint8, "float": np.float32, "int64": np.int64}
         return [
-            (np.empty(0, types[form.stored]), np.zeros(1, np.int64)) if form.column == "values" else []
+            (np.empty(0, types[form.stored]), np.zeros(1, np.int64)) if _column_form(form) == "values" else []
             for form in self._columns.values()
         ]
 
@@ -283,12 +192,14 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
             if name not in known:
                 raise ConfigError(_missing(part, name))
             field = given.get(name, chosen.get(name, known[name]))
+            if not isinstance(field, Field):
+                raise ConfigError(f"{without_address(field)} is not a field, such as stoker.fields.Text()")
             if name not in given and _meaning(field) != _meaning(known[name]):
                 message = (
                     f"field {name!r} is {field!r} in {parts_of(dataset)[0].path}, and {known[name]!r} in {part.path}"
                 )
                 raise ConfigError(f"{message}; a mix can have it where all of its datasets have the same")
-            if name not in given and _names(field) != _names(known[name]):
+            if name not in given and field.class_names != known[name].class_names:
                 message = f"field {name!r} has other names in {part.path} than in {parts_of(dataset)[0].path}"
                 decided = f"fields={{{name!r}: stoker.fields.{type(field).__name__}([...])}}"
                 raise ConfigError(f"{message}; build both with the same, or say which hold for all: {decided}")
@@ -315,20 +226,15 @@ def _missing(part: Dataset, name: str) -> str:
     return f"{part.path} has no field {name!r}; it has {', '.join(map(repr, part.schema.fields)) or 'none'}"
 
 
-def _names(field: Field) -> Sequence[str] | None:
-    """Return what the ids of a field mean; None where it does not say."""
-    return field.names if isinstance(field, Label | Labels) else None
-
-
 def _meaning(field: Field) -> tuple[object, ...]:
     """Return what the values of a field are, whatever batches are padded to."""
-    form = form_of(field)
+    form = field.form()
     return type(field), form.dtype, form.shape
 
 
 def _stored(field: Field) -> tuple[object, ...]:
     """Return what decides how records hold a field."""
-    form = form_of(field)
+    form = field.form()
     return (form.kind, form.dtype) if form.is_plane else (form.stored, form.fixed, form.group)
 
 
