@@ -24,6 +24,7 @@ import stoker
 from stoker import errors
 from stoker.cli import output as exit_codes
 from stoker.declare import Settings
+from stoker.transforms import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +38,7 @@ IN_PACKAGES = {
     "stoker.image": ("ImageInfo", "decode", "encode", "info"),
     "stoker.order": ("EpochOrder", "ShuffleQuality", "shuffle_quality"),
 }
+_INTERNAL = {*vars(Settings), *vars(Operation)}  # what classes of settings have in common
 _OF_THE_MACHINE = {"threads"}
 _PROTOCOL = {"__call__", "__contains__", "__enter__", "__exit__", "__getitem__", "__iter__", "__len__", "__next__"}
 
@@ -65,7 +67,7 @@ def _class(name: str, cls: type) -> Iterator[str]:
     for attribute in sorted({*fields, *_documented(cls)}):
         yield f"  attribute {attribute}"
     for member in sorted(dir(cls)):
-        if (not member.startswith("_") or member in _PROTOCOL) and member not in [*fields, *vars(Settings)]:
+        if (not member.startswith("_") or member in _PROTOCOL) and member not in [*fields, *_INTERNAL]:
             yield from _member(member, inspect.getattr_static(cls, member))
 
 

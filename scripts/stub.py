@@ -17,9 +17,6 @@ _BYTES = "Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device=
 _TUPLES = {
     "def where(self, index: int) -> tuple:": "tuple[str, int, int]",
     "def shape(self) -> tuple:": "tuple[int, int]",
-    "object: tuple[float, float, float, float] | None = None) -> tuple:": (
-        "tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]"
-    ),
     "def take(self) -> tuple:": (
         "tuple[list[NDArray[numpy.generic]], NDArray[numpy.int64], NDArray[numpy.uint64], NDArray[numpy.uint64], "
         "list[tuple[NDArray[numpy.float32], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.int64]]], "

@@ -3,7 +3,7 @@
 The native core of Stoker. Use the functions of the stoker package instead.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 from typing_extensions import Buffer
@@ -450,24 +450,6 @@ class CachedSource(SampleSource):
     def read(self, number: int) -> bytes:
         """The bytes that hold one sample."""
 
-class JitterSpec:
-    """Bounds of random changes of colour; None where there is no change."""
-
-    def __init__(self, *, brightness: tuple[float, float] | None, contrast: tuple[float, float] | None, saturation: tuple[float, float] | None, hue: tuple[float, float] | None) -> None: ...
-
-class JitterPlan:
-    """What is done to the colours of one image."""
-
-    @property
-    def steps(self) -> list[tuple[str, float]]:
-        """The operations in their order, with their factors."""
-
-    def apply(self, pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)]) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None))]:
-        """Return a changed copy of uint8 (H, W, 3)."""
-
-def plan_jitter(spec: JitterSpec, seed: int, epoch: int, index: int) -> JitterPlan:
-    """The changes of one sample."""
-
 class PixelFormat:
     """Type, layout, mean and standard deviation of the pixels of batches."""
 
@@ -475,18 +457,24 @@ class PixelFormat:
         """`mean` and `std` have a number for each channel; left out: 0 and 1."""
 
 class TransformSpec:
-    """Which crop of an image becomes which pixels."""
+    """What is made of every image."""
 
-    def __init__(self, *, kind: str, width: int, height: int, filter: str, hflip: float = 0.0, scale: tuple[float, float] = (1.0, 1.0), ratio: tuple[float, float] = (1.0, 1.0), log_ratio: tuple[float, float] = (0.0, 0.0), resize: int = 0, jitter: JitterSpec | None = None) -> None: ...
+    def __init__(self, name: str, settings: Mapping[str, str | Sequence[float]], operations: Sequence[tuple[str, Mapping[str, str | Sequence[float]]]] = []) -> None:
+        """
+        An operation that decides which pixels are shown, with its settings: words, and numbers in lists; and those on the pixels of its result.
+        """
 
     @property
     def shape(self) -> tuple[int, int]:
         """(height, width) of the pixels it gives."""
 
-def plan_transform(spec: TransformSpec, width: int, height: int, seed: int, epoch: int, index: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool]:
-    """
-    What a transform does to one image: crop box, resized (width, height), window box of that, mirrored or not.
-    """
+    def plan(self, width: int, height: int, seed: int, epoch: int, index: int, object: tuple[float, float, float, float] | None = None) -> tuple[tuple[int, int, int, int], tuple[int, int], tuple[int, int, int, int], bool, list[tuple[str, float]]]:
+        """
+        What is done to one image: crop box, resized (width, height), window box of that, mirrored or not, and what is changed in the pixels, with the numbers.
+        """
+
+    def apply(self, pixels: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 3), order='C', device='cpu', writable=False)], seed: int, epoch: int, index: int) -> Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None))]:
+        """What is made of an image of uint8 (H, W, 3)."""
 
 def stored_size(mode: str, size: tuple[int, int], image: tuple[int, int]) -> tuple[int, int]:
     """

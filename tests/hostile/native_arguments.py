@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+import stoker
 from stoker import _native
 from stoker.errors import StokerError
 
@@ -107,7 +108,7 @@ class Sound:
         return _native.CachedSource(self.source(), _native.MemoryCache(1 << 20))
 
     def transform(self) -> _native.TransformSpec:
-        return _native.TransformSpec(kind="resize", width=SIDE, height=SIDE, filter="bilinear")
+        return _native.TransformSpec("Resize", {"size": [SIDE], "filter": "bilinear"})
 
     def engine(self, **changed: Any) -> _native.BatchEngine:
         settings: dict[str, Any] = {"source": self.source(), "transforms": [self.transform()], "seed": 0}
@@ -240,11 +241,10 @@ def calls(  # noqa: PLR0915 - one table
     yield free("name_digest", name=b"a.jpg")
     yield free("philox", counter=[0, 1, 2, 3], key=[0, 1])
     yield free("number_remote_files", count=1)
-    yield free("plan_jitter", lambda plan: plan.apply(pixels), spec=jitter(), seed=0, epoch=0, index=0)
-    objects = native.TransformSpec(kind="object_crop", width=SIDE, height=SIDE, filter="box")
-    yield free(
-        "plan_transform", spec=objects, width=24, height=20, seed=0, epoch=0, index=0, object=(0.0, 0.1, 0.5, 1.0)
-    )
+    objects = lambda: native.TransformSpec("ObjectCrops", {"size": [SIDE], "filter": "box"})  # noqa: E731
+    place = {"seed": 0, "epoch": 0, "index": 0}
+    yield method("TransformSpec.plan", objects, width=24, height=20, **place, object=(0.0, 0.1, 0.5, 1.0))
+    yield method("TransformSpec.apply", sound.transform, pixels=pixels, **place)
     images = {"images": [whole], "indices": one, "transform": sound.transform(), "seed": 0, "epoch": 0, "threads": 1}
     yield free("decode_loop", **images, decode="exact")
 
@@ -340,10 +340,6 @@ def calls(  # noqa: PLR0915 - one table
     yield free("CachedSource", used, source=sound.source(), cache=native.MemoryCache(1000))
     yield method("CachedSource.read", sound.cached, number=0)
 
-    bounds = {"brightness": (0.5, 1.5), "contrast": (0.5, 1.5), "saturation": (0.5, 1.5), "hue": (-0.1, 0.1)}
-    jittered = lambda spec: native.plan_jitter(spec, 0, 0, 0).apply(pixels)  # noqa: E731
-    yield free("JitterSpec", jittered, **bounds)
-    yield method("JitterPlan.apply", lambda: native.plan_jitter(jitter(), 0, 0, 0), pixels=pixels)
     yield free(
         "PixelFormat",
         lambda made: show(sound, format=made),
@@ -352,21 +348,11 @@ def calls(  # noqa: PLR0915 - one table
         mean=[0.1, 0.2, 0.3],
         std=[1.0, 2.0, 3.0],
     )
-    for kind in ("random_resized_crop", "center_crop", "resize", "top_left", "exact", "object_crop"):
-        yield free(
-            "TransformSpec",
-            lambda made: show(sound, transforms=[made]),
-            kind=kind,
-            width=SIDE,
-            height=SIDE,
-            filter="bicubic",
-            hflip=0.5,
-            scale=(0.1, 1.0),
-            ratio=(0.5, 2.0),
-            log_ratio=(-0.7, 0.7),
-            resize=SIDE,
-            jitter=jitter(),
-        )
+    for transform in (stoker.RandomResizedCrop(SIDE, hflip=0.5), stoker.CenterCrop(SIDE, SIDE), stoker.TopLeft(SIDE)):
+        name, settings = transform.native_settings()
+        colors = [stoker.ColorJitter(0.5, (0.5, 1.5), 0.5, 0.1).native_settings()]
+        shown = lambda made: show(sound, transforms=[made])  # noqa: E731
+        yield free("TransformSpec", shown, name=name, settings=settings, operations=colors)
     yield free(
         "JpegStoring",
         lambda made: made.reencode(whole, (0, 0, 24, 20), 5, 5),
@@ -425,11 +411,6 @@ def calls(  # noqa: PLR0915 - one table
     yield method("FinishedBatch.take", sound.finished, lambda batch: batch.take())
 
 
-def jitter() -> _native.JitterSpec:
-    """Return changes of every colour."""
-    return _native.JitterSpec(brightness=(0.5, 1.5), contrast=(0.5, 1.5), saturation=(0.5, 1.5), hue=(-0.1, 0.1))
-
-
 def arrays(sound: Any) -> list[Any]:
     """Return arrays like a sound one, of other numbers, types, shapes and layouts."""
     info = np.iinfo(sound.dtype) if sound.dtype.kind in "iu" else np.finfo(sound.dtype)
@@ -486,6 +467,7 @@ def hostile(name: str, sound: Any) -> list[Any]:
         kinds += [lambda: None, lambda *_: None, lambda *_: b"", lambda *_: b"x" * 10**6, lambda *_: 1 / 0]
     elif isinstance(sound, dict):
         kinds += [{key: value} for key in (*TEXT[:4], 1) for value in (*OTHERS, ("bytes", [1]), ("int64", [2**63]))]
+        kinds += [{**sound, key: value} for key in sound for value in hostile("", sound[key])]
         kinds += [{"a": ("float", [1e300, math.nan])}, {"a": ("x", [])}, {"a": ("int64", [None])}]
     return kinds
 

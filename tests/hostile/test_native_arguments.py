@@ -47,34 +47,61 @@ def test_every_function_is_called(sound: Sound) -> None:
     assert functions - inherited <= native_arguments.covered(sound)
 
 
-RAW = {"kind": "center_crop", "width": 8, "height": 8, "filter": "bilinear", "resize": 8}
-CROP = {"kind": "random_resized_crop", "width": 8, "height": 8, "filter": "bilinear"}
+CENTER = {"size": [8], "filter": "bilinear", "resize": [8]}
+CROP = {"size": [8], "filter": "bilinear", "hflip": [0.5], "scale": [0.1, 1], "ratio": [0.5, 2]}
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {**RAW, "width": 9},
-        {**RAW, "width": 16, "height": 16},
-        {**RAW, "resize": 0},
-        {**RAW, "resize": 2**31 - 1},
-        {**RAW, "width": 0},
-        {**RAW, "width": -5},
-        {**RAW, "height": 2**31 - 1},
-        {**RAW, "hflip": math.nan},
-        {**RAW, "hflip": 1.5},
-        {**CROP, "scale": (math.nan, 1.0)},
-        {**CROP, "scale": (0.5, 1.5)},
-        {**CROP, "scale": (-1.0, 1.0)},
-        {**CROP, "ratio": (0.0, 1.0)},
-        {**CROP, "ratio": (2.0, 1.0)},
-        {**CROP, "log_ratio": (-math.inf, math.inf)},
+        ("CenterCrop", CENTER | {"size": [8, 9]}),
+        ("CenterCrop", CENTER | {"size": [16]}),
+        ("CenterCrop", CENTER | {"resize": [0]}),
+        ("CenterCrop", CENTER | {"resize": [8.5]}),
+        ("CenterCrop", CENTER | {"resize": [2**31 - 1]}),
+        ("CenterCrop", CENTER | {"size": [8, 0]}),
+        ("CenterCrop", CENTER | {"size": [8, -5]}),
+        ("CenterCrop", CENTER | {"size": [2**31 - 1, 8]}),
+        ("CenterCrop", CENTER | {"size": [8, math.nan]}),
+        ("CenterCrop", CENTER | {"hflip": [math.nan]}),
+        ("CenterCrop", CENTER | {"hflip": [1.5]}),
+        ("CenterCrop", CENTER | {"filter": "sinc"}),
+        ("CenterCrop", CENTER | {"filter": [1]}),
+        ("CenterCrop", CENTER | {"resize": "8"}),
+        ("CenterCrop", CENTER | {"scale": [0.1, 1]}),
+        ("Crop", CENTER),
+        ("Resize", {"filter": "box"}),
+        ("RandomResizedCrop", CROP | {"scale": [math.nan, 1.0]}),
+        ("RandomResizedCrop", CROP | {"scale": [0.5, 1.5]}),
+        ("RandomResizedCrop", CROP | {"scale": [-1.0, 1.0]}),
+        ("RandomResizedCrop", CROP | {"scale": [0.5]}),
+        ("RandomResizedCrop", CROP | {"ratio": [0.0, 1.0]}),
+        ("RandomResizedCrop", CROP | {"ratio": [2.0, 1.0]}),
     ],
 )
-def test_a_transform_that_no_image_can_be_shown_with(changed: dict[str, Any]) -> None:
+def test_a_transform_that_no_image_can_be_shown_with(changed: tuple[str, dict[str, Any]]) -> None:
     """A centre larger than the resized image was read beside the pixels, 512 of 256 with a crash."""
     with pytest.raises(ConfigError):
-        _native.TransformSpec(**changed)
+        _native.TransformSpec(*changed)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"brightness": [math.nan, 1.0]},
+        {"hue": [0.0, 1e300]},
+        {"contrast": [1.0, 0.5]},
+        {"contrast": [-1.0]},
+        {"saturation": []},
+        {"saturation": "x"},
+        {"sharpness": [1.0]},
+    ],
+)
+def test_changes_of_colour_that_there_are_not(changed: dict[str, Any]) -> None:
+    sound = {"brightness": [0.0], "contrast": [0.5, 1.5], "saturation": [0.5], "hue": [0.1]}
+    _native.TransformSpec("Resize", {"size": [8]}, [("ColorJitter", sound)])
+    with pytest.raises(ConfigError, match="ColorJitter: "):
+        _native.TransformSpec("Resize", {"size": [8]}, [("ColorJitter", sound | changed)])
 
 
 def test_settings_of_an_engine_that_memory_cannot_hold(sound: Sound) -> None:
@@ -96,7 +123,7 @@ def test_settings_of_an_engine_that_memory_cannot_hold(sound: Sound) -> None:
 
 def test_a_batch_of_another_engine_is_not_filled(sound: Sound) -> None:
     """Its images may be smaller than what would be written over them."""
-    large = sound.engine(transforms=[_native.TransformSpec(kind="resize", width=999, height=999, filter="box")])
+    large = sound.engine(transforms=[_native.TransformSpec("Resize", {"size": [999]})])
     with pytest.raises(ConfigError, match="another engine"):
         large.replace(sound.finished(), 0, 0, -1, 0)
 
@@ -118,9 +145,7 @@ def test_raw_pixels_that_are_fewer_than_their_size_says(sound: Sound, tmp_path: 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda _: _native.JitterSpec(brightness=(math.nan, 1.0), contrast=None, saturation=None, hue=None),
-        lambda _: _native.JitterSpec(brightness=None, contrast=None, saturation=None, hue=(0.0, 1e300)),
-        lambda _: _native.plan_transform(_native.TransformSpec(**CROP), -5, 5, 0, 0, 0),
+        lambda _: _native.TransformSpec("RandomResizedCrop", CROP).plan(-5, 5, 0, 0, 0),
         lambda _: _native.Concatenation([(None, 0)]),
         lambda sound: _native.Concatenation([(sound.source(), -(2**63))]),
         lambda sound: sound.records().set_remote(sound.reader(), 2**63 - 1),
@@ -163,4 +188,4 @@ def test_labels_of_a_list_that_claims_more_records_than_there_are(sound: Sound) 
 
 def test_an_image_too_long_for_a_centre() -> None:
     with pytest.raises(ImageError, match="too long and narrow"):
-        _native.plan_transform(_native.TransformSpec(**{**RAW, "resize": 65536}), 1, 65535, 0, 0, 0)
+        _native.TransformSpec("CenterCrop", CENTER | {"resize": [65536]}).plan(1, 65535, 0, 0, 0)

@@ -95,14 +95,12 @@ def of_numbers() -> Iterator[tuple[str, str]]:
         yield f"resampled {name}", hash_of(*(_native.resize(picture, *size, name, flip=size[0] > 50) for size in sizes))
     for corners in (False, True):
         yield f"tf1 {corners}", hash_of(_native.resize_tf1(picture, 50, 70, align_corners=corners))
-    factors = {"brightness": (0.3, 1.7), "contrast": (0.3, 1.7), "saturation": (0.1, 2.5), "hue": (-0.5, 0.5)}
-    plans = [_native.plan_jitter(_native.JitterSpec(**factors), 3, 0, index) for index in range(40)]
-    yield "colours", hash_of(*(plan.apply(picture) for plan in plans), *(plan.steps for plan in plans))
-    size, log_ratio = {"width": 20, "height": 30}, (-0.2876820724517809, 0.4054651081081644)
-    crops = _native.TransformSpec(
-        kind="random_resized_crop", **size, filter="bilinear", hflip=0.5, ratio=(0.75, 1.5), log_ratio=log_ratio
-    )
-    yield "crops", hash_of([_native.plan_transform(crops, 500, 375, 9, 0, index) for index in range(2000)])
+    jitter = stoker.ColorJitter((0.3, 1.7), (0.3, 1.7), (0.1, 2.5), (-0.5, 0.5))
+    changed = stoker.RawTensor((61, 87), color_jitter=jitter).native()
+    steps = [changed.plan(87, 61, 3, 0, index)[-1] for index in range(40)]
+    yield "colours", hash_of(*(changed.apply(picture, 3, 0, index) for index in range(40)), *steps)
+    crops = stoker.RandomResizedCrop((30, 20), scale=(0.08, 1.0), ratio=(0.75, 1.5), hflip=0.5).native()
+    yield "crops", hash_of([crops.plan(500, 375, 9, 0, index) for index in range(2000)])
 
 
 def lines(folder: str, jpegs: list[str]) -> Iterator[str]:

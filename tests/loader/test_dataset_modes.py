@@ -21,7 +21,6 @@ import stoker.torch
 from loader.shards import boxes, payload, write_annotated
 from page_checks import checked
 from reference import colors, example, pictures, tfrecord, transform
-from stoker import _native
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.loader import open_main_split
@@ -194,10 +193,11 @@ def test_colour_jitter_of_grey_is_pillows(place: Path) -> None:
     jitter = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
     train = stoker.open(place, mode="L")
     plain = pixels(train)
-    seen = pixels(train, transform=stoker.RandomResizedCrop(SIDE, hflip=0.5, color_jitter=jitter))
+    transform = stoker.RandomResizedCrop(SIDE, hflip=0.5, color_jitter=jitter)
+    seen = pixels(train, transform=transform)
     for index in range(SIZE):
         made = Image.fromarray(plain[index, :, :, 0])
-        for name, factor in _native.plan_jitter(jitter.native(), 3, 0, index).steps:
+        for name, factor in transform.native().plan(SIDE, SIDE, 3, 0, index)[-1]:
             if name != "hue":  # which grey does not have
                 made = colors.ENHANCERS[name](made).enhance(factor)
         assert (seen[index, :, :, 0] == np.asarray(made)).all()

@@ -13,7 +13,6 @@ from PIL import Image
 import stoker
 from loader.shards import image, write_shards
 from reference import colors, pictures, transform
-from stoker import _native
 from stoker.errors import ConfigError
 
 DRAWS = st.builds(transform.Draws, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))
@@ -41,10 +40,11 @@ def done(bounds: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float
 @settings(max_examples=300)
 def test_colours_are_those_of_pillow(bounds: dict, draws: transform.Draws, width: int, height: int) -> None:
     pixels = np.random.default_rng(draws.seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
-    native = _native.plan_jitter(stoker.ColorJitter(**bounds).native(), draws.seed, draws.epoch, draws.sample)
+    native = stoker.RawTensor((height, width), color_jitter=stoker.ColorJitter(**bounds)).native()
+    numbers = draws.seed, draws.epoch, draws.sample
     steps = colors.plan(done(bounds), draws)
-    assert native.steps == steps
-    picture, changed = Image.fromarray(pixels), native.apply(pixels)
+    assert native.plan(width, height, *numbers)[-1] == steps
+    picture, changed = Image.fromarray(pixels), native.apply(pixels, *numbers)
     assert (changed == np.asarray(colors.change(picture, steps))).all()
     if not PILLOW_FUSES:
         assert (changed == np.asarray(colors.change(picture, steps, Image.blend))).all()
@@ -59,8 +59,9 @@ def test_every_eighth_value_of_every_channel(name: str, factor: float) -> None:
         factor = 0.0
     steps = np.concatenate([np.arange(0, 256, 8), [1, 127, 254, 255]]).astype(np.uint8)
     pixels = np.stack(np.meshgrid(steps, steps, steps), -1).reshape(len(steps), -1, 3)
-    plan = _native.plan_jitter(stoker.ColorJitter(**{name: (factor, factor)}).native(), 0, 0, 0)
-    picture, changed = Image.fromarray(pixels), plan.apply(pixels)
+    jitter = stoker.ColorJitter(**{name: (factor, factor)})
+    native = stoker.RawTensor(pixels.shape[:2], color_jitter=jitter).native()
+    picture, changed = Image.fromarray(pixels), native.apply(pixels, 0, 0, 0)
     assert (changed == np.asarray(colors.change(picture, [(name, factor)]))).all()
     by_pillow = np.asarray(colors.change(picture, [(name, factor)], Image.blend))
     assert np.abs(changed.astype(int) - by_pillow).max() <= (1 if PILLOW_FUSES else 0)
@@ -68,8 +69,8 @@ def test_every_eighth_value_of_every_channel(name: str, factor: float) -> None:
 
 def test_single_numbers_are_bounds_around_no_change() -> None:
     def factors(**settings: float) -> list[float]:
-        spec = stoker.ColorJitter(**settings).native()
-        return [factor for key in range(300) for _, factor in _native.plan_jitter(spec, 1, 2, key).steps]
+        native = stoker.RawTensor(8, color_jitter=stoker.ColorJitter(**settings)).native()
+        return [factor for key in range(300) for _, factor in native.plan(8, 8, 1, 2, key)[-1]]
 
     wide = factors(brightness=0.4)
     assert 0.6 <= min(wide) < 0.62

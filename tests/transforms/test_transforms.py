@@ -150,7 +150,7 @@ def test_an_object_of_the_transforms_own_size_is_copied(
 
 @given(st.integers(1, 500), st.integers(1, 500), boxes)
 def test_the_rectangle_of_an_object_is_that_of_the_slow_twin(width: int, height: int, box: tuple) -> None:
-    crop, *_ = _native.plan_transform(stoker.ObjectCrops(8).native(), width, height, 0, 0, 0, box)
+    crop, *_ = stoker.ObjectCrops(8).native().plan(width, height, 0, 0, 0, box)
     assert crop == transform.object_rectangle(width, height, box)
 
 

@@ -15,8 +15,7 @@ namespace stoker {
 void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span<const uint64_t> indices,
                      const TransformSpec& transform, DecodeMode decode, PixelMode mode, uint64_t seed,
                      uint64_t epoch, size_t threads) {
-  check_transform(transform);
-  check_mode(transform, mode);
+  transform.check_mode(mode);
   if (threads < 1 || threads > kMostThreads) {
     throw Error(ErrorCode::kBadArgument, "Cannot decode on " + std::to_string(threads) +
                                              " threads; there must be 1.." + std::to_string(kMostThreads));
@@ -31,8 +30,8 @@ void run_decode_loop(std::span<const std::span<const uint8_t>> images, std::span
   const auto work = [&] {
     try {
       TransformDecoder decoder(decode, nullptr, mode);
-      const size_t stride = static_cast<size_t>(transform.out.width) * pixel_bytes(mode);
-      std::vector<uint8_t> slot(stride * static_cast<size_t>(transform.out.height));
+      const size_t stride = static_cast<size_t>(transform.out().width) * pixel_bytes(mode);
+      std::vector<uint8_t> slot(stride * static_cast<size_t>(transform.out().height));
       for (size_t i = next++; i < indices.size(); i = next++) {
         const RgbSlot out{slot.data(), stride};
         decoder.decode({.bytes = images[indices[i]]}, {&transform, 1}, SampleRandom(seed, epoch, indices[i]),

@@ -73,16 +73,6 @@ DecodeMode decode_mode_named(const std::string& name) {
   throw Error(ErrorCode::kBadArgument, "decode is '" + name + "'; it must be 'exact' or 'fast'");
 }
 
-Filter filter_named(const std::string& name) {
-  if (name == "nearest") return Filter::kNearest;
-  if (name == "box") return Filter::kBox;
-  if (name == "bilinear") return Filter::kBilinear;
-  if (name == "bicubic") return Filter::kBicubic;
-  if (name == "lanczos") return Filter::kLanczos;
-  throw Error(ErrorCode::kBadArgument,
-              "Unknown filter " + name + "; use nearest, box, bilinear, bicubic or lanczos");
-}
-
 JpegEncodeSpec encode_spec(int quality, const std::string& subsampling, bool restart, bool optimize) {
   JpegEncodeSpec spec;
   spec.optimize = optimize;

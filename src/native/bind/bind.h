@@ -110,7 +110,6 @@ std::string words_of(nb::handle error);
 // What the names of Python mean. Throw kBadArgument for others.
 PixelMode pixel_mode_named(const std::string& name);
 DecodeMode decode_mode_named(const std::string& name);
-Filter filter_named(const std::string& name);
 JpegEncodeSpec encode_spec(int quality, const std::string& subsampling, bool restart, bool optimize);
 
 // Releasing the GIL pays for work of about a microsecond and more: a checksum of some 16 KiB.

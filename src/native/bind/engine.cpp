@@ -137,7 +137,7 @@ nb::object array_of(std::shared_ptr<uint8_t[]> memory, std::initializer_list<siz
 
 nb::object images_of(const FinishedBatch& finished, const std::shared_ptr<uint8_t[]>& pixels,
                      size_t transform) {
-  const Extent out = finished.transforms[transform].out;
+  const Extent out = finished.transforms[transform].out();
   const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
   const size_t count = finished.batch.indices.size();
   const bool planes = finished.format.layout == PixelLayout::kNchw;
@@ -149,7 +149,7 @@ nb::object images_of(const FinishedBatch& finished, const std::shared_ptr<uint8_
 
 nb::object masks_of(const FinishedBatch& finished, const std::shared_ptr<uint8_t[]>& pixels, size_t transform,
                     unsigned bits) {
-  const Extent out = finished.transforms[transform].out;
+  const Extent out = finished.transforms[transform].out();
   const auto height = static_cast<size_t>(out.height), width = static_cast<size_t>(out.width);
   return array_of(pixels, {finished.batch.indices.size(), height, width},
                   numpy_type(bits > 8 ? PixelType::kUint16 : PixelType::kUint8));

@@ -5,9 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "core/transforms/transform.h"
 #include "fuzz/input.h"
+#include "fuzz/invariant.h"
 
 namespace stoker::fuzz {
 
@@ -34,31 +39,45 @@ inline double some_number(Input& input, double low, double high) {
   return choice < 51 ? kOdd[choice % kOdd.size()] : low + (high - low) * (choice - 51) / 204;
 }
 
-// Takes 32 choices.
-inline TransformSpec some_transform(Input& input) {
+// Takes 32 choices. Nothing where the settings are refused.
+inline std::optional<TransformSpec> some_transform(Input& input) {
+  constexpr std::array kNames{"RandomResizedCrop", "CenterCrop", "Resize",
+                              "TopLeft",           "RawTensor",  "ObjectCrops"};
+  constexpr std::array kFilters{"nearest", "box", "bilinear", "bicubic", "lanczos"};
+  constexpr std::array kColors{"brightness", "contrast", "saturation", "hue"};
   Input choices = input.choices(32);
-  TransformSpec transform;
-  transform.kind = static_cast<TransformKind>(choices.byte() % 6);
-  transform.out = {some_side(choices, 40), some_side(choices, 40)};
-  transform.filter = static_cast<Filter>(choices.byte() % 5);
-  transform.hflip = some_number(choices, 0.0, 1.0);
-  const auto bounds = [&](double least, double most, double& low, double& high) {
-    low = some_number(choices, least, most), high = some_number(choices, least, most);
-    if (choices.byte() % 8 != 0 && high < low) std::swap(low, high);
+  const std::string name = kNames[choices.byte() % kNames.size()];
+  const int32_t width = some_side(choices, 40), height = some_side(choices, 40);
+  SettingValues settings;
+  const auto set = [](SettingValues& values, const char* key, std::vector<double> numbers) {
+    values.insert({key, std::move(numbers)});
   };
-  bounds(0.01, 1.0, transform.scale_min, transform.scale_max);
-  bounds(0.5, 2.0, transform.ratio_min, transform.ratio_max);
-  bounds(-0.7, 0.7, transform.log_ratio_min, transform.log_ratio_max);
-  const int32_t largest = std::max(transform.out.width, transform.out.height);
-  transform.resize =
+  set(settings, "size", {static_cast<double>(height), static_cast<double>(width)});
+  settings.insert({"filter", kFilters[choices.byte() % kFilters.size()]});
+  set(settings, "hflip", {some_number(choices, 0.0, 1.0)});
+  const auto bounds = [&](double least, double most) {
+    double low = some_number(choices, least, most), high = some_number(choices, least, most);
+    if (choices.byte() % 8 != 0 && high < low) std::swap(low, high);
+    return std::vector<double>{low, high};
+  };
+  const auto scale = bounds(0.01, 1.0), ratio = bounds(0.5, 2.0);
+  const int32_t largest = std::max(width, height);
+  const int32_t resize =
       largest > 0 && largest < kMostSide ? largest + some_place(choices, 8) % kMostSide : largest;
+  if (name == "RandomResizedCrop") set(settings, "scale", scale), set(settings, "ratio", ratio);
+  if (name == "CenterCrop") set(settings, "resize", {static_cast<double>(resize)});
+  std::vector<OperationSettings> operations;
   const uint8_t jitter = choices.byte();
-  for (size_t op = 0; op < kColorOps; ++op) {
-    const bool hue = static_cast<ColorOp>(op) == ColorOp::kHue;
-    auto& range = transform.jitter.ranges[op];
-    range.on = jitter < 64 && (jitter >> op & 1) != 0;
-    if (range.on) bounds(hue ? -0.5 : 0.0, hue ? 0.5 : 2.0, range.low, range.high);
+  if (jitter < 64 && jitter % 16 != 0) {
+    SettingValues colors;
+    for (size_t i = 0; i < kColors.size(); ++i) {
+      const bool hue = i + 1 == kColors.size(), on = (jitter >> i & 1) != 0;
+      set(colors, kColors[i], on ? bounds(hue ? -0.5 : 0.0, hue ? 0.5 : 2.0) : std::vector<double>{0.0});
+    }
+    operations.emplace_back("ColorJitter", std::move(colors));
   }
+  std::optional<TransformSpec> transform;
+  succeeds([&] { transform.emplace(OperationSettings(name, settings), operations); });
   return transform;
 }
 

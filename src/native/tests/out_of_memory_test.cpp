@@ -35,6 +35,7 @@
 #include "tests/photo.h"
 #include "tests/regions.h"
 #include "tests/shard.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
@@ -166,10 +167,9 @@ TEST_CASE("without memory: PNG and WebP") {
 }
 
 std::vector<TransformSpec> two_transforms() {
-  TransformSpec crop{.kind = TransformKind::kRandomResizedCrop, .out = {32, 24}, .hflip = 0.5};
-  crop.jitter.ranges.front() = {true, 0.6, 1.4};
-  return {crop,
-          {.kind = TransformKind::kCenterCrop, .out = {20, 20}, .filter = Filter::kBicubic, .resize = 24}};
+  return {tests::transform("RandomResizedCrop", {32, 24}, {{"hflip", tests::Numbers{0.5}}},
+                           {tests::jitter({0.4})}),
+          tests::transform("CenterCrop", {20, 20}, {{"filter", "bicubic"}, {"resize", tests::Numbers{24}}})};
 }
 
 TEST_CASE("without memory: transforms") {
@@ -457,9 +457,8 @@ enum class Use { kPlain, kFloats, kBoxes, kDecodedCache, kConverter, kRaw };
 
 EngineSpec engine_spec(Use use) {
   EngineSpec spec;
-  spec.transforms = use == Use::kRaw
-                        ? std::vector<TransformSpec>{{.kind = TransformKind::kExact, .out = {20, 10}}}
-                        : two_transforms();
+  spec.transforms =
+      use == Use::kRaw ? std::vector{tests::transform("RawTensor", {20, 10})} : two_transforms();
   spec.batch_size = 4;
   spec.threads = 2;
   spec.spare_buffers = 1;
@@ -474,7 +473,7 @@ EngineSpec engine_spec(Use use) {
 Bytes pixels_of(const Batch& batch, const EngineSpec& spec) {
   Bytes all;
   for (size_t i = 0; i < spec.transforms.size(); ++i) {
-    const Extent out = spec.transforms[i].out;
+    const Extent out = spec.transforms[i].out();
     const size_t bytes = batch.indices.size() * static_cast<size_t>(out.width) *
                          static_cast<size_t>(out.height) * kRgbBytes * spec.format.value_bytes();
     all.insert(all.end(), batch.images[i].get(), batch.images[i].get() + bytes);
@@ -576,8 +575,7 @@ TEST_CASE("without memory: the engine") {
 TEST_CASE("all samples without memory share one exception") {
   const PhotoShard photos;
   EngineSpec spec = engine_spec(Use::kPlain);
-  spec.transforms.resize(1);
-  spec.transforms[0].out = {1 << 16, 1 << 16};
+  spec.transforms = {tests::transform("Resize", {1 << 16, 1 << 16})};
   spec.batch_size = 100;  // 1.3 TB, which no system gives
   BatchEngine engine(photos.source(photos.records()), std::move(spec));
   BatchRequest request;

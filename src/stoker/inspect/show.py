@@ -43,7 +43,7 @@ from stoker.loader import (
 )
 from stoker.order import Step
 from stoker.storage import location
-from stoker.transforms import ImageTransform, ObjectCrops, Operation, RandomResizedCrop
+from stoker.transforms import ImageTransform, ObjectCrops, RandomResizedCrop
 
 if TYPE_CHECKING:
     import os
@@ -303,9 +303,8 @@ def columns_of(spec: SheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
 
 def is_random(transform: SheetTransform) -> bool:
     """Return whether a transform differs from epoch to epoch."""
-    settings = transform.values()
-    changes = any(isinstance(value, Operation) for value in settings.values())
-    return isinstance(transform, RandomResizedCrop) or 0.0 < settings.get("hflip", 0.0) < 1.0 or changes
+    may_flip = 0.0 < transform.values().get("hflip", 0.0) < 1.0
+    return isinstance(transform, RandomResizedCrop) or may_flip or bool(transform.operations())
 
 
 def _color(place: int) -> Color:
@@ -429,13 +428,10 @@ class SampleTransformer:
         if isinstance(self._transform, ObjectCrops) and sample.boxes:
             box = sample.boxes[object_]
             part = (box.xmin, box.ymin, box.xmax, box.ymax)
-        crop, resized, window, mirrored = _native.plan_transform(
-            self._transform.native(), *extent, self._seed, epoch, slot, part
-        )
+        plan = self._transform.native().plan(*extent, self._seed, epoch, slot, part)
+        crop, resized, window, mirrored, colors = plan
         across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]
         left, top, right, bottom = window
-        jitter = self._transform.values().get("color_jitter")
-        colors = () if jitter is None else _native.plan_jitter(jitter.native(), self._seed, epoch, slot).steps
         return TransformedSample(
             pixels=visible(batch.images[0]),
             mask=None if self._mask is None else batch.fields[self._mask][0],

@@ -1,11 +1,9 @@
 """What the model sees of an image: which crop, resized to what, in which colours.
 
-These are descriptions; `src/native/core/transforms` carries them out. A new setting goes into the description (`crop`),
-`TransformSpec` and the plan (``transform.h``, ``transform.cpp``), the decoder (``transform_decoder.cpp``), what keeps
-an image from being copied as it is stored (``is_copied_raw`` in ``sample_loader.cpp``) and the binding
-(``bind/transforms.cpp``); a random one also into ``RandomOp`` (``philox.h``) and docs/explanation/determinism.md. Its
-slow twin is in ``tests/reference/transform.py``, its row in docs/how-to/transforms.md; then ``make stub`` and ``make
-api``.
+An operation is declared here, as a class whose fields are its settings, and carried out by the file of its name in
+``src/native/core/operations``. The core gets all settings by their names, so bindings know none of them. What draws at
+random has a number in ``RandomOp`` (``philox.h``). The slow twins are in ``tests/reference/transform.py`` and
+``colors.py``.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stoker import _native
 from stoker.transforms.operation import Operation
-from stoker.transforms.settings import Factors, Jitter, Shifts
+from stoker.transforms.settings import Factors, Shifts
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,22 +31,3 @@ class ColorJitter(Operation):
     contrast: Factors = 0.0
     saturation: Factors = 0.0
     hue: Shifts = 0.0
-
-    def native(self) -> _native.JitterSpec:
-        """Return the core's form of it."""
-        return _native.JitterSpec(
-            brightness=_factors(self.brightness),
-            contrast=_factors(self.contrast),
-            saturation=_factors(self.saturation),
-            hue=_shifts(self.hue),
-        )
-
-
-def _factors(jitter: Jitter) -> tuple[float, float] | None:
-    low, high = jitter if isinstance(jitter, tuple) else (max(0.0, 1.0 - jitter), 1.0 + jitter)
-    return None if low == high == 1.0 else (float(low), float(high))
-
-
-def _shifts(jitter: Jitter) -> tuple[float, float] | None:
-    low, high = jitter if isinstance(jitter, tuple) else (-jitter, jitter)
-    return None if low == high == 0.0 else (float(low), float(high))

@@ -6,9 +6,8 @@ antialiasing is Pillow's. Sizes are pixels; a single number is both height and w
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 from stoker import _native
 from stoker.config import without_address
@@ -29,18 +28,10 @@ ColorChange = Annotated[ColorJitter | None, Instance("a stoker.ColorJitter, or N
 class GeometryOperation(Operation):
     """An operation that decides which pixels of an image are shown, and where; others follow on its result."""
 
-    kind: ClassVar[str]
-    size: Size
-
     def native(self) -> _native.TransformSpec:
         """Return the core's form of this transform."""
-        settings = {"filter": "nearest", **self.values()}
-        height, width = extent(settings.pop("size"))
-        jitter = settings.pop("color_jitter", None)
-        if "ratio" in settings:
-            settings["log_ratio"] = tuple(map(math.log, settings["ratio"]))
-        jitter = None if jitter is None else jitter.native()
-        return _native.TransformSpec(kind=self.kind, width=width, height=height, jitter=jitter, **settings)
+        followers = [operation.native_settings() for operation in self.operations().values()]
+        return _native.TransformSpec(*self.native_settings(), followers)
 
 
 class ImageTransform(GeometryOperation):
@@ -65,8 +56,6 @@ class RandomResizedCrop(ImageTransform):
         ConfigError: A value is out of range.
     """
 
-    kind = "random_resized_crop"
-
     size: Size
     scale: Shares = (0.08, 1.0)
     ratio: Ratios = (3 / 4, 4 / 3)
@@ -90,8 +79,6 @@ class CenterCrop(ImageTransform):
     Raises:
         ConfigError: A value is out of range.
     """
-
-    kind = "center_crop"
 
     size: Size
     resize: Annotated[int, Range(1, MAX_SIDE)] = 256
@@ -119,8 +106,6 @@ class Resize(ImageTransform):
         ConfigError: A value is out of range.
     """
 
-    kind = "resize"
-
     size: Size
     hflip: Probability = 0.0
     filter: Filter = "bilinear"
@@ -142,8 +127,6 @@ class TopLeft(ImageTransform):
         ConfigError: A value is out of range.
     """
 
-    kind = "top_left"
-
     size: Size
     hflip: Probability = 0.0
     color_jitter: ColorChange = None
@@ -164,8 +147,6 @@ class RawTensor(ImageTransform):
     Raises:
         ConfigError: A value is out of range.
     """
-
-    kind = "exact"
 
     size: Size
     hflip: Probability = 0.0
@@ -229,8 +210,6 @@ class ObjectCrops(GeometryOperation):
         ConfigError: A value is out of range.
     """
 
-    kind = "object_crop"
-
     size: Size
     hflip: Probability = 0.0
     filter: Filter = "bilinear"
@@ -248,7 +227,7 @@ def check_operations(transform: Transform, mode: Mode) -> None:
         ConfigError: The transform has one, such as a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
     """
     for one in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
-        for name, value in one.values().items():
-            if isinstance(value, Operation) and mode not in value.modes:
-                message = f"{name} is {value!r}, but the dataset was opened with mode={mode!r}"
-                raise ConfigError(f"{message}; omit it, or open with mode={' or '.join(map(repr, value.modes))}")
+        for name, operation in one.operations().items():
+            if mode not in operation.modes:
+                message = f"{name} is {operation!r}, but the dataset was opened with mode={mode!r}"
+                raise ConfigError(f"{message}; omit it, or open with mode={' or '.join(map(repr, operation.modes))}")

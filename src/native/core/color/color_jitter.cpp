@@ -1,11 +1,5 @@
 #include "core/color/color_jitter.h"
 
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
-
-#include "core/base/errors.h"
 #include "core/color/color_kernels.h"
 
 namespace stoker {
@@ -48,44 +42,7 @@ ColorStep kernel_step(ColorOp op, double factor) {
   return {.op = op, .turn = static_cast<float>(static_cast<uint8_t>(static_cast<int>(factor * 255)))};
 }
 
-// 0..bound-1, from one word.
-size_t pick(uint32_t word, size_t bound) {
-  return static_cast<size_t>((uint64_t{word} * bound) >> 32);
-}
-
 }  // namespace
-
-bool JitterSpec::on() const {
-  return std::ranges::any_of(ranges, &Range::on);
-}
-
-void check_jitter(const JitterSpec& spec) {
-  constexpr const char* kNames[kColorOps] = {"brightness", "contrast", "saturation", "hue"};
-  for (size_t op = 0; op < kColorOps; ++op) {
-    const auto& range = spec.ranges[op];
-    const bool hue = static_cast<ColorOp>(op) == ColorOp::kHue;
-    const double least = hue ? -0.5 : 0.0, most = hue ? 0.5 : std::numeric_limits<float>::max();
-    if (!range.on || (least <= range.low && range.low <= range.high && range.high <= most)) continue;
-    throw Error(ErrorCode::kBadArgument, std::string(kNames[op]) + " is from " + std::to_string(range.low) +
-                                             " to " + std::to_string(range.high) +
-                                             "; it must be two numbers, the smallest and the largest, " +
-                                             (hue ? "from -0.5 to 0.5" : "of at least 0"));
-  }
-}
-
-JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random) {
-  JitterPlan plan;
-  const auto shares = random.draw(RandomOp::kColor, 0), places = random.draw(RandomOp::kColor, 1);
-  for (size_t op = 0; op < kColorOps; ++op) {
-    const auto& range = spec.ranges[op];
-    plan.factors[op] = range.low + (range.high - range.low) * unit(shares[op]);
-    if (range.on) plan.order[plan.count++] = static_cast<ColorOp>(op);
-  }
-  for (size_t last = plan.count; last > 1; --last) {
-    std::swap(plan.order[last - 1], plan.order[pick(places[last - 1], last)]);
-  }
-  return plan;
-}
 
 void apply_jitter(const JitterPlan& plan, RgbSlot rows, Extent size) {
   apply_jitter(plan, rows, size, *color_kernels().front());

@@ -1,9 +1,8 @@
-// Random changes of brightness, contrast, saturation and hue, bit-equal to Pillow 13 on 8-bit RGB.
+// Changes of brightness, contrast, saturation and hue, bit-equal to Pillow 13 on 8-bit RGB.
 //
 // Pillow's rules (its C sources Blend.c and Convert.c, and ImageEnhance.py, read for the facts): the first
 // three blend the image with black, with the grey of its mean luma, or with its own luma, in single
-// precision, and cut the fraction off; hue goes through 8-bit HSV and back. Random choices are those of
-// torchvision's ColorJitter.
+// precision, and cut the fraction off; hue goes through 8-bit HSV and back.
 #pragma once
 
 #include <array>
@@ -11,25 +10,11 @@
 #include <cstdint>
 
 #include "core/base/pixels.h"
-#include "core/order/philox.h"
 
 namespace stoker {
 
 enum class ColorOp : uint8_t { kBrightness, kContrast, kSaturation, kHue };
 inline constexpr size_t kColorOps = 4;
-
-// Bounds of each factor; where `on` is false, the operation is not done. Those of hue are shifts, -0.5 to 0.5
-// of the circle; all others are 1 for no change.
-struct JitterSpec {
-  struct Range {
-    bool on = false;
-    double low = 1.0;
-    double high = 1.0;
-  };
-  std::array<Range, kColorOps> ranges;
-
-  bool on() const;
-};
 
 // What is done to one image, in this order.
 struct JitterPlan {
@@ -37,11 +22,6 @@ struct JitterPlan {
   std::array<double, kColorOps> factors{};  // by operation
   size_t count = 0;
 };
-
-// Throws kBadArgument for bounds in the wrong order, out of range or not numbers.
-void check_jitter(const JitterSpec& spec);
-
-JitterPlan plan_jitter(const JitterSpec& spec, const SampleRandom& random);
 
 struct ColorKernels;
 

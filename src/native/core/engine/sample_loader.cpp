@@ -27,19 +27,16 @@ uint64_t cache_number(uint64_t number, PixelMode mode) {
 }
 
 bool is_copied_raw(const EngineSpec& spec) {
-  const TransformSpec& transform = spec.transforms.front();
-  return spec.mode == PixelMode::kRgb && spec.transforms.size() == 1 &&
-         transform.kind == TransformKind::kExact && transform.hflip == 0.0 && !transform.jitter.on() &&
+  return spec.mode == PixelMode::kRgb && spec.transforms.size() == 1 && spec.transforms.front().copies() &&
          spec.format.plain() && !spec.boxes.wanted && spec.fields.planes.empty() && !spec.decoded;
 }
 
 // Bytes of one image of a batch. Throws kBadArgument where batches of it are larger than memory can be.
 size_t slot_bytes(const TransformSpec& transform, PixelMode mode, const PixelFormat& format,
                   size_t batch_size) {
-  check_transform(transform);
-  check_mode(transform, mode);
-  const size_t bytes = static_cast<size_t>(transform.out.width) * static_cast<size_t>(transform.out.height) *
-                       channels_of(mode) * format.value_bytes();
+  transform.check_mode(mode);
+  const size_t bytes = static_cast<size_t>(transform.out().width) *
+                       static_cast<size_t>(transform.out().height) * channels_of(mode) * format.value_bytes();
   if (batch_size <= static_cast<size_t>(std::numeric_limits<ptrdiff_t>::max()) / bytes) return bytes;
   throw Error(ErrorCode::kBadArgument, "A batch of " + std::to_string(batch_size) + " images of " +
                                            std::to_string(bytes) + " bytes is larger than memory can be");
@@ -137,10 +134,7 @@ std::vector<SampleLoader::ImageOutput> SampleLoader::plane_outputs() const {
       planes.push_back(output_of(std::move(transforms), spec_.mode, spec_.format));
       continue;
     }
-    for (TransformSpec& transform : transforms) {
-      transform.filter = Filter::kNearest;
-      transform.jitter = {};
-    }
+    for (TransformSpec& transform : transforms) transform = transform.for_masks();
     const bool deep = plane.mask_bits > 8;
     planes.push_back(output_of(std::move(transforms), deep ? PixelMode::kI16 : PixelMode::kL,
                                {.type = deep ? PixelType::kUint16 : PixelType::kUint8}));
@@ -194,7 +188,7 @@ bool SampleLoader::copy_raw(Batch& batch, size_t row, SampleId id, SampleScratch
     copies_raw_ = false;
     return false;
   }
-  if (image.size != spec_.transforms.front().out) return false;
+  if (image.size != spec_.transforms.front().out()) return false;
   if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
   uint8_t* const slot = batch.images[0].get() + row * image_.slot_bytes[0];
   const bool good = fetched.copy(image.bytes, slot, scratch.source.pixels, scratch.source.coming.mapped);
@@ -318,7 +312,7 @@ void SampleLoader::choose_slots(const ImageOutput& output, const Buffers& images
   scratch.slots.clear();
   scratch.pixels.resize(output.transforms.size());
   for (size_t i = 0; i < output.transforms.size(); ++i) {
-    const Extent out = output.transforms[i].out;
+    const Extent out = output.transforms[i].out();
     const size_t stride = static_cast<size_t>(out.width) * pixel_bytes(output.mode);
     if (output.converted) {
       scratch.pixels[i].resize(stride * static_cast<size_t>(out.height));
@@ -333,7 +327,7 @@ void SampleLoader::convert_rows(const ImageOutput& output, const Buffers& images
                                 SampleScratch& scratch) const {
   if (!output.converted) return;
   for (size_t i = 0; i < output.transforms.size(); ++i) {
-    writer_.write(scratch.slots[i], output.transforms[i].out, images[i].get() + row * output.slot_bytes[i]);
+    writer_.write(scratch.slots[i], output.transforms[i].out(), images[i].get() + row * output.slot_bytes[i]);
   }
   scratch.source.clock.mark(Stage::kWrite);
 }

@@ -36,7 +36,7 @@ int32_t TransformDecoder::shrink_of(std::span<const TransformSpec> transforms) c
   int32_t shrink = 8;
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformPlan& plan = plans_[i];
-    if (transforms[i].filter == Filter::kNearest) return 1;
+    if (transforms[i].filter() == Filter::kNearest) return 1;
     shrink = std::min(shrink, shrink_for({plan.crop.width, plan.crop.height}, plan.resized));
   }
   return shrink;
@@ -48,7 +48,7 @@ void TransformDecoder::open(const StoredImage& image, std::span<const TransformS
     throw Error(ErrorCode::kBadArgument, std::to_string(slots.size()) + " slots for the pixels of " +
                                              std::to_string(transforms.size()) + " transforms");
   }
-  for (const TransformSpec& transform : transforms) check_mode(transform, mode_);
+  for (const TransformSpec& transform : transforms) transform.check_mode(mode_);
   while (resamplers_.size() < transforms.size()) resamplers_.emplace_back(mode_);
   if (image.encoding == ImageEncoding::kFile) {
     size_ = decoder_.open(image.bytes, max_pixels, mode_);
@@ -63,8 +63,7 @@ void TransformDecoder::plan(const StoredImage& image, std::span<const TransformS
                             const SampleRandom& random) {
   plans_.clear();
   for (size_t i = 0; i < transforms.size(); ++i) {
-    plans_.push_back(
-        plan_transform(transforms[i], size_, random.in_transform(static_cast<uint8_t>(i)), image.object));
+    plans_.push_back(transforms[i].plan(size_, random.in_transform(static_cast<uint8_t>(i)), image.object));
   }
 }
 
@@ -76,9 +75,8 @@ void TransformDecoder::run(const StoredImage& image, std::span<const TransformSp
     for (size_t i = 0; i < transforms.size(); ++i) decode_raw(image, transforms[i], plans_[i], slots[i]);
   }
   for (size_t i = 0; i < transforms.size(); ++i) {
-    if (!transforms[i].jitter.on()) continue;
-    change_colors(plan_jitter(transforms[i].jitter, random.in_transform(static_cast<uint8_t>(i))), slots[i],
-                  transforms[i].out);
+    if (!transforms[i].changes_pixels()) continue;
+    change(transforms[i], random.in_transform(static_cast<uint8_t>(i)), slots[i]);
   }
   turn(Stage::kResample);
   if (clock_ != nullptr) clock_->mark_turns();
@@ -121,15 +119,16 @@ Extent TransformDecoder::decode_whole(std::span<const uint8_t> file, uint64_t ma
 }
 
 // Grey as three channels is changed as Pillow changes L.
-void TransformDecoder::change_colors(const JitterPlan& plan, RgbSlot slot, Extent size) {
-  if (mode_ == PixelMode::kRgb) return apply_jitter(plan, slot, size);
+void TransformDecoder::change(const TransformSpec& transform, const SampleRandom& random, RgbSlot slot) {
+  if (mode_ == PixelMode::kRgb) return transform.change(random, slot);
+  const Extent size = transform.out();
   const auto width = static_cast<size_t>(size.width);
   const size_t stride = width * kRgbBytes;
   const RgbSlot rows{grey_.take(stride * static_cast<size_t>(size.height)), stride};
   for (int32_t y = 0; y < size.height; ++y) {
     for (size_t x = 0; x < width; ++x) std::memset(rows.row(y) + x * kRgbBytes, slot.row(y)[x], kRgbBytes);
   }
-  apply_jitter(plan, rows, size);
+  transform.change(random, rows);
   for (int32_t y = 0; y < size.height; ++y) {
     for (size_t x = 0; x < width; ++x) slot.row(y)[x] = rows.row(y)[x * kRgbBytes];
   }
@@ -142,7 +141,7 @@ void TransformDecoder::decode_file(std::span<const TransformSpec> transforms, st
   for (size_t i = 0; i < transforms.size(); ++i) {
     const TransformPlan& plan = plans_[i];
     regions_.push_back(
-        resamplers_[i].plan_part(transforms[i].filter, plan.crop, plan.resized, plan.window, sampling));
+        resamplers_[i].plan_part(transforms[i].filter(), plan.crop, plan.resized, plan.window, sampling));
   }
   const Rect all = around(regions_);
   for (size_t i = 0; i < transforms.size(); ++i)
@@ -175,7 +174,7 @@ void TransformDecoder::decode_raw(const StoredImage& image, const TransformSpec&
     return copy_rgb(image, part, plan.flip, slot);
   }
   ModeResampler& resampler = resamplers_.front();
-  const Rect region = resampler.plan_part(transform.filter, plan.crop, plan.resized, plan.window,
+  const Rect region = resampler.plan_part(transform.filter(), plan.crop, plan.resized, plan.window,
                                           {1, decode_ == DecodeMode::kFast});
   resampler.start(plan.flip, slot);
   const auto fit = static_cast<int32_t>(kBandBytes / (static_cast<size_t>(region.width) * kRgbxBytes));

@@ -25,7 +25,7 @@ class TransformDecoder {
   // Writes the rows of each transform to its slot, in the mode of pixels; the image is decoded once, and only
   // as much of it as the transforms need. Throws kBadImage or kImageTooLarge, also for a raw image whose
   // bytes are not those of its size; and kBadArgument unless there is a transform, and a slot for each, and
-  // for changes of colours in a mode that has none.
+  // for changes of pixels in a mode that has none of the kind.
   void decode(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random,
               uint64_t max_pixels, std::span<const RgbSlot> slots);
 
@@ -61,7 +61,7 @@ class TransformDecoder {
   }
 
   // Of RGB and L, in a slot.
-  void change_colors(const JitterPlan& plan, RgbSlot slot, Extent size);
+  void change(const TransformSpec& transform, const SampleRandom& random, RgbSlot slot);
 
   DecodeMode decode_;
   PixelMode mode_;

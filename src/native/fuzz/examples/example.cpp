@@ -138,7 +138,8 @@ stoker::RecordSource tensors(const std::string& box_prefix) {
 void show(const stoker::RecordSource& source, std::span<const uint8_t> payload) {
   stoker::SourceScratch scratch;
   stoker::TransformDecoder decoder;
-  const stoker::TransformSpec transform{.kind = stoker::TransformKind::kObjectCrop, .out = {5, 3}};
+  const stoker::TransformSpec transform(
+      {"ObjectCrops", {{"size", std::vector<double>{3, 5}}, {"filter", "bilinear"}}});
   std::vector<stoker::LabelledBox> boxes;
   std::vector<stoker::TransformedBox> shown;
   std::vector<uint8_t> out(5 * 3 * stoker::kRgbBytes);

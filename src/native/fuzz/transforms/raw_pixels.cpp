@@ -51,7 +51,7 @@ std::vector<uint8_t> expected(const StoredImage& image, const stoker::TransformS
   std::vector<uint8_t> pixels(stride * static_cast<size_t>(size.height));
   const auto crop = cut(image, plan.crop);
   stoker::Resampler resampler;
-  resampler.plan(transform.filter, {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
+  resampler.plan(transform.filter(), {plan.crop.width, plan.crop.height}, plan.resized, plan.window);
   stoker::fuzz::resize_rgb(resampler, crop.data(), static_cast<size_t>(plan.crop.width) * stoker::kRgbBytes,
                            false, {pixels.data(), stride});
   for (int32_t y = 0; plan.flip && y < size.height; ++y) {
@@ -76,11 +76,13 @@ void check_boxes(Input& input, const TransformPlan& plan, Extent image) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  Input input(data, size);
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t length) {
+  Input input(data, length);
   const uint8_t choice = input.byte();
   const stoker::SampleRandom random(input.word(), 0, 0);
-  stoker::TransformSpec transform = stoker::fuzz::some_transform(input);
+  const auto chosen = stoker::fuzz::some_transform(input);
+  if (!chosen) return 0;
+  const stoker::TransformSpec& transform = *chosen;
   Input choices = input.choices(24);
   std::vector<uint8_t> bytes = input.rest();
   StoredImage image;
@@ -92,20 +94,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!claimed && pixels > 0 && pixels <= 4096) bytes.resize(static_cast<size_t>(pixels) * stoker::kRgbBytes);
   image.bytes = bytes;
   if ((choice & 4) != 0) image.object = stoker::fuzz::some_box(choices);
-  if ((choice & 8) != 0) transform.jitter = {};
 
   std::optional<TransformPlan> plan;
-  stoker::fuzz::succeeds([&] { plan = stoker::plan_transform(transform, image.size, random, image.object); });
+  stoker::fuzz::succeeds([&] { plan = transform.plan(image.size, random, image.object); });
   if (plan) {
     require(lies_in(plan->crop, image.size) && lies_in(plan->window, plan->resized));
-    require(Extent{plan->window.width, plan->window.height} == transform.out);
+    require(Extent{plan->window.width, plan->window.height} == transform.out());
     check_boxes(choices, *plan, image.size);
   }
-  const bool any = transform.out.width > 0 && transform.out.height > 0;
-  const int64_t shown = any ? int64_t{transform.out.width} * transform.out.height : 0;
-  if (shown > kMostShown) return 0;
-  const size_t stride = any ? static_cast<size_t>(transform.out.width) * stoker::kRgbBytes + kGap : 0;
-  std::vector<uint8_t> out(any ? stride * static_cast<size_t>(transform.out.height) : 0, kUntouched);
+  const Extent size = transform.out();
+  if (int64_t{size.width} * size.height > kMostShown) return 0;
+  const size_t stride = static_cast<size_t>(size.width) * stoker::kRgbBytes + kGap;
+  std::vector<uint8_t> out(stride * static_cast<size_t>(size.height), kUntouched);
   const stoker::RgbSlot slot{out.data(), stride};
   static stoker::TransformDecoder decoders[] = {stoker::TransformDecoder(stoker::DecodeMode::kExact),
                                                 stoker::TransformDecoder(stoker::DecodeMode::kFast)};
@@ -117,8 +117,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(made == (sound && plan));
   if (!made) return 0;
   const auto wanted =
-      fast || transform.jitter.on() ? std::vector<uint8_t>() : expected(image, transform, *plan);
-  for (int32_t y = 0; y < transform.out.height; ++y) {
+      fast || transform.changes_pixels() ? std::vector<uint8_t>() : expected(image, transform, *plan);
+  for (int32_t y = 0; y < size.height; ++y) {
     const uint8_t* row = slot.row(y);
     require(std::all_of(row + stride - kGap, row + stride, [](uint8_t byte) { return byte == kUntouched; }));
     if (!wanted.empty()) {

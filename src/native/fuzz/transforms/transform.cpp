@@ -34,10 +34,9 @@ Shown show(stoker::TransformDecoder& decoder, stoker::PixelMode mode, const stok
   Shown shown;
   std::vector<stoker::RgbSlot> slots;
   for (const auto& transform : transforms) {
-    const Extent out = transform.out;
-    const bool any = out.width > 0 && out.height > 0;
-    const size_t stride = any ? static_cast<size_t>(out.width) * stoker::pixel_bytes(mode) + kGap : 0;
-    shown.transforms.emplace_back(any ? stride * static_cast<size_t>(out.height) : 0, kUntouched);
+    const Extent out = transform.out();
+    const size_t stride = static_cast<size_t>(out.width) * stoker::pixel_bytes(mode) + kGap;
+    shown.transforms.emplace_back(stride * static_cast<size_t>(out.height), kUntouched);
     slots.push_back({shown.transforms.back().data(), stride});
   }
   const stoker::SampleRandom random(seed, 0, 0);
@@ -46,7 +45,7 @@ Shown show(stoker::TransformDecoder& decoder, stoker::PixelMode mode, const stok
     decoder.decode_as(*first, image, transforms, random, kMaxPixels, slots);
   });
   for (size_t i = 0; i < transforms.size(); ++i) {
-    for (int32_t y = 0; slots[i].stride != 0 && y < transforms[i].out.height; ++y) {
+    for (int32_t y = 0; y < transforms[i].out().height; ++y) {
       const uint8_t* gap = slots[i].row(y) + slots[i].stride - kGap;
       for (size_t k = 0; k < kGap; ++k) require(gap[k] == kUntouched);
     }
@@ -77,14 +76,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Input input(data, size);
   const uint8_t choice = input.byte();
   const uint64_t seed = input.word();
-  std::vector<stoker::TransformSpec> transforms{stoker::fuzz::some_transform(input)};
+  std::vector<stoker::TransformSpec> transforms;
   const bool raw = (choice & 2) != 0;
-  if (!raw && (choice & 4) != 0) transforms.push_back(stoker::fuzz::some_transform(input));
+  for (int i = 0; i < (!raw && (choice & 4) != 0 ? 2 : 1); ++i) {
+    const auto transform = stoker::fuzz::some_transform(input);
+    if (!transform) return 0;
+    transforms.push_back(*transform);
+  }
   Input choices = input.choices(16);
   std::vector<uint8_t> bytes = input.rest();
   for (const stoker::TransformSpec& transform : transforms) {
-    const Extent out = transform.out;
-    if (out.width > 0 && out.height > 0 && int64_t{out.width} * out.height > kMostShown) return 0;
+    if (int64_t{transform.out().width} * transform.out().height > kMostShown) return 0;
   }
   stoker::StoredImage image;
   if (raw) {

@@ -1,5 +1,5 @@
 // Colour jitter: the rules of Pillow in its own arithmetic, for colours in steps of a prime; all kernels; and
-// the plans.
+// the random choices.
 #include "core/color/color_jitter.h"
 
 #include <doctest/doctest.h>
@@ -12,11 +12,16 @@
 #include <vector>
 
 #include "core/color/color_kernels.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
 
-const JitterSpec kAll{{{{true, 0.0, 3.0}, {true, 0.0, 3.0}, {true, 0.0, 3.0}, {true, -0.5, 0.5}}}};
+// What is done to a sample where the brightness is changed, or all colours.
+std::vector<OperationStep> steps(const SampleRandom& random, bool contrast = true) {
+  const auto jitter = tests::jitter({2}, contrast ? tests::Numbers{2} : tests::Numbers{1, 1}, {2}, {0.5});
+  return tests::transform("Resize", {1, 1}, {}, {jitter}).steps(random);
+}
 
 JitterPlan only(ColorOp op, double factor) {
   JitterPlan plan;
@@ -93,7 +98,10 @@ TEST_CASE("color: all kernels change the same pixels, and no byte between rows")
     const size_t width = static_cast<size_t>(size.width) * kRgbBytes, stride = width + random() % 3;
     std::vector<uint8_t> before(stride * static_cast<size_t>(size.height));
     for (uint8_t& byte : before) byte = static_cast<uint8_t>(random());
-    const JitterPlan plan = plan_jitter(kAll, SampleRandom(random(), 0, random()));
+    JitterPlan plan{{ColorOp::kBrightness, ColorOp::kContrast, ColorOp::kSaturation, ColorOp::kHue}, {}, 4};
+    std::ranges::shuffle(plan.order, random);
+    for (double& factor : plan.factors) factor = static_cast<double>(random() % 300) / 100;
+    plan.factors[static_cast<size_t>(ColorOp::kHue)] = static_cast<double>(random() % 100) / 100 - 0.5;
     std::vector<uint8_t> expected = before;
     apply_jitter(plan, {expected.data(), stride}, size, *color_kernels().back());
     for (size_t i = 0; i < before.size(); ++i) {
@@ -129,21 +137,19 @@ TEST_CASE("color: nothing happens to an image without pixels, or where nothing t
   uint8_t pixel[3] = {1, 2, 3};
   apply_jitter(only(ColorOp::kBrightness, 0.0), {pixel, 3}, {0, 1});
   apply_jitter(only(ColorOp::kContrast, 0.0), {pixel, 3}, {1, 0});
-  CHECK_FALSE(JitterSpec{}.on());
-  CHECK(plan_jitter(JitterSpec{}, SampleRandom(1, 2, 3)).count == 0);
+  CHECK_FALSE(tests::transform("Resize", {1, 1}, {}, {tests::jitter({0})}).changes_pixels());
   apply_jitter(JitterPlan{}, {pixel, 3}, {1, 1});
   CHECK(pixel[0] == 1);
 }
 
 TEST_CASE("color: the settings of one operation never change the factors of the others") {
-  JitterSpec some = kAll;
-  some.ranges[1] = {};
   for (uint64_t index = 0; index < 100; ++index) {
-    const JitterPlan more = plan_jitter(kAll, SampleRandom(5, 6, index)),
-                     less = plan_jitter(some, SampleRandom(5, 6, index));
-    REQUIRE(more.count == 4);
-    REQUIRE(less.count == 3);
-    for (const size_t op : {0, 2, 3}) REQUIRE(more.factors[op] == less.factors[op]);
+    auto more = steps(SampleRandom(5, 6, index));
+    auto less = steps(SampleRandom(5, 6, index), false);
+    REQUIRE(more.size() == 4);
+    std::erase_if(more, [](const OperationStep& step) { return step.first == "contrast"; });
+    std::ranges::sort(more), std::ranges::sort(less);
+    REQUIRE(more == less);
   }
 }
 
@@ -151,8 +157,7 @@ TEST_CASE("color: all 24 orders are equally likely") {
   std::map<std::string, int> seen;
   for (uint64_t index = 0; index < 24000; ++index) {
     std::string order;
-    for (const ColorOp op : plan_jitter(kAll, SampleRandom(9, 0, index)).order)
-      order += "bcsh"[static_cast<size_t>(op)];
+    for (const OperationStep& step : steps(SampleRandom(9, 0, index))) order += step.first[0];
     ++seen[order];
   }
   CHECK(seen.size() == 24);

@@ -13,9 +13,12 @@
 #include "core/transforms/transform_decoder.h"
 #include "tests/photo.h"
 #include "tests/shard.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
+
+using tests::Numbers;
 
 using namespace std::chrono_literals;
 
@@ -58,13 +61,7 @@ class TinyShard {
 
 EngineSpec spec(size_t threads) {
   EngineSpec engine;
-  TransformSpec transform;
-  transform.kind = TransformKind::kRandomResizedCrop;
-  transform.out = {16, 12};
-  transform.hflip = 0.5;
-  transform.log_ratio_min = -0.2;
-  transform.log_ratio_max = 0.2;
-  engine.transforms = {transform};
+  engine.transforms = {tests::transform("RandomResizedCrop", {16, 12}, {{"hflip", Numbers{0.5}}})};
   engine.batch_size = 8;
   engine.threads = threads;
   return engine;
@@ -159,10 +156,7 @@ class RawShard {
 
 EngineSpec raw_spec(size_t threads) {
   EngineSpec engine;
-  TransformSpec transform;
-  transform.kind = TransformKind::kExact;
-  transform.out = {8, 8};
-  engine.transforms = {transform};
+  engine.transforms = {tests::transform("RawTensor", {8, 8})};
   engine.batch_size = 150;
   engine.threads = threads;
   return engine;
@@ -389,7 +383,7 @@ TEST_CASE("several transforms of one decode are those that each would be alone, 
   const TinyShard shard(40);
   EngineSpec several = spec(3);
   const TransformSpec crop = several.transforms[0];
-  TransformSpec center{.kind = TransformKind::kCenterCrop, .out = {9, 9}, .resize = 10};
+  const TransformSpec center = tests::transform("CenterCrop", {9, 9}, {{"resize", Numbers{10}}});
   several.transforms = {crop, center, crop};
   BatchEngine engine(shard.source(), several);
   engine.submit(request({3, 4, 5}, 2));
@@ -443,7 +437,7 @@ TEST_CASE(
 TEST_CASE("what the converter gives is what is shown") {
   const TinyShard shard(10, SIZE_MAX, 7);
   EngineSpec with = spec(3);
-  with.transforms[0].kind = TransformKind::kTopLeft;
+  with.transforms = {tests::transform("TopLeft", {16, 12}, {{"hflip", Numbers{0.5}}})};
   const auto picture = tests::jpeg({30, 30}, {}, 3, 5);
   ConvertedImage made;
   made.size = TransformDecoder().decode_whole(picture, kDefaultMaxPixels, made.pixels);

@@ -17,9 +17,12 @@
 #include "tests/photo.h"
 #include "tests/png/png_file.h"
 #include "tests/shard.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
+
+using tests::Numbers;
 
 using namespace std::chrono_literals;
 
@@ -86,12 +89,8 @@ const FieldColumn kNumber{.key = "number", .kind = FeatureKind::kFloat, .fixed =
 
 EngineSpec spec(size_t threads, FieldSpec fields) {
   EngineSpec engine;
-  engine.transforms = {{.kind = TransformKind::kRandomResizedCrop,
-                        .out = kOut,
-                        .hflip = 0.5,
-                        .scale_min = 0.3,
-                        .log_ratio_min = -0.2,
-                        .log_ratio_max = 0.2}};
+  engine.transforms = {
+      tests::transform("RandomResizedCrop", kOut, {{"hflip", Numbers{0.5}}, {"scale", Numbers{0.3, 1}}})};
   engine.fields = std::move(fields);
   engine.batch_size = 8;
   engine.threads = threads;
@@ -205,18 +204,19 @@ Bytes nearest(const Bytes& file, PixelMode mode, const TransformPlan& plan) {
 TEST_CASE("masks are cropped, mirrored and picked as the image, and other images resampled as it") {
   const Records records;
   EngineSpec with = spec(3, {{}, {{"small", 8}, {"deep", 16}, {"right", 0}}});
-  with.transforms[0].jitter.ranges[0] = {true, 0.6, 1.4};
-  for (const TransformKind kind :
-       {TransformKind::kRandomResizedCrop, TransformKind::kCenterCrop, TransformKind::kTopLeft}) {
-    with.transforms[0].kind = kind;
-    with.transforms[0].resize = 18;
+  const std::pair<const char*, SettingValues> transforms[] = {
+      {"RandomResizedCrop", {{"hflip", Numbers{0.5}}, {"scale", Numbers{0.3, 1}}}},
+      {"CenterCrop", {{"hflip", Numbers{0.5}}, {"resize", Numbers{18}}}},
+      {"TopLeft", {{"hflip", Numbers{0.5}}}}};
+  for (const auto& [name, settings] : transforms) {
+    with.transforms = {tests::transform(name, kOut, settings, {tests::jitter({0.4})})};
     BatchEngine loads(records.source(), with);
     const Batch batch = load(loads, {1, 2, 3, 8, 29}, 4);
     REQUIRE(batch.failures.empty());
     for (size_t row = 0; row < batch.indices.size(); ++row) {
       const size_t i = batch.indices[row];
       const SampleRandom random(with.seed, 4, i);
-      const TransformPlan plan = plan_transform(with.transforms[0], size_of(i), random.in_transform(0));
+      const TransformPlan plan = with.transforms[0].plan(size_of(i), random.in_transform(0));
       CHECK(slot(batch.planes[0], row, 16 * 12) == nearest(mask(i), PixelMode::kL, plan));
       CHECK(slot(batch.planes[1], row, 16 * 12 * 2) == nearest(mask(i, 16), PixelMode::kI16, plan));
       Bytes right(16 * 12 * 3), left(16 * 12 * 3);

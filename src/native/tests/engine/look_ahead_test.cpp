@@ -11,6 +11,7 @@
 
 #include "core/base/errors.h"
 #include "core/engine/engine.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
@@ -204,10 +205,7 @@ class SlowSource : public SampleSource {
 TEST_CASE("an engine has the samples of its batches read before their turn where that takes long") {
   const auto source = std::make_shared<SlowSource>();
   EngineSpec spec;
-  TransformSpec transform;
-  transform.kind = TransformKind::kExact;
-  transform.out = {2, 2};
-  spec.transforms = {transform};
+  spec.transforms = {tests::transform("RawTensor", {2, 2})};
   spec.batch_size = 16;
   spec.threads = 2;
   BatchEngine engine(source, spec);

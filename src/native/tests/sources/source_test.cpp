@@ -17,6 +17,7 @@
 #include "core/transforms/transform_decoder.h"
 #include "tests/photo.h"
 #include "tests/shard.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
@@ -147,12 +148,16 @@ TEST_CASE("objects are those of the record, and no others") {
 }
 
 TEST_CASE("the rectangle around any box lies in the image") {
+  const TransformSpec crops = tests::transform("ObjectCrops", {8, 8});
+  const auto rectangle = [&](const ObjectBox& box, Extent image) {
+    return crops.plan(image, SampleRandom(0, 0, 0), box).crop;
+  };
   const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   const std::vector<float> edges{nan, inf, -inf, -1e30F, 1e30F, -0.1F, 0.0F, 0.3F, 0.5F, 0.9999F, 1.0F, 1.1F};
   for (const Extent image : {Extent{1, 1}, Extent{10, 7}, Extent{65500, 3}}) {
     for (const float a : edges) {
       for (const float b : edges) {
-        const Rect rect = object_rect({a, b, b, a}, image);
+        const Rect rect = rectangle({a, b, b, a}, image);
         CHECK(rect.x >= 0);
         CHECK(rect.y >= 0);
         CHECK(rect.width >= 1);
@@ -162,7 +167,7 @@ TEST_CASE("the rectangle around any box lies in the image") {
       }
     }
   }
-  CHECK(object_rect({0.15F, 0.25F, 0.55F, 0.75F}, {10, 7}) == Rect{1, 1, 5, 5});
+  CHECK(rectangle({0.15F, 0.25F, 0.55F, 0.75F}, {10, 7}) == Rect{1, 1, 5, 5});
 }
 
 std::vector<std::string> labelled(int64_t records) {
@@ -357,8 +362,7 @@ TEST_CASE("errors name files, members of archives, and records") {
 TEST_CASE("a raw image above the limit is refused") {
   const std::vector<uint8_t> pixels(30 * 20 * 3);
   StoredImage image{.bytes = pixels, .encoding = ImageEncoding::kRaw, .size = {30, 20}};
-  TransformSpec view;
-  view.out = {20, 20};
+  const TransformSpec view = tests::transform("Resize", {20, 20});
   std::vector<uint8_t> out(20 * 20 * 3);
   TransformDecoder decoder;
   const RgbSlot slot{out.data(), 60};

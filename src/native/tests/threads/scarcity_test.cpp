@@ -28,6 +28,7 @@
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
 #include "tests/shard.h"
+#include "tests/transforms.h"
 
 // Sanitizers reserve more of the address space than any limit leaves.
 #if defined(__linux__) && !defined(STOKER_SANITIZE_ADDRESS) && !defined(STOKER_SANITIZE_THREAD)
@@ -113,7 +114,7 @@ TEST_CASE("that libjpeg has no memory is not a fault of the image") {
 // thread.
 EngineSpec large_batches() {
   EngineSpec spec;
-  spec.transforms = {{.kind = TransformKind::kRandomResizedCrop, .out = {512, 512}}};
+  spec.transforms = {tests::transform("RandomResizedCrop", {512, 512})};
   spec.batch_size = 128;
   spec.threads = 8;
   return spec;

@@ -5,6 +5,8 @@
 
 #include <functional>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/decode_loop.h"
@@ -14,9 +16,12 @@
 #include "core/transforms/transform_decoder.h"
 #include "tests/counted_source.h"
 #include "tests/photo.h"
+#include "tests/transforms.h"
 
 namespace stoker {
 namespace {
+
+using tests::Numbers;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -32,17 +37,16 @@ std::optional<ErrorCode> code_of(const Act& act) {
   return std::nullopt;
 }
 
-TransformSpec random_crop() {
-  return {.kind = TransformKind::kRandomResizedCrop,
-          .out = {8, 8},
-          .ratio_min = 0.75,
-          .ratio_max = 1.25,
-          .log_ratio_min = -0.2,
-          .log_ratio_max = 0.2};
+TransformSpec random_crop(SettingValues changed = {}) {
+  return tests::transform("RandomResizedCrop", {8, 8}, std::move(changed));
 }
 
 TransformSpec center(int32_t side, int32_t resize) {
-  return {.kind = TransformKind::kCenterCrop, .out = {side, side}, .resize = resize};
+  return tests::transform("CenterCrop", {side, side}, {{"resize", Numbers{static_cast<double>(resize)}}});
+}
+
+TransformSpec resize_to(Extent size) {
+  return tests::transform("Resize", size);
 }
 
 // Raw pixels of a colour each, so that one from elsewhere is seen.
@@ -59,9 +63,9 @@ struct RawImage {
 };
 
 std::optional<ErrorCode> show(const StoredImage& image, const TransformSpec& transform) {
-  std::vector<uint8_t> out(static_cast<size_t>(transform.out.width) *
-                           static_cast<size_t>(transform.out.height) * kRgbBytes);
-  const RgbSlot slot{out.data(), static_cast<size_t>(transform.out.width) * kRgbBytes};
+  std::vector<uint8_t> out(static_cast<size_t>(transform.out().width) *
+                           static_cast<size_t>(transform.out().height) * kRgbBytes);
+  const RgbSlot slot{out.data(), static_cast<size_t>(transform.out().width) * kRgbBytes};
   TransformDecoder decoder;
   return code_of([&] { decoder.decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 1 << 20, {&slot, 1}); });
 }
@@ -70,54 +74,61 @@ TEST_CASE("a centre larger than what it is cut out of is refused, and never read
   const RawImage raw({16, 16});
   CHECK(show(raw.image, center(16, 16)) == std::nullopt);
   for (const int32_t side : {17, 24, 32, 1024})
-    CHECK(show(raw.image, center(side, 16)) == ErrorCode::kBadArgument);
+    CHECK(code_of([&] { center(side, 16); }) == ErrorCode::kBadArgument);
   for (const int32_t resize : {0, -1, 7, kMostSide + 1, kMost, -kMost - 1}) {
-    CHECK(show(raw.image, center(8, resize)) == ErrorCode::kBadArgument);
+    CHECK(code_of([&] { center(8, resize); }) == ErrorCode::kBadArgument);
   }
 }
 
 TEST_CASE("settings that are out of range or not numbers are refused") {
-  std::vector<TransformSpec> all;
-  const auto add = [&](const auto& change) { change(all.emplace_back(random_crop())); };
+  const auto refused = [](const std::string& name, SettingValue value) {
+    return code_of([&] { random_crop({{name, std::move(value)}}); }) == ErrorCode::kBadArgument;
+  };
   for (const double odd : {kNan, kInfinite, -kInfinite, -1.0, 1e300, -1e300}) {
-    add([&](TransformSpec& t) { t.scale_min = odd; });
-    add([&](TransformSpec& t) { t.scale_max = odd; });
-    add([&](TransformSpec& t) { t.ratio_min = odd; });
-    add([&](TransformSpec& t) { t.ratio_max = odd; });
-    add([&](TransformSpec& t) { t.hflip = odd; });
-    add([&](TransformSpec& t) { t.jitter.ranges[0] = {true, odd, 1.0}; });
-    add([&](TransformSpec& t) { t.jitter.ranges[3] = {true, 0.0, odd}; });
-  }
-  for (const double odd : {kNan, kInfinite, -kInfinite, 1e300, -1e300}) {
-    add([&](TransformSpec& t) { t.log_ratio_min = odd; });
-    add([&](TransformSpec& t) { t.log_ratio_max = odd; });
-  }
-  for (const int32_t side : {0, -1, kMostSide + 1, kMost, -kMost - 1}) {
-    add([&](TransformSpec& t) { t.out.width = side; });
-    add([&](TransformSpec& t) { t.out.height = side; });
-  }
-  for (const TransformSpec& transform : all) {
-    CHECK(code_of([&] { check_transform(transform); }) == ErrorCode::kBadArgument);
-    CHECK(code_of([&] { plan_transform(transform, {50, 40}, SampleRandom(0, 0, 0)); }) ==
+    CHECK(refused("scale", Numbers{odd, 1.0}));
+    CHECK(refused("scale", Numbers{0.08, odd}));
+    CHECK(refused("ratio", Numbers{odd, 1.25}));
+    CHECK(refused("ratio", Numbers{0.75, odd}));
+    CHECK(refused("hflip", Numbers{odd}));
+    CHECK(refused("size", Numbers{odd, 8}));
+    CHECK(code_of([&] { tests::transform("Resize", {8, 8}, {}, {tests::jitter({odd, 1.0})}); }) ==
           ErrorCode::kBadArgument);
+    CHECK(code_of([&] {
+            tests::transform("Resize", {8, 8}, {}, {tests::jitter({0}, {0}, {0}, {0.0, odd})});
+          }) == ErrorCode::kBadArgument);
   }
-  CHECK(code_of([] { check_transform(random_crop()); }) == std::nullopt);
+  for (const double side : {0.0, 0.5, 8.5, kMostSide + 1.0}) CHECK(refused("size", Numbers{side, 8}));
+  CHECK(refused("size", Numbers{}));
+  CHECK(refused("size", Numbers{8, 8, 8}));
+  CHECK(refused("scale", "half"));
+  CHECK(refused("filter", "sinc"));
+  CHECK(refused("filter", Numbers{1}));
+  CHECK(refused("resize", Numbers{8}));  // which this operation does not have
+  CHECK(code_of([] { random_crop(); }) == std::nullopt);
+}
+
+TEST_CASE("an operation that there is not is refused, and one that lacks a setting") {
+  CHECK(code_of([] { TransformSpec({"Crop", {{"size", Numbers{8}}}}); }) == ErrorCode::kBadArgument);
+  CHECK(code_of([] { TransformSpec({"CenterCrop", {{"size", Numbers{8}}}}); }) == ErrorCode::kBadArgument);
+  CHECK(code_of([] { TransformSpec({"Resize", {}}); }) == ErrorCode::kBadArgument);
+  CHECK(code_of([] { TransformSpec({"Resize", {{"size", Numbers{8}}}}, {{"Resize", {}}}); }) ==
+        ErrorCode::kBadArgument);
+  CHECK(TransformSpec({"Resize", {{"size", Numbers{8}}}}).out() == Extent{8, 8});
 }
 
 TEST_CASE("an image without pixels, or too long to be resized, has no plan") {
   for (const Extent image : {Extent{0, 5}, Extent{5, 0}, Extent{-3, 5}, Extent{-1, -1}}) {
-    CHECK(code_of([&] { plan_transform(random_crop(), image, SampleRandom(0, 0, 0)); }) ==
-          ErrorCode::kBadArgument);
+    CHECK(code_of([&] { random_crop().plan(image, SampleRandom(0, 0, 0)); }) == ErrorCode::kBadArgument);
   }
-  CHECK(code_of([] { plan_transform(center(8, kMostSide), {1, 65535}, SampleRandom(0, 0, 0)); }) ==
+  CHECK(code_of([] { center(8, kMostSide).plan({1, 65535}, SampleRandom(0, 0, 0)); }) ==
         ErrorCode::kBadImage);
-  const TransformPlan plan = plan_transform(center(8, 256), {1, 65535}, SampleRandom(0, 0, 0));
+  const TransformPlan plan = center(8, 256).plan({1, 65535}, SampleRandom(0, 0, 0));
   CHECK(plan.resized == Extent{256, 256 * 65535});
   CHECK(plan.window == Rect{124, 256 * 65535 / 2 - 4, 8, 8});
 }
 
 TEST_CASE("raw pixels that are not as many as their size says are refused") {
-  const TransformSpec resize{.out = {4, 4}};
+  const TransformSpec resize = resize_to({4, 4});
   for (const Extent claimed : {Extent{17, 16}, Extent{16, 17}, Extent{32, 8 + 1}, Extent{0, 16},
                                Extent{-16, -16}, Extent{kMost, kMost}, Extent{-1, 1}, Extent{15, 16}}) {
     RawImage raw({16, 16});
@@ -134,14 +145,14 @@ TEST_CASE("raw pixels that are not as many as their size says are refused") {
 TEST_CASE("raw pixels are shown as grey and with alpha, and not in 16 bits") {
   const RawImage raw({16, 16});
   const auto shown = [&](PixelMode mode, const TransformSpec& transform, size_t pixel) {
-    std::vector<uint8_t> out(static_cast<size_t>(transform.out.width * transform.out.height) * pixel);
-    const RgbSlot slot{out.data(), static_cast<size_t>(transform.out.width) * pixel};
+    std::vector<uint8_t> out(static_cast<size_t>(transform.out().width * transform.out().height) * pixel);
+    const RgbSlot slot{out.data(), static_cast<size_t>(transform.out().width) * pixel};
     TransformDecoder(DecodeMode::kExact, nullptr, mode)
         .decode(raw.image, {&transform, 1}, SampleRandom(0, 0, 0), 1 << 20, {&slot, 1});
     return out;
   };
   for (const double hflip : {0.0, 1.0}) {
-    const TransformSpec corner{.kind = TransformKind::kTopLeft, .out = {9, 5}, .hflip = hflip};
+    const TransformSpec corner = tests::transform("TopLeft", {9, 5}, {{"hflip", Numbers{hflip}}});
     const auto rgb = shown(PixelMode::kRgb, corner, 3), grey = shown(PixelMode::kL, corner, 1),
                alpha = shown(PixelMode::kRgba, corner, 4);
     for (size_t i = 0; i < grey.size(); ++i) {
@@ -151,7 +162,7 @@ TEST_CASE("raw pixels are shown as grey and with alpha, and not in 16 bits") {
       for (size_t c = 0; c < 3; ++c) REQUIRE(alpha[4 * i + c] == rgb[3 * i + c]);
     }
   }
-  const TransformSpec resize{.out = {4, 4}};
+  const TransformSpec resize = resize_to({4, 4});
   CHECK(code_of([&] { shown(PixelMode::kI16, resize, 2); }) == ErrorCode::kBadImage);
   // Opaque colours are resized as RGB.
   const auto rgb = shown(PixelMode::kRgb, resize, 3), alpha = shown(PixelMode::kRgba, resize, 4);
@@ -162,7 +173,7 @@ TEST_CASE("raw pixels of one mode are not shown in another") {
   const std::vector<uint8_t> grey(16);
   const StoredImage image{
       .bytes = grey, .encoding = ImageEncoding::kRaw, .size = {4, 4}, .mode = PixelMode::kL};
-  const TransformSpec transform{.out = {4, 4}};
+  const TransformSpec transform = resize_to({4, 4});
   for (const PixelMode mode : {PixelMode::kRgb, PixelMode::kRgba, PixelMode::kI16}) {
     std::vector<uint8_t> out(4 * 4 * 4);
     const RgbSlot slot{out.data(), 4 * pixel_bytes(mode)};
@@ -176,8 +187,8 @@ TEST_CASE("an image without alpha is shown in RGBA as in RGB, and opaque") {
   const auto jpeg = tests::jpeg({60, 44}, {}, 3, 0);
   const StoredImage image{.bytes = jpeg};
   for (const DecodeMode decode : {DecodeMode::kExact, DecodeMode::kFast}) {
-    for (const Filter filter : {Filter::kNearest, Filter::kBicubic}) {
-      const TransformSpec transform{.out = {13, 9}, .filter = filter};
+    for (const char* filter : {"nearest", "bicubic"}) {
+      const TransformSpec transform = tests::transform("Resize", {13, 9}, {{"filter", filter}});
       std::vector<uint8_t> rgb(13 * 9 * 3), rgba(13 * 9 * 4);
       const RgbSlot narrow{rgb.data(), 39}, wide{rgba.data(), 52};
       TransformDecoder(decode).decode(image, {&transform, 1}, SampleRandom(0, 0, 0), 10000, {&narrow, 1});
@@ -192,8 +203,7 @@ TEST_CASE("an image without alpha is shown in RGBA as in RGB, and opaque") {
 
 TEST_CASE("colours are changed in RGB and L alone") {
   const RawImage raw({16, 16});
-  TransformSpec transform{.out = {4, 4}};
-  transform.jitter.ranges[0] = {true, 0.5, 0.5};
+  const TransformSpec transform = tests::transform("Resize", {4, 4}, {}, {tests::jitter({0.5, 0.5})});
   for (const PixelMode mode : {PixelMode::kRgb, PixelMode::kL, PixelMode::kRgba, PixelMode::kI16}) {
     const bool takes = mode == PixelMode::kRgb || mode == PixelMode::kL;
     std::vector<uint8_t> out(4 * 4 * 4);
@@ -218,8 +228,8 @@ TEST_CASE("colours of grey are changed as those of grey in three channels") {
   const StoredImage flat{
       .bytes = grey, .encoding = ImageEncoding::kRaw, .size = {16, 16}, .mode = PixelMode::kL};
   const StoredImage full{.bytes = rgb, .encoding = ImageEncoding::kRaw, .size = {16, 16}};
-  TransformSpec transform{.kind = TransformKind::kExact, .out = {16, 16}};
-  transform.jitter.ranges = {{{true, 0.5, 1.5}, {true, 0.2, 1.9}, {true, 0.0, 2.0}, {true, -0.5, 0.5}}};
+  const TransformSpec transform =
+      tests::transform("RawTensor", {16, 16}, {}, {tests::jitter({0.5}, {0.2, 1.9}, {1}, {0.5})});
   TransformDecoder one(DecodeMode::kExact, nullptr, PixelMode::kL), three;
   std::vector<uint8_t> small(256), large(768);
   const RgbSlot narrow{small.data(), 16}, wide{large.data(), 48};
@@ -235,7 +245,7 @@ TEST_CASE("a decoder wants a slot for each of its transforms") {
   TransformDecoder decoder;
   CHECK(code_of([&] { decoder.decode(raw.image, {}, SampleRandom(0, 0, 0), 1000, {}); }) ==
         ErrorCode::kBadArgument);
-  const TransformSpec two[] = {{.out = {4, 4}}, {.out = {4, 4}}};
+  const TransformSpec two[] = {resize_to({4, 4}), resize_to({4, 4})};
   std::vector<uint8_t> out(48);
   const RgbSlot slot{out.data(), 12};
   CHECK(code_of([&] { decoder.decode(raw.image, two, SampleRandom(0, 0, 0), 1000, {&slot, 1}); }) ==
@@ -246,7 +256,7 @@ TEST_CASE("an engine refuses what it cannot hold before anything is taken for it
   const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
   const auto made = [&](const auto& change) {
     EngineSpec spec;
-    spec.transforms = {{.out = {16, 16}}};
+    spec.transforms = {resize_to({16, 16})};
     change(spec);
     return code_of([&] { BatchEngine(source, spec); });
   };
@@ -254,7 +264,6 @@ TEST_CASE("an engine refuses what it cannot hold before anything is taken for it
   CHECK(made([](EngineSpec& s) { s.transforms = {}; }) == ErrorCode::kBadArgument);
   CHECK(made([](EngineSpec& s) { s.transforms.resize(kMostTransforms + 1, s.transforms[0]); }) ==
         ErrorCode::kBadArgument);
-  CHECK(made([](EngineSpec& s) { s.transforms.push_back(center(17, 16)); }) == ErrorCode::kBadArgument);
   for (const size_t odd : {size_t{0}, kMostThreads + 1, SIZE_MAX, SIZE_MAX - 1}) {
     CHECK(made([&](EngineSpec& s) { s.threads = odd; }) == ErrorCode::kBadArgument);
   }
@@ -275,9 +284,9 @@ TEST_CASE("an engine refuses what it cannot hold before anything is taken for it
 TEST_CASE("a batch of one engine is not filled by another, whose images are larger") {
   const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
   EngineSpec spec;
-  spec.transforms = {{.out = {2, 2}}};
+  spec.transforms = {resize_to({2, 2})};
   BatchEngine small(source, spec);
-  spec.transforms = {{.out = {512, 512}}};
+  spec.transforms = {resize_to({512, 512})};
   BatchEngine large(source, spec);
   small.submit({.samples = {{}}, .epoch = 0});
   std::optional<Batch> batch;
@@ -298,8 +307,6 @@ TEST_CASE("the decode loop refuses what an engine refuses") {
     });
   };
   CHECK(run(random_crop(), 1) == std::nullopt);
-  CHECK(run(center(9, 8), 1) == ErrorCode::kBadArgument);
-  CHECK(run({.out = {-1, 4}}, 1) == ErrorCode::kBadArgument);
   for (const size_t threads : {size_t{0}, kMostThreads + 1, SIZE_MAX}) {
     CHECK(run(random_crop(), threads) == ErrorCode::kBadArgument);
   }

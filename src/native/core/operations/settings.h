@@ -1,0 +1,61 @@
+// The settings of one operation by their names, as the class that declares it gives them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/pixels.h"
+#include "core/resize/resample_plan.h"
+
+namespace stoker {
+
+// A word, or numbers: one, a pair, or 0 and 1 for false and true.
+using SettingValue = std::variant<std::string, std::vector<double>>;
+using SettingValues = std::map<std::string, SettingValue>;
+
+struct Bounds {
+  double low = 0.0;
+  double high = 0.0;
+
+  double at(double share) const { return low + (high - low) * share; }
+};
+
+// Read once, when a loader is made. Whatever reads a setting throws kBadArgument where there is no such one,
+// where it is of another kind or not a number, and where it is out of range.
+class OperationSettings {
+ public:
+  OperationSettings(std::string operation, SettingValues values)
+      : operation_(std::move(operation)), values_(std::move(values)) {}
+
+  const std::string& operation() const { return operation_; }
+  bool has(const std::string& name) const { return values_.contains(name); }
+
+  double number(const std::string& name, double least, double most);
+  int32_t whole(const std::string& name, int32_t least, int32_t most);
+  bool flag(const std::string& name) { return whole(name, 0, 1) == 1; }
+  // A smallest and a largest number.
+  Bounds bounds(const std::string& name, double least, double most);
+  // The same, where one number stands for the bounds at this distance around `neutral`.
+  Bounds bounds_around(const std::string& name, double neutral, double least, double most);
+  // One number for both sides, or height and width.
+  Extent size(const std::string& name);
+  Filter filter(const std::string& name);
+
+  // Throws kBadArgument for settings that have not been read: the operation does not know them.
+  void refuse_others() const;
+  [[noreturn]] void refuse(const std::string& what) const;
+
+ private:
+  const SettingValue& value(const std::string& name);
+  const std::vector<double>& numbers(const std::string& name, size_t least, size_t most);
+
+  std::string operation_;
+  SettingValues values_;
+  std::set<std::string> read_;
+};
+
+}  // namespace stoker
