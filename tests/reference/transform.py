@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import Image
 
+from reference import colors
 from reference.philox import sample_draw
 
 CROP, FLIP = 1, 2
@@ -46,9 +47,9 @@ def random_crop(width: int, height: int, scale, ratio, draws: Draws) -> tuple[in
             return left, top, left + w, top + h
     w, h = width, height
     if width / height < ratio[0]:
-        h = round(width / ratio[0])
+        h = max(1, round(width / ratio[0]))
     elif width / height > ratio[1]:
-        w = round(height * ratio[1])
+        w = max(1, round(height * ratio[1]))
     left, top = (width - w) // 2, (height - h) // 2
     return left, top, left + w, top + h
 
@@ -58,9 +59,15 @@ def mirror(image: Image.Image, flip: bool) -> np.ndarray:
     return pixels[:, ::-1] if flip else pixels
 
 
+def sides(transform) -> tuple[int, int]:
+    """Width and height of the result."""
+    height, width = (transform.size,) * 2 if isinstance(transform.size, int) else transform.size
+    return width, height
+
+
 def random_resized_crop(image: Image.Image, transform, draws: Draws) -> np.ndarray:
     box = random_crop(*image.size, transform.scale, transform.ratio, draws)
-    resized = image.crop(box).resize((transform.size, transform.size), FILTERS[transform.filter])
+    resized = image.crop(box).resize(sides(transform), FILTERS[transform.filter])
     return mirror(resized, draws.flip(transform.hflip))
 
 
@@ -69,17 +76,18 @@ def center_crop(image: Image.Image, transform) -> np.ndarray:
     longer = int(transform.resize * max(width, height) / min(width, height))
     size = (transform.resize, longer) if width <= height else (longer, transform.resize)
     resized = np.asarray(image.resize(size, FILTERS[transform.filter]))
-    top, left = round((size[1] - transform.size) / 2.0), round((size[0] - transform.size) / 2.0)
-    return resized[top : top + transform.size, left : left + transform.size]
+    (across, down), (width, height) = size, sides(transform)
+    top, left = round((down - height) / 2.0), round((across - width) / 2.0)
+    return resized[top : top + height, left : left + width]
 
 
 def resize(image: Image.Image, transform, draws: Draws) -> np.ndarray:
-    resized = image.resize((transform.size, transform.size), FILTERS[transform.filter])
+    resized = image.resize(sides(transform), FILTERS[transform.filter])
     return mirror(resized, draws.flip(transform.hflip))
 
 
 def top_left(image: Image.Image, transform, draws: Draws) -> np.ndarray:
-    return mirror(image.crop((0, 0, transform.size, transform.size)), draws.flip(transform.hflip))
+    return mirror(image.crop((0, 0, *sides(transform))), draws.flip(transform.hflip))
 
 
 def raw_tensor(image: Image.Image, transform, draws: Draws) -> np.ndarray:
@@ -103,7 +111,7 @@ def object_rectangle(width: int, height: int, box) -> tuple[int, int, int, int]:
 
 def object_crop(image: Image.Image, transform, draws: Draws, box=None) -> np.ndarray:
     rectangle = (0, 0, *image.size) if box is None else object_rectangle(*image.size, box)
-    resized = image.crop(rectangle).resize((transform.size, transform.size), FILTERS[transform.filter])
+    resized = image.crop(rectangle).resize(sides(transform), FILTERS[transform.filter])
     return mirror(resized, draws.flip(transform.hflip))
 
 
@@ -120,5 +128,11 @@ SHOW = {
 def show(image: Image.Image, transform, draws: Draws, box=None) -> np.ndarray:
     """What any transform makes of an image, or of one object in it."""
     if box is not None:
-        return object_crop(image, transform, draws, box)
-    return SHOW[type(transform).__name__](image, transform, draws)
+        shown = object_crop(image, transform, draws, box)
+    else:
+        shown = SHOW[type(transform).__name__](image, transform, draws)
+    jitter = getattr(transform, "color_jitter", None)
+    if jitter is None:
+        return shown
+    picture = Image.fromarray(np.ascontiguousarray(shown))
+    return np.asarray(colors.change(picture, colors.plan(colors.bounds(jitter), draws)))
