@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/reference/api"
 # What modules of Stoker use of each other's classes, and users do not.
-_OF_FIELDS = {"batch", "boxes", "decode", "encode", "features", "pixels", "spec", "to_json"}
+_OF_FIELDS = {
+    *("arrow", "boxes", "class_names", "column", "decode", "encode", "features", "form", "pixels", "show", "spec"),
+    *("summary", "to_arrow", "to_json", "to_plain"),
+}
 _FIELDS = ("Text", "Bytes", "Json", "Int", "Float", "Label", "Labels", "Array", "Mask", "Image", "Boxes")
 _INTERNAL = dict.fromkeys(_FIELDS, _OF_FIELDS) | {
     "Dataset": {"load_boxes", "opener", "records", "remote", "stamps", "with_own_files"},

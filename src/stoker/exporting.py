@@ -11,7 +11,6 @@ mark that says that files are missing.
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import os
@@ -37,7 +36,7 @@ from stoker.errors import (
     StorageError,
     printable,
 )
-from stoker.fields import Array, Bytes, Float, ImageField, Int, Json, Label, Labels, Text, stored_values
+from stoker.fields import Image, box_column, class_column, stored_values
 from stoker.format import BACKGROUND, LABELS_NAME, write_labels
 from stoker.loader import open_splits, read_in_order
 from stoker.progress import progress_of_call
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from stoker.format import RecordKeys
     from stoker.loader import Dataset
     from stoker.storage import LocationLike
-    from stoker.types import Box, Field, Progress
+    from stoker.types import Box, Progress
 
 __all__ = ["FORMATS", "ExportFormat", "ExportReport", "ExportedSplit", "export"]
 
@@ -277,7 +276,7 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
     for name, field in dataset.fields.items():
         if name in _RESERVED:
             raise ConfigError(f"field {name!r} of {dataset.path} has a name that the export itself uses; rename it")
-        if to == "parquet" or not isinstance(field, ImageField):
+        if to == "parquet" or not field.is_image:
             continue
         is_suffix = to == "folder" and name.lower() in _IMAGE_SUFFIXES
         if is_suffix or not name.replace("-", "_").isidentifier():
@@ -310,7 +309,7 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
                 f"readers number the classes of a folder from 0 in the order of their names, unlike {dataset.path}"
             )
             yield f"{message}; to keep the ids, build again with its {LABELS_NAME} as the list of labels"
-    named = [name for name, one in dataset.fields.items() if isinstance(one, (Label, Labels)) and one.names is not None]
+    named = [name for name, one in dataset.fields.items() if one.class_names is not None]
     if to != "parquet" and named:
         yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
 
@@ -445,6 +444,7 @@ class _Writer(ABC):
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
         self._folder, self._split = folder, split
         self._dataset, self._fields = dataset, dataset.fields
+        self._forms = {name: field.form() for name, field in dataset.fields.items()}
         self._box_names = _box_classes(dataset)
         self._shard_bytes = shard_bytes
         self.has_boxes = _has_boxes(dataset)
@@ -462,9 +462,8 @@ class _Writer(ABC):
         Raises:
             ExampleError: It is one.
         """
-        for name, field in self._fields.items():
-            is_float = isinstance(field, Float) or (isinstance(field, Array) and field.dtype.startswith("float"))
-            if is_float and not np.isfinite(record.values[name]).all():
+        for name, form in self._forms.items():
+            if form.dtype.startswith("float") and not np.isfinite(record.values[name]).all():
                 path, number, offset = self._dataset.records.where(record.index)
                 message = f"{path}, record {number} at byte {offset}: field {name!r} is not finite, as JSON numbers are"
                 raise ExampleError(f"{message}; export to parquet", path=path, record=number, offset=offset)
@@ -485,18 +484,14 @@ class _Writer(ABC):
         """Return the extra values of a record as JSON has them, images and masks left out."""
         found: dict[str, Any] = {}
         for name, field in self._fields.items():
-            value = record.values[name]
-            if isinstance(field, ImageField) or name == without:
-                continue
-            if isinstance(field, Bytes):
-                value = base64.b64encode(value).decode()
-            found[name] = value.tolist() if isinstance(value, np.ndarray) else value
+            if not field.is_image and name != without:
+                found[name] = field.to_plain(record.values[name])
         if record.boxes is not None:
             found["boxes"] = [_box(box, self._box_names) for box in record.boxes]
         return found
 
     def _images(self, record: _Record) -> list[tuple[str, bytes]]:
-        return [(name, record.values[name]) for name, one in self._fields.items() if isinstance(one, ImageField)]
+        return [(name, record.values[name]) for name, one in self._fields.items() if one.is_image]
 
 
 class _Folder(_Writer):
@@ -561,7 +556,8 @@ class _Tars(_Writer):
     def write(self, record: _Record) -> None:
         """Write the members of one record."""
         key = f"{record.index:09d}"
-        caption = next((name for name in _CAPTIONS if isinstance(self._fields.get(name), Text)), None)
+        texts = {name for name, form in self._forms.items() if form.kind == "text"}
+        caption = next((name for name in _CAPTIONS if name in texts), None)
         more: dict[str, Any] = {"file_name": record.name}
         if record.label >= 0:
             more["class"] = record.class_name
@@ -631,17 +627,11 @@ class _Parquet(_Writer):
         size = len(record.image)
         for name, field in self._fields.items():
             value = record.values[name]
-            if isinstance(field, ImageField):
-                size += len(value)
-                value = {"bytes": value, "path": None}
-            elif isinstance(field, Json) and field.dtype == "any":
-                value = json.dumps(value, ensure_ascii=False, sort_keys=True)
-            elif isinstance(value, np.ndarray):
+            row[name] = field.to_arrow(value)
+            if isinstance(value, np.ndarray):
                 size += value.nbytes
-                value = value.tolist()
-            elif isinstance(value, (str, bytes)):
+            elif isinstance(value, (str, bytes)) and self._forms[name].kind != "json":
                 size += len(value)
-            row[name] = value
         if record.boxes is not None:
             row["boxes"] = [_box(box) for box in record.boxes]
         if self._written_bytes + self._group_bytes + size > self._shard_bytes:
@@ -692,54 +682,10 @@ _WRITERS: dict[ExportFormat, type[_Writer]] = {"webdataset": _Tars, "parquet": _
 
 def _schema(arrow: ModuleType, dataset: Dataset, *, has_boxes: bool) -> Any:
     """Return the columns, and what ``datasets`` must know of them: which are images, and the names of classes."""
-    image = (arrow.struct([("bytes", arrow.binary()), ("path", arrow.string())]), {"_type": "Image"})
-    columns = {"image": image, "label": (arrow.int64(), _classes([one.name for one in dataset.classes]))}
-    for name, field in dataset.fields.items():
-        columns[name] = image if isinstance(field, ImageField) else _column(arrow, field)
+    columns = {"image": Image().arrow(arrow), "label": class_column(arrow, [one.name for one in dataset.classes])}
+    columns |= {name: field.arrow(arrow) for name, field in dataset.fields.items()}
     if has_boxes:
-        box = {
-            **dict.fromkeys(_BOX_SIDES, (arrow.float32(), _value("float32"))),
-            "label": (arrow.int64(), _classes(_box_classes(dataset))),
-        }
-        kind = arrow.list_(arrow.struct([(key, one[0]) for key, one in box.items()]))
-        columns["boxes"] = (kind, _list({key: one[1] for key, one in box.items()}))
+        columns["boxes"] = box_column(arrow, _box_classes(dataset))
     features = {name: feature for name, (_, feature) in columns.items()}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return arrow.schema([(name, kind) for name, (kind, _) in columns.items()], metadata=metadata)
-
-
-def _value(dtype: str) -> dict[str, Any]:
-    return {"dtype": dtype, "_type": "Value"}
-
-
-def _list(feature: dict[str, Any]) -> dict[str, Any]:
-    return {"feature": feature, "_type": "List"}
-
-
-def _classes(names: Sequence[str] | None) -> dict[str, Any]:
-    return {"names": [printable(name) for name in names], "_type": "ClassLabel"} if names else _value("int64")
-
-
-def _column(arrow: ModuleType, field: Field) -> tuple[Any, dict[str, Any]]:
-    """Return the type of the values of a field, for Arrow and for ``datasets``."""
-    if isinstance(field, Label):
-        return arrow.int64(), _classes(field.names)
-    if isinstance(field, Labels):
-        return arrow.list_(arrow.int64()), _list(_classes(field.names))
-    if isinstance(field, Array):
-        dtype = "float32" if field.dtype == "float16" else field.dtype  # exact, and readers know it
-        kind, feature = arrow.from_numpy_dtype(np.dtype(dtype)), _value(dtype)
-        for side in reversed(field.shape):
-            length = -1 if side is None else side
-            kind, feature = arrow.list_(kind, length), {**_list(feature), "length": length}
-        return kind, feature
-    if isinstance(field, Json) and field.dtype == "list[str]":
-        return arrow.list_(arrow.string()), _list(_value("string"))
-    if isinstance(field, Int):
-        return arrow.type_for_alias(field.dtype), _value(field.dtype)
-    plain: dict[type[Field], tuple[Any, str]] = {
-        Bytes: (arrow.binary(), "binary"),
-        Float: (arrow.float32(), "float32"),
-    }
-    kind, dtype = plain.get(type(field), (arrow.string(), "string"))
-    return kind, _value(dtype)

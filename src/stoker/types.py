@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from types import ModuleType
 
 MAX_CLASSES = 2**22
 """Most classes that a dataset may have."""
@@ -17,6 +18,9 @@ Feature = tuple[FeatureKind, list[bytes] | list[int] | list[float]]
 """One feature of a ``tf.train.Example``: its kind and its values."""
 
 Features = dict[str, Feature]
+
+ArrowColumn = tuple[Any, dict[str, Any]]
+"""A type of Arrow, and the feature that the library ``datasets`` reads it as."""
 
 Compression = Literal["none", "gzip", "zlib"]
 """What is done to the bytes of a whole shard."""
@@ -63,7 +67,7 @@ class BatchForm:
         group: So many of those are one sample of dense values, or one value of others.
     """
 
-    kind: Literal["text", "bytes", "json", "dense", "ragged", "padded", "mask", "image"]
+    kind: str
     dtype: str = "uint8"
     shape: tuple[int, ...] = ()
     pad_to: int = 0
@@ -101,13 +105,23 @@ class Field(ABC):
     is_image: ClassVar[bool] = False
 
     @property
+    def summary(self) -> str:
+        """What the field is, in words: ``array of float32 (any, 4)``."""
+        return self.kind
+
+    @property
     def class_names(self) -> Sequence[str] | None:
         """Names of the classes whose ids its values are; None where they are no ids, or have no names."""
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the field as ``schema.fields`` of a manifest has it: the kind, and what a kind adds to it."""
-        return {"kind": self.kind}
+        """Return the field as ``schema.fields`` of a manifest has it: the kind, and what is not as it is by default."""
+        content: dict[str, Any] = {"kind": self.kind}
+        for setting in fields(cast("Any", self)):
+            value = getattr(self, setting.name)
+            if setting.init and value != setting.default:
+                content[setting.name] = list(value) if isinstance(value, tuple) else value
+        return content
 
     @abstractmethod
     def features(self, name: str) -> dict[str, FeatureSpec]:
@@ -124,6 +138,22 @@ class Field(ABC):
         Raises:
             ExampleError: It holds none, or one that this field cannot have.
         """
+
+    @abstractmethod
+    def show(self, value: Any) -> str:
+        """Return a value that `decode` has returned for a person, in one line."""
+
+    @abstractmethod
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return the column of an export to Parquet; ``pa`` is the library ``pyarrow``."""
+
+    def to_arrow(self, value: Any) -> Any:
+        """Return a value as the column that `arrow` describes has it; of an image or a mask the file is given."""
+        return self.to_plain(value)
+
+    def to_plain(self, value: Any) -> Any:
+        """Return a value as JSON has it."""
+        return value
 
     @abstractmethod
     def form(self) -> BatchForm:

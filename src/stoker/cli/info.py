@@ -21,7 +21,6 @@ from stoker.inspect import (
     UnfinishedInfo,
     dataset_info,
     dataset_portrait,
-    field_text,
 )
 from stoker.storage import location
 
@@ -208,7 +207,7 @@ def _print_dataset(found: DatasetInfo) -> None:
 def _print_fields(printer: Printer, fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
     if fields:
         printer.line("")
-        described = [(name, field_text(one), examples[name]) for name, one in fields.items()]
+        described = [(name, one.summary, examples[name]) for name, one in fields.items()]
         printer.table(["field", "kind", where], described)
 
 

@@ -24,6 +24,7 @@ A file is its bytes, its path or its URL. The first `Image` of a record (or that
 others are stored. No value may be missing or ``None``.
 """
 
+from stoker.fields.arrow import box_column, class_column
 from stoker.fields.base import ValueField
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
@@ -53,7 +54,9 @@ __all__ = [
     "Roles",
     "Text",
     "ValueField",
+    "box_column",
     "check_extra",
+    "class_column",
     "from_json",
     "given_value",
     "infer",

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from stoker.errors import ExampleError, SourceError
-from stoker.types import FeatureSpec, Field
+from stoker.errors import ExampleError, SourceError, printable
+from stoker.fields.arrow import value_column
+from stoker.types import BatchForm, FeatureSpec, Field
 
 if TYPE_CHECKING:
-    from stoker.types import Features
+    from types import ModuleType
+
+    from stoker.types import ArrowColumn, Features
 
     Values = list[bytes] | list[int] | list[float]
 
 
 MAX_SHOWN = 60
-"""Characters of a value that a message shows."""
+"""Characters of a value that a message or a line shows."""
 
 _BITS_SHOWN = 128
 
@@ -30,6 +34,9 @@ class ValueField(Field):
     """A field whose values stand under its name, as one feature."""
 
     __slots__ = ()
+
+    column: ClassVar[str] = "string"
+    """Type of the column in an export to Parquet."""
 
     @property
     @abstractmethod
@@ -70,6 +77,30 @@ class ValueField(Field):
             return self._value(read_feature(name, self.spec, features))
         except ValueError as error:
             raise ExampleError(f"feature {name}: {str(error)[: 4 * MAX_SHOWN]}") from error
+
+    def show(self, value: Any) -> str:
+        """Return the beginning of a value as JSON."""
+        return shortened(json.dumps(value, ensure_ascii=False))
+
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of plain values."""
+        return value_column(pa, self.column)
+
+    def to_plain(self, value: Any) -> Any:
+        """Return a value as it is, of an array lists."""
+        return value.tolist() if isinstance(value, np.ndarray) else value
+
+    def form(self) -> BatchForm:
+        """Return a list, or of numbers an array (B,)."""
+        if self.spec.kind == "bytes":
+            return BatchForm(self.kind)
+        return BatchForm("dense", "float32" if self.spec.kind == "float" else "int64", stored=self.spec.kind)
+
+
+def shortened(text: str) -> str:
+    """Return as much of a text as one line shows a person."""
+    text = printable(text)
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 3] + "..."
 
 
 def refusal(name: str, value: object, must: str) -> SourceError:

@@ -7,21 +7,24 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
+from stoker.fields.arrow import box_column
 from stoker.fields.base import WrongError, describe, refusal
-from stoker.fields.classes import ClassIds, checked_names, names_json
-from stoker.types import BatchForm, Box, Field
+from stoker.fields.classes import ClassField, ClassIds
+from stoker.types import BatchForm, Box
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
-    from stoker.types import Features, FeatureSpec
+    from stoker.types import ArrowColumn, Features, FeatureSpec
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 @dataclass(frozen=True, slots=True)
-class Boxes(Field):
+class Boxes(ClassField):
     """The boxes of the image: at most one field of a record. `stoker.Batch` has them as ``boxes``.
 
     A value is a list. Each box is four numbers ``xmin, ymin, xmax, ymax`` in fractions of the width and height, 0 to 1,
@@ -40,20 +43,20 @@ class Boxes(Field):
     names: Sequence[str] | None = None
     _ids: ClassIds = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", checked_names(self.names))
-        object.__setattr__(self, "_ids", ClassIds(self.names))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind and the names."""
-        return {"kind": self.kind, **names_json(self.names)}
-
     def features(self, name: str) -> dict[str, FeatureSpec]:  # noqa: ARG002 - boxes are no extra field
         """Return nothing: boxes have the keys of the layout."""
         return {}
 
     def decode(self, name: str, features: Features) -> None:
         """Return nothing, as `features`."""
+
+    def show(self, value: Sequence[Box]) -> str:
+        """Return how many there are."""
+        return format_count(len(value), "box")
+
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of lists of boxes."""
+        return box_column(pa, self.names)
 
     def form(self) -> BatchForm:
         """Refuse: batches have boxes in a place of their own."""

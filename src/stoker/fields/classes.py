@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from stoker.config import format_count
 from stoker.errors import ConfigError
-from stoker.fields.base import ValueField, WrongError, describe, is_whole
-from stoker.fields.padding import check_padding, padding_json, varying
-from stoker.types import BatchForm, FeatureSpec
+from stoker.fields.arrow import class_column, list_column
+from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe, is_whole, shortened
+from stoker.fields.padding import check_padding, varying
+from stoker.types import BatchForm, FeatureSpec, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     from numpy.typing import NDArray
+
+    from stoker.types import ArrowColumn
 
 
 class ClassIds:
@@ -43,8 +48,31 @@ class ClassIds:
             raise ValueError(f"{wrong[0]} is not the id of a class, 0 to {self._count - 1}")
 
 
+class ClassField(Field):
+    """A field with ids of classes, which may have names."""
+
+    __slots__ = ()
+
+    names: Sequence[str] | None
+    _ids: ClassIds
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", _checked_names(self.names))
+        object.__setattr__(self, "_ids", ClassIds(self.names))
+
+    @property
+    def class_names(self) -> Sequence[str] | None:
+        """The names."""
+        return self.names
+
+    @property
+    def summary(self) -> str:
+        """How many classes have names."""
+        return self.kind if self.names is None else f"{self.kind} of {format_count(len(self.names), 'class')}"
+
+
 @dataclass(frozen=True, slots=True)
-class Label(ValueField):
+class Label(ClassField, ValueField):
     """The id of a class, from 0, or -1 for none. Batches have int64 (B,).
 
     Attributes:
@@ -55,30 +83,17 @@ class Label(ValueField):
     """
 
     kind: ClassVar[str] = "label"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("int64", 1)
     names: Sequence[str] | None = None
     _ids: ClassIds = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "names", checked_names(self.names))
-        object.__setattr__(self, "_ids", ClassIds(self.names))
+    def show(self, value: int) -> str:
+        """Return the id, and the name."""
+        return _shown([value], self.names)
 
-    @property
-    def spec(self) -> FeatureSpec:
-        """One int64."""
-        return FeatureSpec("int64", 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind and the names."""
-        return {"kind": self.kind, **names_json(self.names)}
-
-    @property
-    def class_names(self) -> Sequence[str] | None:
-        """The names."""
-        return self.names
-
-    def form(self) -> BatchForm:
-        """Return int64 (B,)."""
-        return BatchForm("dense", "int64", stored="int64")
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of ids."""
+        return class_column(pa, self.names)
 
     def _values(self, value: Any) -> list[int]:
         return [-1 if is_whole(value) and value == -1 else self._ids.of(value)]
@@ -91,7 +106,7 @@ class Label(ValueField):
 
 
 @dataclass(frozen=True, slots=True)
-class Labels(ValueField):
+class Labels(ClassField, ValueField):
     """Ids of any number of classes, in any order. Batches have `Ragged`, or with ``pad_to`` `Padded`.
 
     Attributes:
@@ -103,28 +118,22 @@ class Labels(ValueField):
     """
 
     kind: ClassVar[str] = "labels"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("int64", None)
     names: Sequence[str] | None = None
     pad_to: int | None = None
     _ids: ClassIds = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", checked_names(self.names))
-        object.__setattr__(self, "_ids", ClassIds(self.names))
+        ClassField.__post_init__(self)
         check_padding(self.pad_to)
 
-    @property
-    def spec(self) -> FeatureSpec:
-        """Any number of int64."""
-        return FeatureSpec("int64", None)
+    def show(self, value: NDArray[np.int64]) -> str:
+        """Return the first ids, and their names."""
+        return _shown(value.tolist(), self.names)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind, the names and what batches are padded to."""
-        return {"kind": self.kind, **names_json(self.names), **padding_json(self.pad_to)}
-
-    @property
-    def class_names(self) -> Sequence[str] | None:
-        """The names."""
-        return self.names
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of lists of ids."""
+        return list_column(pa, class_column(pa, self.names))
 
     def form(self) -> BatchForm:
         """Return ids of any number, or padded ones."""
@@ -149,7 +158,12 @@ class Labels(ValueField):
         return found
 
 
-def checked_names(names: object) -> tuple[str, ...] | None:
+def _shown(ids: list[int], names: Sequence[str] | None) -> str:
+    named = [f"{number} ({names[number]})" if names and number >= 0 else f"{number}" for number in ids[:MAX_SHOWN]]
+    return shortened(", ".join(named))
+
+
+def _checked_names(names: object) -> tuple[str, ...] | None:
     """Return the names of classes as a tuple; `ConfigError` if they are not names."""
     if names is None:
         return None
@@ -163,8 +177,3 @@ def checked_names(names: object) -> tuple[str, ...] | None:
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise ConfigError(f"the class {twice!r} is given twice among the names")
     return tuple(names)
-
-
-def names_json(names: Sequence[str] | None) -> dict[str, Any]:
-    """Return the names of classes as JSON of a field has them."""
-    return {} if names is None else {"names": list(names)}

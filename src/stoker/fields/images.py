@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
 import numpy as np
 
+from stoker.config import format_size
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.fields.base import describe, read_feature, refusal
 from stoker.types import BatchForm, FeatureSpec, Field, StoredFormat
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from numpy.typing import NDArray
 
-    from stoker.types import FeatureKind, Features
+    from stoker.types import ArrowColumn, FeatureKind, Features
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,18 @@ class ImageField(Field):
         height, width = (cast("int", found[f"{name}/{side}"]) for side in ("height", "width"))
         return EncodedImage(cast("bytes", found[f"{name}/encoded"]), names[said], height, width)
 
+    def show(self, value: EncodedImage) -> str:
+        """Return the format, the size in pixels and that of the file."""
+        return f"{value.format}, {value.width} x {value.height}, {format_size(len(value.encoded))}"
+
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of files with the names that they have."""
+        return pa.struct([("bytes", pa.binary()), ("path", pa.string())]), {"_type": "Image"}
+
+    def to_arrow(self, value: bytes) -> dict[str, bytes | None]:
+        """Return a file without a name."""
+        return {"bytes": value, "path": None}
+
 
 @dataclass(frozen=True, slots=True)
 class Image(ImageField):
@@ -105,6 +120,11 @@ class Mask(ImageField):
     def to_json(self) -> dict[str, Any]:
         """Return the kind and the bits."""
         return {"kind": self.kind, "bits": self.bits}
+
+    @property
+    def summary(self) -> str:
+        """The bits of the ids."""
+        return f"mask of {self.bits} bits"
 
     def form(self) -> BatchForm:
         """Return ids: uint8 or uint16 (B, H, W)."""

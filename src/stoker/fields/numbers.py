@@ -11,19 +11,22 @@ import numpy as np
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.fields.arrow import list_column, value_column
 from stoker.fields.base import ValueField, WrongError, describe
-from stoker.fields.padding import check_padding, padding_json, varying
+from stoker.fields.padding import check_padding, varying
 from stoker.types import BatchForm, FeatureSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from types import ModuleType
 
     from numpy.typing import NDArray
 
     from stoker.fields.base import Values
-    from stoker.types import FeatureKind
+    from stoker.types import ArrowColumn, FeatureKind
 
 _MAX_VALUES = 2**31 - 1  # of an array: a tf.train.Example holds less than 2 GiB
+_NUMBERS_SHOWN = 4
 _INT64 = range(-(2**63), 2**63)
 _DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -49,24 +52,16 @@ class Int(ValueField):
     """
 
     kind: ClassVar[str] = "int"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("int64", 1)
     dtype: str = "int64"
 
     def __post_init__(self) -> None:
         if self.dtype not in _INT_RANGES:
             raise ConfigError(f"dtype {describe(self.dtype)} of a whole number is not one of {', '.join(_INT_RANGES)}")
 
-    @property
-    def spec(self) -> FeatureSpec:
-        """One int64."""
-        return FeatureSpec("int64", 1)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind, and the dtype where it is not int64."""
-        return {"kind": self.kind, **({} if self.dtype == "int64" else {"dtype": self.dtype})}
-
-    def form(self) -> BatchForm:
-        """Return int64 (B,)."""
-        return BatchForm("dense", "int64", stored="int64")
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of numbers of the dtype."""
+        return value_column(pa, self.dtype)
 
     def _values(self, value: Any) -> list[int]:
         if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
@@ -84,15 +79,8 @@ class Float(ValueField):
     """A number, stored as float32: rounded to that, not a number and infinite included. Batches have float32 (B,)."""
 
     kind: ClassVar[str] = "float"
-
-    @property
-    def spec(self) -> FeatureSpec:
-        """One float."""
-        return FeatureSpec("float", 1)
-
-    def form(self) -> BatchForm:
-        """Return float32 (B,)."""
-        return BatchForm("dense", "float32", stored="float")
+    column: ClassVar[str] = "float32"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("float", 1)
 
     def _values(self, value: Any) -> list[float]:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
@@ -164,9 +152,23 @@ class Array(ValueField):
             return FeatureSpec("bytes", 1)
         return FeatureSpec(kind, None if self.is_ragged else self._size)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind, dtype, shape and what batches are padded to."""
-        return {"kind": self.kind, "dtype": self.dtype, "shape": list(self.shape), **padding_json(self.pad_to)}
+    @property
+    def summary(self) -> str:
+        """The dtype and the shape."""
+        return f"array of {self.dtype} ({', '.join('any' if side is None else str(side) for side in self.shape)})"
+
+    def show(self, value: NDArray[Any]) -> str:
+        """Return the shape and the first numbers."""
+        shown = ", ".join(f"{number:g}" for number in value.reshape(-1)[:_NUMBERS_SHOWN].tolist())
+        return f"{value.shape}: {shown}" + (", ..." if value.size > _NUMBERS_SHOWN else "")
+
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of lists, as deep as there are sides; of float16 they hold float32."""
+        dtype = "float32" if self.dtype == "float16" else self.dtype  # exact, and readers know it
+        column = value_column(pa, dtype)
+        for side in reversed(self.shape):
+            column = list_column(pa, column, -1 if side is None else side)
+        return column
 
     def form(self) -> BatchForm:
         """Return arrays of one shape, or where the first side differs those of any length or padded ones."""

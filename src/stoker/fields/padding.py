@@ -48,11 +48,6 @@ def check_padding(pad_to: int | None) -> None:
         check_range("pad_to", pad_to, 1, _MAX_PADDING)
 
 
-def padding_json(pad_to: int | None) -> dict[str, Any]:
-    """Return what batches are padded to as JSON of a field has it."""
-    return {} if pad_to is None else {"pad_to": pad_to}
-
-
 def varying(form: BatchForm, pad_to: int | None) -> BatchForm:
     """Return a form for samples that have different numbers of values."""
     return replace(form, kind="ragged") if pad_to is None else replace(form, kind="padded", pad_to=pad_to)

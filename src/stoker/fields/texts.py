@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from stoker.config import format_size
 from stoker.errors import ConfigError
+from stoker.fields.arrow import list_column, value_column
 from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe
 from stoker.storage import parse_json
-from stoker.types import BatchForm, FeatureSpec
+from stoker.types import FeatureSpec
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from stoker.types import ArrowColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,15 +25,7 @@ class Text(ValueField):
     """Text of any length, stored in UTF-8. Batches have a list of ``str``."""
 
     kind: ClassVar[str] = "text"
-
-    @property
-    def spec(self) -> FeatureSpec:
-        """One bytes value."""
-        return FeatureSpec("bytes", 1)
-
-    def form(self) -> BatchForm:
-        """Return a list of ``str``."""
-        return BatchForm("text")
+    spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, str):
@@ -41,15 +41,20 @@ class Bytes(ValueField):
     """Bytes of any meaning. Batches have a list of ``bytes``."""
 
     kind: ClassVar[str] = "bytes"
+    column: ClassVar[str] = "binary"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
 
-    @property
-    def spec(self) -> FeatureSpec:
-        """One bytes value."""
-        return FeatureSpec("bytes", 1)
+    def show(self, value: bytes) -> str:
+        """Return how many there are."""
+        return format_size(len(value))
 
-    def form(self) -> BatchForm:
-        """Return a list of ``bytes``."""
-        return BatchForm("bytes")
+    def to_arrow(self, value: bytes) -> bytes:
+        """Return the bytes as they are."""
+        return value
+
+    def to_plain(self, value: bytes) -> str:
+        """Return the bytes in Base64."""
+        return base64.b64encode(value).decode()
 
     def _values(self, value: Any) -> list[bytes]:
         if not isinstance(value, (bytes, bytearray, memoryview)):
@@ -74,24 +79,21 @@ class Json(ValueField):
     """
 
     kind: ClassVar[str] = "json"
+    spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
     dtype: Literal["any", "list[str]"] = "any"
 
     def __post_init__(self) -> None:
         if self.dtype not in ("any", "list[str]"):
             raise ConfigError(f"dtype {describe(self.dtype)} of JSON is neither 'any' nor 'list[str]'")
 
-    @property
-    def spec(self) -> FeatureSpec:
-        """One bytes value."""
-        return FeatureSpec("bytes", 1)
+    def arrow(self, pa: ModuleType) -> ArrowColumn:
+        """Return a column of JSON as text, or of lists of texts."""
+        texts = value_column(pa, self.column)
+        return texts if self.dtype == "any" else list_column(pa, texts)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the kind, and the dtype where it is not ``any``."""
-        return {"kind": self.kind, **({} if self.dtype == "any" else {"dtype": self.dtype})}
-
-    def form(self) -> BatchForm:
-        """Return a list of what the texts say."""
-        return BatchForm("json")
+    def to_arrow(self, value: Any) -> Any:
+        """Return the text, or the list of texts."""
+        return json.dumps(value, ensure_ascii=False, sort_keys=True) if self.dtype == "any" else value
 
     def _values(self, value: Any) -> list[bytes]:
         if value is None:

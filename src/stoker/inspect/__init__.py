@@ -26,7 +26,6 @@ from stoker.inspect.info import (
     KeySummary,
     UnfinishedInfo,
     dataset_info,
-    field_text,
 )
 from stoker.inspect.page_contents import Portrait, dataset_portrait
 from stoker.inspect.show import (
@@ -78,7 +77,6 @@ __all__ = [
     "decide",
     "doctor",
     "examine",
-    "field_text",
     "index_shards",
     "measure_configured",
     "page",  # a module that needs the extra ``report``, so it is not imported here

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range, format_count, format_size
+from stoker.config import check_range
 from stoker.errors import (
     DatasetNotFoundError,
     ExampleError,
@@ -20,10 +19,8 @@ from stoker.errors import (
     ShardError,
     SourceError,
     StokerError,
-    printable,
 )
 from stoker.extra_fields import features_beside
-from stoker.fields import Array, Bytes, ImageField, Label, Labels, Mask
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,
@@ -55,7 +52,6 @@ from stoker.storage import LocalCopy, attach_filename, error_about, location, st
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.fields import ValueField
     from stoker.format import FoundSplit, Manifest, RecordKeys
     from stoker.sources import SourceTree
     from stoker.storage import Location
@@ -65,7 +61,6 @@ DEFAULT_RECORDS = 1000
 """How many records of TFRecords of other origin are looked at: about 100 MB of photographs, a fraction of a second."""
 _AT_ONCE = 32
 _FIRST_BYTES = 2**18
-_SHOWN, _SHOWN_NUMBERS = 60, 4
 _TURNED_OF = 32
 # What lies beside shards, and is named too where a shell expands a pattern such as ``dataset/*``.
 _BESIDE = (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME, "dataset_info.json", "features.json")
@@ -180,7 +175,7 @@ def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
         features = next(leading_records([directory / shards[0].name], 1), {})
         for name, one in fields.items():
             with contextlib.suppress(ExampleError):
-                found[name] = _example(name, one, features)
+                found[name] = one.show(one.decode(name, features))
     return found
 
 
@@ -194,40 +189,9 @@ def _image_examples(tree: SourceTree) -> dict[str, str]:
         first = tree.load(tree.table[int(tree.splits[split][0])], split)
         for name, one in tree.fields.items():
             with contextlib.suppress(StokerError, OSError):
-                found[name] = _example(name, one, features_beside(cast("bytes", first.data), {name: one}, first.fields))
+                features = features_beside(cast("bytes", first.data), {name: one}, first.fields)
+                found[name] = one.show(one.decode(name, features))
     return found
-
-
-def _example(name: str, one: Field, features: Features) -> str:
-    if isinstance(one, ImageField):
-        stored = one.decode(name, features)
-        return f"{stored.format}, {stored.width} x {stored.height}, {format_size(len(stored.encoded))}"
-    value = cast("ValueField", one).decode(name, features)
-    if isinstance(one, Bytes):
-        return format_size(len(value))
-    if isinstance(one, (Label, Labels)):
-        ids = np.atleast_1d(value).tolist()
-        named = [f"{number} ({one.names[number]})" if one.names and number >= 0 else f"{number}" for number in ids]
-        return _cut(", ".join(named[:_SHOWN]))
-    if isinstance(value, np.ndarray):
-        shown = ", ".join(f"{number:g}" for number in value.reshape(-1)[:_SHOWN_NUMBERS].tolist())
-        return f"{value.shape}: {shown}" + (", ..." if value.size > _SHOWN_NUMBERS else "")
-    return _cut(json.dumps(value, ensure_ascii=False))
-
-
-def _cut(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def field_text(one: Field) -> str:
-    """Return what a field is, in words: ``array of float32 (any, 4)``."""
-    if isinstance(one, Array):
-        shape = ", ".join("any" if side is None else str(side) for side in one.shape)
-        return f"array of {one.dtype} ({shape})"
-    if isinstance(one, (Label, Labels)) and one.names is not None:
-        return f"{one.kind} of {format_count(len(one.names), 'class')}"
-    return f"mask of {one.bits} bits" if isinstance(one, Mask) else one.kind
 
 
 def _histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
