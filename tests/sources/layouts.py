@@ -234,6 +234,15 @@ def coco_boxes(root: Path) -> Path:
     return path
 
 
+def yolo(root: Path) -> Path:
+    fill(root, "images/train/2.jpg", "images/train/1.jpg", "images/val/3.jpg")
+    (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
+    (root / "labels/train").mkdir(parents=True)
+    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.25 0.5\n0 0.125 0.25 0.5 0.25 0.5 0.75\n")
+    (root / "labels/train/2.txt").write_text("2 0.5 0.5 0.25 0.5\n")
+    return root
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -280,6 +289,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         coco_boxes,
         mapped_list,
         pipeline_config,
+        yolo,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

@@ -216,6 +216,16 @@ def made_already(_: Path) -> Classes:
     return {"validation": Counter({None: 5})}
 
 
+def yolo(root: Path) -> Classes:
+    images(root / "coco8/images/train", *(f"{number}.jpg" for number in range(4)))
+    images(root / "coco8/images/val", "4.jpg", "5.jpg")
+    for number in range(4):
+        write(root / f"coco8/labels/train/{number}.txt", b"%d 0.5 0.5 0.25 0.5\n" % (number % 2))
+    yaml = b"path: .\ntrain: images/train\nval: images/val\nnames: [cat, dog]\n"
+    write(root / "coco8/data.yaml", yaml)
+    return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
+
+
 def tfrecords(root: Path) -> Classes:
     (root / "old").mkdir()
     feature = tf.train.Feature
@@ -256,6 +266,7 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "coco/annotations/instances_val2017.json": coco,
     "coco/annotations/instances_val2017.json --masks": made_already,
     "coco/annotations/captions_val2017.json": made_already,
+    "coco8": yolo,
     "old": tfrecords,
     "records": sequence,
     "generator": iterable,

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.reader import FileReader
+from stoker.sources.table_boxes import TableBoxes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from stoker.sources.look import Look
     from stoker.sources.reader import Reader
     from stoker.sources.source import SourceTree
+    from stoker.sources.table_boxes import Annotations
 
 
 LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
@@ -30,6 +33,7 @@ class Kind:
         list: Lists a place, given what ``claim`` returned.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
         reader: Its `Reader`, which readers of saved listings make again.
+        annotations: Its `Annotations`, which they make again, too.
     """
 
     name: str
@@ -38,3 +42,4 @@ class Kind:
     list: Callable[[Look, Any], SourceTree]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[Reader] = FileReader
+    annotations: tuple[type[Annotations], ...] = (BoxFolder, MappedBoxes, TableBoxes)

@@ -1,7 +1,8 @@
 """Folders that look like class folders and are none: beside a table that names the images, or of a known layout.
 
-Known are images beside their masks or annotations (Pascal VOC, YOLO, Cityscapes, ADE20K), photos by date, and a
-camera's folders. Few names and bytes decide, however many images there are. A label map insists on the folders.
+Known are images beside their masks or annotations (Pascal VOC, Cityscapes, ADE20K, YOLO without ``data.yaml``), photos
+by date, and a camera's folders. Few names and bytes decide, however many images there are. A label map insists on the
+folders.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if not masks and any(os.fsencode(name.lower().rstrip("0123456789")) not in SPLIT_FOLDERS for name in images):
         masks = [name for name in map(os.fsdecode, sorted(ANNOTATION_FOLDERS)) if (top / name).is_dir()]
     if images and masks and len(names) <= 2 * len([*images, *masks]):
-        return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them"
+        hint = "; of YOLO's labels, data.yaml beside them has to name the classes" if masks[0] == "labels" else ""
+        return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
 
 

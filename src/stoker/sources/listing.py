@@ -23,6 +23,7 @@ from stoker.sources.parquet import PARQUET
 from stoker.sources.tars import TARS
 from stoker.sources.url_lists import URLS
 from stoker.sources.webdataset import WEBDATASET
+from stoker.sources.yolo import YOLO
 
 if TYPE_CHECKING:
     from stoker.sources.kind import Kind
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-KINDS = (COCO, METADATA, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FOLDER)
+KINDS = (COCO, YOLO, METADATA, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FOLDER)
 """All kinds of sources, in the order in which they are asked: the first that claims a place lists it."""
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))

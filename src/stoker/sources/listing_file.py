@@ -19,12 +19,10 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.sources.columns import Blobs, chunks, row_range
-from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import SourceTree
-from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import append_to_scratch, parse_json, scratch_file
 
 if TYPE_CHECKING:
@@ -33,11 +31,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.columns import Column
-    from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location, Staging
 
 _FORMAT, _VERSION = "stoker-listing", 3
-_ANNOTATIONS: dict[str, type[Annotations]] = {kind.name: kind for kind in (BoxFolder, MappedBoxes, TableBoxes)}
+_ANNOTATIONS = {annotations.name: annotations for kind in KINDS for annotations in kind.annotations}
 _READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8

@@ -280,7 +280,9 @@ class SourceTree:
         except SourceError:
             return b"damaged"
         numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
-        return struct.pack("<q", len(boxes)) + np.asarray(numbers, "<f8").tobytes()
+        labels = [box.label for box in boxes if box.label is not None]
+        columns = np.asarray(numbers, "<f8"), np.asarray(labels, "<i4")
+        return struct.pack("<q", len(boxes)) + b"".join(column.tobytes() for column in columns)
 
     def box_counts(self) -> dict[str, list[int]]:
         """Return how many boxes each class has in each split, where they have classes of their own."""

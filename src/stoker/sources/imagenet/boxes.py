@@ -189,14 +189,9 @@ def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -
         SourceError: The file is damaged, or a number in it is not finite.
         StorageError: Its store cannot be reached.
     """
-    try:
-        text = read_file(path, 2**12)
-    except (FileNotFoundError, NotADirectoryError):
+    text = read_annotation(path)
+    if text is None:
         return []
-    except StorageError:
-        raise  # the store fails, not this annotation
-    except OSError as error:
-        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
     try:
         return [named.box for named in parse_annotation(text) if named.is_of(class_name, class_names)]
     except ValueError as error:
@@ -219,6 +214,23 @@ def parse_annotation(text: bytes) -> list[NamedBox]:
     except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
     return list(_boxes(root))
+
+
+def read_annotation(path: bytes) -> bytes | None:
+    """Return the file of an annotation; None if there is none.
+
+    Raises:
+        SourceError: It cannot be read.
+        StorageError: Its store cannot be reached.
+    """
+    try:
+        return read_file(path, 2**12)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except StorageError:
+        raise  # the store fails, not this annotation
+    except OSError as error:
+        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
 
 
 def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:

@@ -1,0 +1,248 @@
+"""YOLO's folders: ``data.yaml`` names the classes and the folders of images, whose boxes lie in ``labels/*.txt``.
+
+The boxes of ``images/train/1.jpg`` are in ``labels/train/1.txt``: ``labels`` is in place of the last folder called
+``images``; without one, the text lies beside the image. An image without a text has no boxes. A line is
+``CLASS X Y WIDTH HEIGHT``, the centre and the sides as fractions of the image's, or ``CLASS X1 Y1 X2 Y2 X3 Y3 ...``, a
+polygon, of which the box around it is taken. Images have no class; their boxes do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+
+from stoker.errors import SourceError
+from stoker.sources.imagenet.boxes import place_box, read_annotation
+from stoker.sources.imagenet.labels import has_control_character
+from stoker.sources.items import Group
+from stoker.sources.kind import Kind
+from stoker.sources.reader import to_bytes, to_text
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import Walk
+from stoker.storage import is_absolute, join
+from stoker.types import MAX_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stoker.sources.items import Item, ItemTable
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceTree
+    from stoker.storage import Location
+    from stoker.types import Box
+
+_NAME, _SUFFIXES = "data.yaml", (".yaml", ".yml")
+_MAX_BYTES = 2**20
+_SPLITS = {"train": "train", "val": "validation", "test": "test"}
+_BOX_NUMBERS, _LEAST_POLYGON = 4, 6
+_MOST = 1.01  # what other programs round up to and still read
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What a file says: the classes, and for each split the folders of its images, relative to one folder."""
+
+    path: Location
+    names: tuple[bytes, ...]
+    folders: Mapping[str, tuple[str, ...]]
+    below: str
+
+
+def claim_yolo(look: Look) -> _Contents | None:
+    """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's.
+
+    Raises:
+        SourceError: It is damaged.
+        OSError: It cannot be read.
+    """
+    path = look.path if look.is_file else look.path / _NAME
+    if not path.is_file() or path.suffix not in _SUFFIXES:
+        return None
+    import yaml  # noqa: PLC0415 - few sources need it
+
+    try:
+        document = yaml.safe_load(path.read_at_most(_MAX_BYTES))
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise SourceError(f"{path} is not YAML: {' '.join(str(error).split())}; mend it", path=str(path)) from error
+    if not isinstance(document, dict) or "names" not in document or not document.keys() & _SPLITS.keys():
+        if look.is_file:
+            _refuse(path, f"it lacks names, or each of {', '.join(_SPLITS)}")
+        return None
+    below = document.get("path") or ""
+    folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
+    return _Contents(path, _names(path, document["names"]), folders, below if isinstance(below, str) else "")
+
+
+def _names(path: Location, names: Any) -> tuple[bytes, ...]:
+    """Return the names of the classes, in the order of their numbers."""
+    if isinstance(names, dict):
+        missing = next((number for number in range(len(names)) if number not in names), None)
+        if missing is not None:
+            _refuse(path, f"names has {len(names)} classes, but none with the number {missing}")
+        names = [names[number] for number in range(len(names))]
+    if not isinstance(names, list) or not 0 < len(names) <= MAX_CLASSES:
+        _refuse(path, f"names is no list of 1 to {MAX_CLASSES} classes")
+    for number, name in enumerate(names):
+        if isinstance(name, bool) or not isinstance(name, (str, int)):
+            _refuse(path, f"names[{number}] is of type {type(name).__name__}, not text; put it into quotes")
+        if not str(name) or has_control_character(str(name).encode("utf-8", "replace")):
+            _refuse(path, f"names[{number}] is {name!r}, which cannot be the name of a class")
+    texts = [str(name).encode("utf-8", "replace") for name in names]
+    if len(set(texts)) < len(texts):
+        name, count = Counter(texts).most_common(1)[0]
+        _refuse(path, f"names has {name.decode()!r} {count} times")
+    return tuple(texts)
+
+
+def _folders(path: Location, key: str, value: Any) -> tuple[str, ...]:
+    values = value if isinstance(value, list) else [value] if value else []
+    for one in values:
+        if not isinstance(one, str) or "\0" in one:
+            _refuse(path, f"{key} is of type {type(one).__name__}, not the path of a folder")
+    return tuple(values)
+
+
+def _refuse(path: Location, problem: str) -> NoReturn:
+    raise SourceError(f"{path} is not a file of YOLO's that can be used: {problem}", path=str(path))
+
+
+def list_yolo(look: Look, contents: _Contents) -> SourceTree:
+    """List the images in the folders that a file names.
+
+    Args:
+        look: The file, or its folder.
+        contents: What `claim_yolo` returned.
+
+    Raises:
+        SourceError: No folder is there, or one cannot be used.
+        OSError: A folder cannot be read.
+    """
+    path = contents.path
+    base = path.parent.resolve()
+    inner = base / contents.below if contents.below and not is_absolute(os.fsencode(contents.below)) else base
+    if inner.is_dir() and inner.resolve().lies_in(base):
+        base = inner.resolve()
+    builder = SourceBuilder(look, base.to_uri(), ())
+    builder.is_ordered = False
+    walk, present = Walk(builder.base, look.without), False
+    for split, names in contents.folders.items():
+        for name in names:
+            folder = _below(path, base, name)
+            if not (base / os.fsdecode(folder)).is_dir():
+                builder.skipped.warnings.append(f"{path}: {split} is {name!r}, a folder that is not there")
+                continue
+            present = True
+            (listing,) = walk.list_folders([folder and folder + b"/"])
+            builder.skipped.add(listing.skipped)
+            prefix = folder and folder + b"/"
+            group = builder.collector.add_group(Group(split, None, len(prefix)))
+            builder.collector.add_folder(group, prefix, listing.files)
+    if not present:
+        _refuse(path, f"none of the folders that it names is in {base}")
+    builder.settle()
+    boxes = {group.split: YoloLabels(builder.base, len(contents.names)) for group in builder.collector.groups}
+    tree = builder.finish({split: labels for split, labels in boxes.items() if split is not None})
+    return dataclasses.replace(tree, classes=contents.names, texts=(b"",) * len(contents.names))
+
+
+def _below(path: Location, base: Location, name: str) -> bytes:
+    """Return the path of a folder below a base.
+
+    Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if parts[:1] == [".."] and not (base / name).is_dir():
+        parts = parts[1:]
+    if is_absolute(os.fsencode(name)) or ".." in parts:
+        _refuse(path, f"{name!r} is no folder in {base}; give paths of folders relative to that")
+    if (base / "/".join(parts)).is_file():
+        _refuse(path, f"{name!r} is a file; give the folder of the images")
+    return os.fsencode("/".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class YoloLabels:
+    """`stoker.sources.Annotations` that are texts beside images, read image by image.
+
+    Attributes:
+        base: Folder that paths of images are relative to.
+        classes: How many classes there are.
+    """
+
+    base: bytes
+    classes: int
+    name: ClassVar[str] = "yolo"
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return os.fsdecode(self.base)
+
+    def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
+        """Return the boxes of an image, in the order of the file.
+
+        Raises:
+            SourceError: A line is damaged.
+        """
+        place = join(self.base, _text_of(item.path))
+        lines = (read_annotation(place) or b"").split(b"\n")
+        boxes = []
+        for number, line in enumerate(lines, 1):
+            if not (words := line.split()):
+                continue
+            try:
+                box = self._box(words)
+            except ValueError as error:
+                where = os.fsdecode(place)
+                raise SourceError(f"damaged annotation: {where}, line {number}: {error}", path=where) from error
+            boxes += [] if box is None else [box]
+        return boxes
+
+    def _box(self, words: list[bytes]) -> Box | None:
+        """Return the box that a line says; None if nothing of it is inside the image."""
+        numbers = [float(word) for word in words[1:]]
+        if len(numbers) != _BOX_NUMBERS and (len(numbers) < _LEAST_POLYGON or len(numbers) % 2):
+            raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
+        label = int(words[0])
+        if not 0 <= label < self.classes:
+            raise ValueError(f"there is no class {label}")
+        if not all(math.isfinite(number) and 0 <= number <= _MOST for number in numbers):
+            raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
+        if len(numbers) == _BOX_NUMBERS:
+            x, y, width, height = numbers
+            box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
+        else:
+            xs, ys = numbers[::2], numbers[1::2]
+            box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
+        return None if box is None else dataclasses.replace(box, label=label)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON has it."""
+        return {"base": to_text(self.base)}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
+        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
+        return cls(to_bytes(described["base"]), classes)
+
+
+def _text_of(path: bytes) -> bytes:
+    """Return the path of the text that belongs to an image."""
+    *folders, name = path.split(b"/")
+    if b"images" in folders:
+        folders[len(folders) - 1 - folders[::-1].index(b"images")] = b"labels"
+    return b"/".join((*folders, name.rpartition(b".")[0] + b".txt"))
+
+
+YOLO = Kind(
+    name="YOLO folder",
+    looks_like="a folder with `data.yaml`, or a file called `*.yaml`, that has `names` and `train`, `val` or `test`",
+    claim=claim_yolo,
+    list=list_yolo,
+    options=frozenset({"imagenet_labels"}),
+    annotations=(YoloLabels,),
+)

@@ -1,0 +1,159 @@
+"""YOLO's folders: the boxes of label files, the classes of ``data.yaml``, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import stoker
+from sources.layouts import yolo
+from sources.making import fill
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, list_source, with_objects
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import SourceTree
+
+
+def boxes(tree: SourceTree) -> dict[str, list[Any]]:
+    """The boxes of each image, or what is wrong with them."""
+    found = {}
+    for split, rows in tree.splits.items():
+        for item in tree.table.take(rows):
+            image = tree.load(item, split)
+            found[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
+    return found
+
+
+def dataset(root: Path, yaml: str, *images: str, **labels: str) -> Path:
+    """A folder with a ``data.yaml``, images, and texts in ``labels/train``."""
+    fill(root, *images)
+    (root / "labels/train").mkdir(parents=True, exist_ok=True)
+    for name, text in labels.items():
+        (root / f"labels/train/{name}.txt").write_text(text)
+    (root / "data.yaml").write_text(yaml)
+    return root
+
+
+def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
+    root = yolo(tmp_path)
+    tree = list_source(str(root))
+    assert tree.classes == (b"cat", b"dog")
+    assert boxes(tree) == {
+        "train images/train/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1), Box(0.125, 0.25, 0.5, 0.75, 0)],
+        "train images/train/2.jpg": f"damaged annotation: {root}/labels/train/2.txt, line 1: there is no class 2",
+        "validation images/val/3.jpg": [],
+    }
+    assert list_source(str(root / "data.yaml")).fingerprint() == tree.fingerprint()
+    cropped = with_objects(tree)
+    assert [cropped.load(item, "train").label for item in cropped.table.take(cropped.splits["train"])] == [1, 0, None]
+
+
+def test_a_build_and_an_open_folder_have_the_same_boxes(tmp_path: Path) -> None:
+    source = yolo(tmp_path / "src")
+    (source / "labels/train/2.txt").unlink()
+    stoker.build(source, tmp_path / "out", progress=False)
+    for split in ("train", "validation"):
+        built, opened = stoker.open(tmp_path / "out", split), stoker.open(source, split)
+        assert [one.name for one in built.classes] == [one.name for one in opened.classes] == ["cat", "dog"]
+        samples = [{(one := of[at]).source.rpartition("/")[2]: one for at in range(len(of))} for of in (built, opened)]
+        assert samples[0].keys() == samples[1].keys()
+        for name, sample in samples[0].items():
+            assert sample.boxes == samples[1][name].boxes
+            assert sample.label == -1
+
+
+def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
+    yaml = "names: [cat, dog]\ntrain: images\n"
+    prints = set()
+    for label in (0, 1):
+        root = dataset(tmp_path, yaml, "images/1.jpg")
+        (root / "labels/1.txt").write_text(f"{label} 0.5 0.5 0.1 0.1\n")
+        prints.add(list_source(str(root)).fingerprint())
+    assert len(prints) == 2
+
+
+@pytest.mark.parametrize(
+    ("yaml", "images"),
+    [
+        ("names: [a]\ntrain: ../train/images\nval: ../valid/images\n", "train/images"),  # Roboflow's
+        ("names: {0: a}\npath: ../datasets/other\ntrain: [train, more]\n", "train"),
+        ("names: [1]\npath: inner\ntrain: ./images/\nval:\n", "inner/images"),
+    ],
+)
+def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_path: Path) -> None:
+    root = dataset(tmp_path, yaml, f"{images}/1.jpg")
+    tree = list_source(str(root))
+    assert [str(path) for path in tmp_path.rglob("1.jpg")] == [
+        tree.reader.locate(item).decode() for item in tree.table.take(tree.splits["train"])
+    ]
+
+
+def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
+    root = dataset(tmp_path, "names: [a]\ntrain: images\ntest: images/test\n", "images/1.jpg")
+    assert list_source(str(root)).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("0 0.5 0.5 0.1", "4 words, not a class and 4 numbers, or 3 or more points"),
+        ("0 0.5 0.5 0.1 0.1 0.9", "6 words, not a class and 4 numbers, or 3 or more points"),
+        ("0 0.5 0.5 0.1 nan", "a number is no fraction of the image's sides, from 0 to 1"),
+        ("0 320 240 64 48", "a number is no fraction of the image's sides, from 0 to 1"),
+        ("-1 0.5 0.5 0.1 0.1", "there is no class -1"),
+        ("cat 0.5 0.5 0.1 0.1", "invalid literal for int() with base 10: b'cat'"),
+        ("0 0.5 0.5 0.1 x", "could not convert string to float: b'x'"),
+    ],
+)
+def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path: Path) -> None:
+    text = f"0 0.5 0.5 1 1\r\n\n{line}\n"
+    root = dataset(tmp_path, "names: [a]\ntrain: images/train\n", "images/train/1.jpg", **{"1": text})
+    where = f"{root}/labels/train/1.txt"
+    assert boxes(list_source(str(root))) == {
+        "train images/train/1.jpg": f"damaged annotation: {where}, line 3: {problem}"
+    }
+
+
+@pytest.mark.parametrize(
+    ("yaml", "problem"),
+    [
+        ("names: [a\n", "is not YAML: "),
+        ("names: [yes]\ntrain: images\n", "names[0] is of type bool, not text; put it into quotes"),
+        ("names: [a, b, a]\ntrain: images\n", "names has 'a' 2 times"),
+        ("names: {1: a}\ntrain: images\n", "names has 1 classes, but none with the number 0"),
+        ("names: cat\ntrain: images\n", "names is no list of 1 to "),
+        ("names: ['a\\tb', \"a\\tb\"]\ntrain: images\n", "cannot be the name of a class"),
+        ("names: [a]\ntrain: 7\n", "train is of type int, not the path of a folder"),
+        ("names: [a]\ntrain: list.txt\n", "'list.txt' is a file; give the folder of the images"),
+        ("names: [a]\ntrain: ../..\n", "'../..' is no folder in"),
+        ("names: [a]\ntrain: /nowhere\n", "'/nowhere' is no folder in"),
+        ("names: [a]\ntrain: nowhere\n", "none of the folders that it names is in"),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nnames: [*b]\ntrain: images\n", "names[0] is of type list"),
+        ("[" * 100_000, "is not YAML: "),
+    ],
+)
+def test_what_cannot_be_used_is_refused(yaml: str, problem: str, tmp_path: Path) -> None:
+    root = dataset(tmp_path, yaml, "images/1.jpg", "list.txt")
+    with pytest.raises(SourceError) as caught:
+        list_source(str(root))
+    assert str(caught.value).startswith(f"{root}/data.yaml ")
+    assert problem in str(caught.value)
+
+
+def test_another_data_yaml_is_none_of_its_files(tmp_path: Path) -> None:
+    root = fill(tmp_path, "cat/1.jpg", "dog/1.jpg")
+    before = list_source(str(root)).fingerprint()
+    (root / "data.yaml").write_text("version: 3\n")
+    assert list_source(str(root)).fingerprint() == before
+    with pytest.raises(SourceError, match="it lacks names, or each of train, val, test"):
+        list_source(str(root / "data.yaml"))
+
+
+def test_options_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(stoker.errors.ConfigError, match=r"has no effect on .*, which is read as YOLO folder"):
+        list_source(str(yolo(tmp_path)), SourceOptions(labels="imagenet"))
