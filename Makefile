@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --timeout 300
-SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder  # in the order of tests/conftest.py
+SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder  # in the order of conftest.py
 DEMO := $(BUILD)/demo
 # What runs at the same time prints its lines together, if this make can.
 OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
@@ -76,7 +76,7 @@ $(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
 	  $(PIP) install --no-compile -r $(VENV)/requirements.txt; \
 	done
-	@# Apart: Lightning imports torchvision where it finds it, and beside PyTorch without CUDA that fails (tests/conftest.py).
+	@# Apart: Lightning imports torchvision where it finds it, and beside PyTorch without CUDA that fails (conftest.py).
 	@$(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/torchvision torchvision==0.28.0
 	@touch $@
 
@@ -116,7 +116,7 @@ test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stam
 
 .PHONY: test-servers
 test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
-	@$(PYTEST) $(SHARED) -m servers $$(grep -rl --include='test_*.py' 'pytest[.]mark[.]servers' tests | sort)
+	@$(PYTEST) $(SHARED) -m servers $$(grep -rl --include='test_*.py' 'pytest[.]mark[.]servers' tests benchmarks/tests | sort)
 
 .PHONY: test-clients
 test-clients: $(DEVELOPED)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.

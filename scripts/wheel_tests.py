@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("benchmarks", "docs", "examples", "pyproject.toml", "scripts", "tests")
+COPIED = ("benchmarks", "conftest.py", "docs", "examples", "pyproject.toml", "scripts", "tests")
 # Tests of the checkout, whatever is installed: its texts, sources and environments; but for the files named here.
 OF_THE_CHECKOUT = {
+    "benchmarks/tests": set(),
     "tests/guarantees": {"test_memory.py"},
     "tests/repository": {"test_public_api.py", "test_wheel_contents.py"},
-    "tests/rivals": set(),
 }
 
 

@@ -34,8 +34,12 @@ def test_a_path_of_a_machine_would_be_found(folder: str) -> None:
     assert MACHINE_PATH.search(f"tests/{folder}/x") is None
 
 
+def files_of_tests() -> list[Path]:
+    return [path for folder in ("tests", "benchmarks/tests") for path in (ROOT / folder).rglob("test_*.py")]
+
+
 def test_files_of_tests_have_names_of_their_own() -> None:
-    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    names = Counter(path.name for path in files_of_tests())
     assert [name for name, count in names.items() if count > 1] == []  # pytest imports them as modules of one name
 
 
@@ -45,9 +49,7 @@ SERVERS = re.compile(
 
 
 def test_tests_with_servers_are_marked() -> None:
-    modules = {
-        path: path.read_text() for path in (ROOT / "tests").rglob("test_*.py") if path.name != "test_checkout.py"
-    }
+    modules = {path: path.read_text() for path in files_of_tests() if path.name != "test_checkout.py"}
     using = {path for path, text in modules.items() if SERVERS.search(text)}
     marked = {path for path, text in modules.items() if "pytest.mark.servers" in text}
     assert len(using) > 10

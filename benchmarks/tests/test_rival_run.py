@@ -14,8 +14,9 @@ import pytest
 from PIL import Image
 
 import stoker
+from benchmarks.rivals.__main__ import Finished
 from benchmarks.rivals.catalogue import Entry
-from benchmarks.rivals.contest import Contest, Settings
+from benchmarks.rivals.contest import Contest, Row, Settings
 from benchmarks.rivals.environments import ROOT, Environments
 from benchmarks.rivals.sources import Amounts, SourceError, make_sources
 from benchmarks.rivals.turns import RivalProgram
@@ -33,73 +34,50 @@ def run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=200)
 
 
-def test_photographs_to_tables(photos: Path, tmp_path: Path) -> None:
-    counts = ["--photos-count", "24", "--build-count", "30", "--raw-count", "300", "--format-count", "20"]
-    chosen = ["--only", "stoker", "--lines", "raw,keep,scan,png,thumbnails", "--rounds", "2", "--seconds", "0.2"]
+def test_photographs_to_tables_of_two_versions(photos: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"  # the same one, marked
+    shutil.copytree(Path(stoker.__file__).parent, other / "stoker")
+    with (other / "stoker" / "__init__.py").open("a") as module:
+        module.write("\nprint('the other version', file=__import__('sys').stderr)\n")
+    counts = ["--photos-count", "4", "--build-count", "30", "--raw-count", "300"]
+    chosen = ["--before", other, "--only", "stoker", "--lines", "raw,keep", "--rounds", "2", "--seconds", "0.05"]
     done = run([photos, "--build", tmp_path, *chosen, *counts])
     assert done.returncode == 0, done.stdout + done.stderr
     assert "### Build that keeps the bytes" in done.stdout
     assert "Batches of uint8 256x64x64x3" in done.stdout
+    assert "Stoker before" in done.stdout
     found = json.loads((tmp_path / "results.json").read_text())
     assert found["settings"]["rounds"] == 2
     rows = {row["key"]: row for row in found["lines"]["raw"]}
-    assert set(rows) == {"stoker:raw64", "stoker:raw64-unchecked"}
+    assert set(rows) == {"stoker:raw64", "stoker:raw64-unchecked", "before:raw64"}
     for row in rows.values():
         assert len(row["turns"]) == 2
         assert row["check"]["distinct"] == 300
         assert all(turn["images"] > 0 and turn["cpu_seconds"] > 0 for turn in row["turns"])
         assert 10 < row["peak_mb"] < 2000
     assert rows["stoker:raw64"]["stored_mb"] > 300 * 64 * 64 * 3 / 1e6
-    assert [row["failed"] for row in found["lines"]["scan"]] == ["", ""]
-    (build,) = found["lines"]["keep"]
-    assert [turn["images"] for turn in build["turns"]] == [30, 30]
-    ((png,), (thumbnails,)) = found["lines"]["png"], found["lines"]["thumbnails"]
-    assert (png["check"]["shape"], png["check"]["distinct"]) == ("64x224x224x3", 20)
-    assert (thumbnails["check"]["shape"], thumbnails["check"]["distinct"]) == ("256x32x32x3", 320)
+    builds = {row["key"]: row["turns"] for row in found["lines"]["keep"]}
+    assert {key: [turn["images"] for turn in turns] for key, turns in builds.items()} == {
+        "stoker:exact": [30, 30],
+        "before:exact": [30, 30],
+    }
     assert (tmp_path / "results.svg").read_text().startswith("<svg")
     assert not list((tmp_path / "stoker" / "data").glob("out-*"))
-
-
-def test_another_version_takes_part_with_data_of_its_own(photos: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"  # the same one, marked
-    shutil.copytree(Path(stoker.__file__).parent, other / "stoker")
-    with (other / "stoker" / "__init__.py").open("a") as module:
-        module.write("\nprint('the other version', file=__import__('sys').stderr)\n")
-    counts = ["--photos-count", "4", "--build-count", "30", "--raw-count", "40"]
-    words = ["--before", other, "--only", "stoker", "--lines", "raw,keep", "--rounds", "1", "--seconds", "0.05"]
-    done = run([photos, "--build", tmp_path, *words, *counts])
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = json.loads((tmp_path / "results.json").read_text())["lines"]
-    assert {row["key"] for row in lines["raw"]} == {"stoker:raw64", "stoker:raw64-unchecked", "before:raw64"}
-    assert {row["key"] for row in lines["keep"]} == {"stoker:exact", "before:exact"}
-    assert "| Stoker before |" in done.stdout
     assert (tmp_path / "before" / "data" / "raw64" / "manifest.json").exists()
     marked = {log.name for log in (tmp_path / "logs").iterdir() if "the other version" in log.read_text()}
     assert marked == {"raw-before-raw64.txt", "keep-before-exact.txt"}
 
 
-def test_a_stopped_run_goes_on_behind_its_lines(photos: Path, tmp_path: Path) -> None:
-    counts = ["--photos-count", "4", "--build-count", "4", "--raw-count", "40"]
-    words = [photos, "--build", tmp_path, "--only", "stoker", "--rounds", "1", "--seconds", "0.05", *counts]
-    assert run([*words, "--lines", "scan"]).returncode == 0
-    (tmp_path / "results.json").unlink()
-    kept = json.loads((tmp_path / "lines" / "scan.json").read_text())
-    kept["rows"][0]["turns"][0]["images"] = 12345.0
-    (tmp_path / "lines" / "scan.json").write_text(json.dumps(kept))
-
-    def scanned() -> float:
-        rows: list[float] = [
-            row["turns"][0]["images"] for row in json.loads((tmp_path / "results.json").read_text())["lines"]["scan"]
-        ]
-        return rows[0]
-
-    done = run([*words, "--lines", "scan,raw", "--resume"])
-    assert done.returncode == 0, done.stderr
-    assert f"scan: taken from {tmp_path / 'lines' / 'scan.json'}" in done.stderr
-    assert scanned() == 12345.0
-    assert (tmp_path / "lines" / "raw.json").exists()
-    assert "taken from" not in run([*words, "--lines", "scan", "--resume", "--threads", "3"]).stderr
-    assert scanned() != 12345.0
+def test_lines_that_a_stopped_run_has_finished_are_taken(tmp_path: Path) -> None:
+    entry = Entry("stoker", "raw64", "Stoker", ("raw",))
+    rows = [Row(entry, [{"images": 5.0, "seconds": 1.0}])]
+    Finished(tmp_path, {"threads": 2}, resume=False).write("raw", rows)
+    assert Finished(tmp_path, {"threads": 2}, resume=True).read("raw") == rows
+    assert Finished(tmp_path, {"threads": 2}, resume=True).read("scan") is None
+    assert Finished(tmp_path, {"threads": 3}, resume=True).read("raw") is None
+    assert Finished(tmp_path, {"threads": 2}, resume=False).read("raw") is None
+    Finished(tmp_path, {"threads": 2}, resume=True).write("scan", [Row(entry, failed="it broke")])
+    assert Finished(tmp_path, {"threads": 2}, resume=True).read("scan") is None
 
 
 def test_a_rival_that_is_asked_for_and_not_installed_is_a_failure(photos: Path, tmp_path: Path) -> None:
