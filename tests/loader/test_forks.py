@@ -27,7 +27,7 @@ from loader.shards import write_shards
 from loader.threads import meanwhile
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
-from stoker.loader import cache_directory
+from stoker.loader import cache_directory, engine
 from stoker.loader.cache_directory import About, CacheDirectory, try_lock
 from stoker.recipe import decode
 from stoker.sources import SourceTree
@@ -88,6 +88,12 @@ def in_the_middle_of(work: Callable[[Callable[[], None]], object]) -> Iterator[N
         thread.join()
 
 
+def in_a_small_process(function: Callable[..., None], *arguments: str) -> None:
+    """Call a function of this file where no framework is loaded: a fork takes the longer the more memory there is."""
+    program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import *; {function.__name__}(*{arguments!r})"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, timeout=200)
+
+
 def epoch(dataset: stoker.Dataset, **settings: Any) -> list[int]:
     with stoker.Loader(dataset, 8, transform=TRANSFORM, threads=2, **settings) as loader:
         return [int(batch.images.sum()) for batch in loader]
@@ -106,8 +112,8 @@ def test_a_process_has_a_number_and_values_of_its_own() -> None:
     assert values.get() == [process_number()]
 
 
-@pytest.mark.parametrize("keep", ["encoded", "decoded"])
-def test_a_memory_cache_begins_empty_in_a_child_whatever_fills_it(train: stoker.Dataset, keep: Any) -> None:
+def use_a_memory_cache_in_children(folder: str, keep: Any) -> None:
+    train = stoker.open(folder)
     expected = epoch(train)
     caches = [stoker.MemoryCache("10MB", keep)]
 
@@ -129,6 +135,12 @@ def test_a_memory_cache_begins_empty_in_a_child_whatever_fills_it(train: stoker.
         assert cache.stats().hits == RECORDS
 
     assert status_of_child(use) == 0
+
+
+@pytest.mark.parametrize("keep", ["encoded", "decoded"])
+def test_a_memory_cache_begins_empty_in_a_child_whatever_fills_it(tmp_path: Path, keep: str) -> None:
+    write_shards(tmp_path, RECORDS, 3)
+    in_a_small_process(use_a_memory_cache_in_children, str(tmp_path), keep)
 
 
 def test_a_node_cache_is_opened_again_while_the_parent_opens_it(train: stoker.Dataset, tmp_path: Path) -> None:
@@ -225,14 +237,9 @@ def encoded(kind: str) -> bytes:
     return data.getvalue()
 
 
-def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The core calls Python for each BMP; what such a call needs, Python 3.11 makes under a lock of its own."""
-    folder = tmp_path / "photos" / "class"
-    folder.mkdir(parents=True)
-    for number in range(256):
-        (folder / f"{number}.bmp").write_bytes(encoded("BMP"))
-    photos, pixels = stoker.open(folder.parent), np.zeros((1, 1, 3), np.uint8)
-    monkeypatch.setattr("stoker.loader.engine.decode", lambda *_, **__: pixels)  # as little Python as there can be
+def fork_while_threads_begin_to_run_python(folder: str) -> None:
+    photos, pixels = stoker.open(folder), np.zeros((1, 1, 3), np.uint8)
+    engine.decode = lambda *_, **__: pixels  # type: ignore[assignment]  # as little Python as there can be
 
     def read() -> None:
         with stoker.Loader(photos, 256, transform=stoker.Resize(1), threads=8) as loader:
@@ -241,6 +248,15 @@ def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path, mo
 
     with meanwhile(read):
         assert [status_of_child(lambda: None) for _ in range(300)] == [0] * 300
+
+
+def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path) -> None:
+    """The core calls Python for each BMP; what such a call needs, Python 3.11 makes under a lock of its own."""
+    folder = tmp_path / "photos" / "class"
+    folder.mkdir(parents=True)
+    for number in range(256):
+        (folder / f"{number}.bmp").write_bytes(encoded("BMP"))
+    in_a_small_process(fork_while_threads_begin_to_run_python, str(folder.parent))
 
 
 def test_a_child_reads_the_files_of_its_parent_while_the_parent_does(tmp_path: Path) -> None:
