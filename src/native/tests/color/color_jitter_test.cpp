@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/color/color_kernels.h"
+#include "tests/rounds.h"
 #include "tests/transforms.h"
 
 namespace stoker {
@@ -68,7 +69,7 @@ Colour turned(const Colour& rgb, uint8_t turn) {
 
 TEST_CASE("color: hues are Pillow's") {
   std::vector<uint8_t> before;
-  for (uint32_t colour = 0; colour < 1U << 24; colour += 13) {
+  for (uint32_t colour = 0; colour < 1U << 24; colour += 13 * tests::kThinned) {
     before.insert(before.end(), {static_cast<uint8_t>(colour >> 16), static_cast<uint8_t>(colour >> 8),
                                  static_cast<uint8_t>(colour)});
   }

@@ -11,6 +11,7 @@
 #include "core/jpeg/optimal_huffman.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/rounds.h"
 
 namespace stoker {
 namespace {
@@ -83,7 +84,7 @@ TEST_CASE("Huffman codes are those of the standard's procedure") {
     for (size_t i = 0; i < 44; ++i, b += a, a = b - a) counts[upwards ? i : 255 - i] = b;
     check_code(counts);
   }
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 3000 / tests::kThinned; ++round) {
     const uint32_t symbols = random() % 256 + 1, most = 1U << (random() % 24);
     const bool steep = random() % 2 == 0;
     for (uint32_t& count : counts) {

@@ -15,6 +15,7 @@
 #include "tests/jpeg/region_decoding.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/rounds.h"
 
 namespace stoker {
 namespace {
@@ -64,7 +65,7 @@ struct Scan {
 TEST_CASE("blocks that are stepped over, or decoded in part, have the verdict and the values of a decode") {
   std::mt19937 random(31);
   size_t good = 0, bad = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 400 / tests::kThinned; ++round) {
     const Extent size{8 + static_cast<int32_t>(random() % 90), 8 + static_cast<int32_t>(random() % 60)};
     const int qualities[] = {5, 50, 92, 100};
     const tests::ReferenceSpec spec{.quality = qualities[random() % 4],
@@ -110,8 +111,8 @@ TEST_CASE("blocks that are stepped over, or decoded in part, have the verdict an
       }
     }
   }
-  CHECK(good > 200);
-  CHECK(bad > 20);
+  CHECK(good > 200 / tests::kThinned);
+  CHECK(bad > 20 / tests::kThinned);
 }
 
 // A code as a segment gives it, and the code of each symbol. Symbols in random order: the first `skewed` of
@@ -177,7 +178,7 @@ TEST_CASE("values are read as they were written with any code, however long it a
     for (uint8_t size = 1; size < 15; ++size) steps.push_back(static_cast<uint8_t>(run << 4 | size));
   }
   constexpr size_t kBlocks = 150;
-  for (int round = 0; round < 100; ++round) {
+  for (int round = 0; round < 100 / tests::kThinned; ++round) {
     CAPTURE(round);
     const RandomCode dc(differences, random() % 12, random), ac(steps, random() % 11, random);
     ScanBits scan;

@@ -14,6 +14,7 @@
 #include "tests/jpeg/region_decoding.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/rounds.h"
 
 namespace stoker {
 namespace {
@@ -138,7 +139,8 @@ TEST_CASE("what was noted of other bytes is not used") {
     CHECK(noted(entries) == 0);
     CHECK(noted(of_first) == known);
   }
-  for (size_t at = 300; at < first.size(); at += 7) {  // one byte changed, and no other number of them
+  // One byte changed, and no other number of them.
+  for (size_t at = 300; at < first.size(); at += 7 * tests::kThinned) {
     Bytes changed = first;
     changed[at] = static_cast<uint8_t>(changed[at] ^ (1U << random() % 8));
     EntryPoints entries = entries_of(table, changed);
@@ -151,7 +153,7 @@ TEST_CASE("a damaged image gives with entry points what it gives without") {
   std::mt19937 random(6);
   const Bytes whole = photo(size, 3, {.across = 2, .down = 2});
   JpegDecoder decoder, plain;
-  for (size_t at = 2; at < whole.size(); ++at) {
+  for (size_t at = 2; at < whole.size(); at += tests::kThinned) {
     Bytes file = whole;
     file[at] = static_cast<uint8_t>(file[at] ^ (1U << random() % 8));
     if (reference_pixels(file).size() != size_t{96} * 80 * kRgbBytes) continue;

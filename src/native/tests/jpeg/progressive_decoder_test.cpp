@@ -12,6 +12,7 @@
 #include "tests/jpeg/region_decoding.h"
 #include "tests/libjpeg_reference.h"
 #include "tests/photo.h"
+#include "tests/rounds.h"
 
 namespace stoker {
 namespace {
@@ -114,7 +115,7 @@ TEST_CASE("scans that are read side by side, some rows at a time, give libjpeg's
   const int intervals[] = {0, 1, 13, 1000};
   for (const bool fastest : {true, false}) {
     auto decoder = tests::decoder_of<ProgressiveDecoder>(fastest);
-    for (int round = 0; round < 24; ++round) {
+    for (int round = 0; round < 24 / tests::kThinned; ++round) {
       // Of 4:2:0, 128 KB hold a row of MCUs or two; of grey images and narrow regions, more.
       const Extent size{1200 + static_cast<int32_t>(random() % 400),
                         40 + static_cast<int32_t>(random() % 90)};

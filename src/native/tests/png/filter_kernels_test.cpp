@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "tests/rounds.h"
+
 namespace stoker {
 namespace {
 
@@ -78,7 +80,7 @@ TEST_CASE("all kernels choose the neighbour that Paeth does, whatever the three 
   uint8_t* const bytes = line.data() + kFilterPadding + 1;
   bytes[-1] = 4;
   for (int a = 0; a < 256; ++a) {
-    for (int c = 0; c < 256; ++c) {
+    for (int c = 0; c < 256; c += tests::kThinned) {
       for (size_t x = 0; x < kPixels; x += 2) {
         const int b = static_cast<int>(x / 2), left = x > 0 ? expected[x - 1] : 0;
         above[x] = static_cast<uint8_t>(c);
