@@ -53,6 +53,33 @@ class FeatureSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class EncodedImage:
+    """An image or a mask as a record holds it.
+
+    Attributes:
+        encoded: The bytes of its file.
+        format: What they are.
+        height: Its rows of pixels.
+        width: Its columns of pixels.
+    """
+
+    encoded: bytes
+    format: StoredFormat
+    height: int
+    width: int
+
+
+class Pixels(Protocol):
+    """The image of a record, to which the images and masks beside it must fit."""
+
+    def image(self, name: str, value: Any) -> EncodedImage:
+        """Return another image, the value of a field, as it is stored; `SourceError` if it is none."""
+
+    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
+        """Return a mask, the value of a field, as it is stored; `SourceError` if it is none."""
+
+
+@dataclass(frozen=True, slots=True)
 class BatchForm:
     """How batches have a field: what a framework must know before the first batch.
 
@@ -126,6 +153,19 @@ class Field(ABC):
     @abstractmethod
     def features(self, name: str) -> dict[str, FeatureSpec]:
         """Return the features that every record has for a field of this name, by their keys."""
+
+    @abstractmethod
+    def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
+        """Return the features that store a value.
+
+        Args:
+            name: The field's name, below which they are.
+            value: As a source gives it.
+            image: Of the record; of no use where `is_image` is False.
+
+        Raises:
+            SourceError: It is not a value of this field; the message names the field and the value.
+        """
 
     @abstractmethod
     def decode(self, name: str, features: Features) -> Any:

@@ -20,7 +20,8 @@ from stoker import fields
 from stoker.builder import build_part, list_once, parse_part
 from stoker.builder.options import BuildOptions
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
-from stoker.sources import CocoMask, SourceOptions, list_source
+from stoker.sources import SourceOptions, list_source
+from stoker.sources.coco_masks import CocoMask
 from stoker.storage import location
 from storage.places import copy, place_in
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
-from stoker.extra_fields import extra_features
+from stoker.fields import encode_fields
 from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
 from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
+from stoker.sources import RecordPixels
 from stoker.storage import location, new_pool
 from stoker.types import MAX_CLASSES
 
@@ -200,7 +201,7 @@ class ItemConverter:
             storing = check(source.data, self.recipe, _crop(item, source))
             if self.tree.fields:
                 image = convert(source.data, self.recipe, _crop(item, source))
-                extra_features(self.tree.fields, source.fields, self.recipe, image)
+                encode_fields(self.tree.fields, source.fields, RecordPixels(self.recipe, image))
             return kind, storing, isinstance(source.data, bytes) and is_turned(source.data)
         except _ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
@@ -218,7 +219,7 @@ class ItemConverter:
         image = convert(source.data, self.recipe, _crop(item, source))
         sample = self._sample(label, source.filename, image, image.geometry.place(boxes) if boxes else boxes)
         if self.tree.fields:
-            features = extra_features(self.tree.fields, source.fields, self.recipe, image)
+            features = encode_fields(self.tree.fields, source.fields, RecordPixels(self.recipe, image))
             sample = replace(sample, fields=features)
         frame = _native.frame_example(self.schema.to_features(sample))
         if source.label is not None:

@@ -28,11 +28,11 @@ from stoker.fields.arrow import box_column, class_column
 from stoker.fields.base import ValueField
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
-from stoker.fields.images import EncodedImage, Image, ImageField, Mask
+from stoker.fields.images import Image, ImageField, Mask, mask_pixels
 from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image
 from stoker.fields.numbers import Array, Float, Int
 from stoker.fields.padding import Padded, Ragged
-from stoker.fields.records import Roles, check_extra, given_value, roles, stored_values
+from stoker.fields.records import Roles, check_extra, encode_fields, given_value, roles, stored_values
 from stoker.fields.texts import Bytes, Json, Text
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "Array",
     "Boxes",
     "Bytes",
-    "EncodedImage",
     "Float",
     "Image",
     "ImageField",
@@ -57,10 +56,12 @@ __all__ = [
     "box_column",
     "check_extra",
     "class_column",
+    "encode_fields",
     "from_json",
     "given_value",
     "infer",
     "is_pil_image",
+    "mask_pixels",
     "roles",
     "stored_values",
 ]

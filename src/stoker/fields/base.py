@@ -15,7 +15,7 @@ from stoker.types import BatchForm, FeatureSpec, Field
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from stoker.types import ArrowColumn, Features
+    from stoker.types import ArrowColumn, Features, Pixels
 
     Values = list[bytes] | list[int] | list[float]
 
@@ -55,16 +55,8 @@ class ValueField(Field):
         """Return the one feature by its key."""
         return {name: self.spec}
 
-    def encode(self, name: str, value: object) -> Features:
-        """Return the feature that stores a value.
-
-        Args:
-            name: The field's name, which is the key.
-            value: As a source gives it.
-
-        Raises:
-            SourceError: It is not a value of this field; the message names the field and the value.
-        """
+    def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:  # noqa: ARG002 - no pixels
+        """Return the feature that stores a value; see `Field.encode`."""
         try:
             values = self._values(value)
         except WrongError as error:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
-    from stoker.types import ArrowColumn, Features, FeatureSpec
+    from stoker.types import ArrowColumn, Features, FeatureSpec, Pixels
 
 _SIDES = ("xmin", "ymin", "xmax", "ymax")
 
@@ -45,6 +45,10 @@ class Boxes(ClassField):
 
     def features(self, name: str) -> dict[str, FeatureSpec]:  # noqa: ARG002 - boxes are no extra field
         """Return nothing: boxes have the keys of the layout."""
+        return {}
+
+    def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:  # noqa: ARG002 - as `features`
+        """Return nothing, as `features`."""
         return {}
 
     def decode(self, name: str, features: Features) -> None:

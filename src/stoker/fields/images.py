@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast, get_args
 
@@ -10,31 +11,14 @@ import numpy as np
 from stoker.config import format_size
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.fields.base import describe, read_feature, refusal
-from stoker.types import BatchForm, FeatureSpec, Field, StoredFormat
+from stoker.types import BatchForm, EncodedImage, FeatureSpec, Field, StoredFormat
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from numpy.typing import NDArray
 
-    from stoker.types import ArrowColumn, FeatureKind, Features
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedImage:
-    """An image or a mask as a record holds it.
-
-    Attributes:
-        encoded: The bytes of its file.
-        format: What they are.
-        height: Its rows of pixels.
-        width: Its columns of pixels.
-    """
-
-    encoded: bytes
-    format: StoredFormat
-    height: int
-    width: int
+    from stoker.types import ArrowColumn, FeatureKind, Features, Pixels
 
 
 class ImageField(Field):
@@ -49,18 +33,19 @@ class ImageField(Field):
         kinds: dict[str, FeatureKind] = {"encoded": "bytes", "format": "bytes", "height": "int64", "width": "int64"}
         return {f"{name}/{key}": FeatureSpec(kind, 1) for key, kind in kinds.items()}
 
-    def encode(self, name: str, image: EncodedImage) -> Features:
-        """Return the features that store an image or a mask.
+    @abstractmethod
+    def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
+        """Return the value of a source as it stands beside the image of its record."""
 
-        Args:
-            name: The field's name.
-            image: What the recipe has made of the value of a source.
-        """
+    def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
+        """Return the four features that store an image or a mask; see `Field.encode`."""
+        assert image is not None, "an image or a mask stands beside one"
+        stored = self._stored(name, value, image)
         return {
-            f"{name}/encoded": ("bytes", [image.encoded]),
-            f"{name}/format": ("bytes", [image.format.upper().encode()]),
-            f"{name}/height": ("int64", [image.height]),
-            f"{name}/width": ("int64", [image.width]),
+            f"{name}/encoded": ("bytes", [stored.encoded]),
+            f"{name}/format": ("bytes", [stored.format.upper().encode()]),
+            f"{name}/height": ("int64", [stored.height]),
+            f"{name}/width": ("int64", [stored.width]),
         }
 
     def decode(self, name: str, features: Features) -> EncodedImage:
@@ -91,6 +76,9 @@ class Image(ImageField):
     """An image. An extra one must be as large as the first; the recipe does the same to both."""
 
     kind: ClassVar[str] = "image"
+
+    def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
+        return image.image(name, value)
 
     def form(self) -> BatchForm:
         """Return pixels in the form of the first image."""
@@ -130,22 +118,27 @@ class Mask(ImageField):
         """Return ids: uint8 or uint16 (B, H, W)."""
         return BatchForm("mask", f"uint{self.bits}")
 
-    def pixels(self, name: str, ids: NDArray[Any]) -> NDArray[Any]:
-        """Return ids as they are stored: uint8 or uint16 (H, W).
+    def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
+        return image.mask(name, value, self.bits)
 
-        Args:
-            name: The field's name, for messages.
-            ids: Array of any integers or bool, (H, W) or (H, W, 1).
 
-        Raises:
-            SourceError: It is something else, or an id is out of range.
-        """
-        must = f"must be class ids, whole numbers of shape (height, width), 0 to {2**self.bits - 1}"
-        flat = ids[:, :, 0] if ids.ndim == 3 and ids.shape[2] == 1 else ids
-        if flat.ndim != 2 or flat.size == 0 or flat.dtype.kind not in "biu":
-            raise refusal(name, ids, must)
-        low, high = int(flat.min()), int(flat.max())
-        if low < 0 or high >= 2**self.bits:
-            wider = "; give fields.Mask(bits=16)" if low >= 0 and high < 2**16 else ""
-            raise SourceError(f"field {name!r} has the class id {low if low < 0 else high}, but {must}{wider}")
-        return np.ascontiguousarray(flat, np.uint8 if self.bits == 8 else np.uint16)
+def mask_pixels(name: str, ids: NDArray[Any], bits: int) -> NDArray[Any]:
+    """Return ids as a mask of so many bits stores them: uint8 or uint16 (H, W).
+
+    Args:
+        name: The field's name, for messages.
+        ids: Array of any integers or bool, (H, W) or (H, W, 1).
+        bits: 8 or 16.
+
+    Raises:
+        SourceError: It is something else, or an id is out of range.
+    """
+    must = f"must be class ids, whole numbers of shape (height, width), 0 to {2**bits - 1}"
+    flat = ids[:, :, 0] if ids.ndim == 3 and ids.shape[2] == 1 else ids
+    if flat.ndim != 2 or flat.size == 0 or flat.dtype.kind not in "biu":
+        raise refusal(name, ids, must)
+    low, high = int(flat.min()), int(flat.max())
+    if low < 0 or high >= 2**bits:
+        wider = "; give fields.Mask(bits=16)" if low >= 0 and high < 2**16 else ""
+        raise SourceError(f"field {name!r} has the class id {low if low < 0 else high}, but {must}{wider}")
+    return np.ascontiguousarray(flat, np.uint8 if bits == 8 else np.uint16)

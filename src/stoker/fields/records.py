@@ -15,7 +15,7 @@ from stoker.types import Field
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from stoker.types import Features
+    from stoker.types import Features, Pixels
 
 _MAX_NAME = 200
 _OWN_PREFIX = "image/"
@@ -113,6 +113,24 @@ def given_value(name: str, values: Mapping[str, Any]) -> Any:
     if value is None:
         raise SourceError(f"field {name!r} {'is None' if name in values else 'is missing'}; every record needs it")
     return value
+
+
+def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image: Pixels | None) -> Features:
+    """Return the features of the extra fields of one record.
+
+    Args:
+        fields: What they are.
+        values: As the source gives them.
+        image: That of the record; None where no field is an image or a mask.
+
+    Raises:
+        SourceError: A value is missing, or is not one of its field; the message names the field.
+        OSError: A file cannot be read, for another reason than that it is not there.
+    """
+    features: Features = {}
+    for name, one in fields.items():
+        features |= one.encode(name, given_value(name, values), image)
+    return features
 
 
 def stored_values(features: Features, fields: Mapping[str, Field]) -> dict[str, Any]:

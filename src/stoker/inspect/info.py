@@ -20,7 +20,6 @@ from stoker.errors import (
     SourceError,
     StokerError,
 )
-from stoker.extra_fields import features_beside
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,
@@ -46,7 +45,7 @@ from stoker.format import (
 from stoker.inspect.formats import ranked
 from stoker.loader import refuse_keys
 from stoker.recipe import is_turned, sniff
-from stoker.sources import is_dataset, list_source
+from stoker.sources import features_beside, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:

@@ -80,10 +80,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.fields import EncodedImage
     from stoker.format import ClassLabel, InflatedShard, Manifest, RecordKeys, Shard
     from stoker.storage import LocalCopy, Location, LocationLike
-    from stoker.types import BatchForm, Features, FeatureSpec, Progress, SchemaInfo
+    from stoker.types import BatchForm, EncodedImage, Features, FeatureSpec, Progress, SchemaInfo
 
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20

@@ -168,10 +168,10 @@ class Sample:
         if name in self.problems:
             raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
         try:
-            stored, form = one.decode(name, self.features), one.form()
-            if not form.is_plane:
+            stored = one.decode(name, self.features)
+            if not one.is_image:
                 return stored
-            if form.kind == "mask":
+            if (form := one.form()).kind == "mask":
                 return decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
             return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
         except (ExampleError, ImageError) as error:

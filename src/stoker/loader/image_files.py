@@ -14,9 +14,9 @@ import numpy as np
 from stoker import _native
 from stoker.config import available_cpus
 from stoker.errors import ExampleError, ImageError, SourceError, StorageError
-from stoker.extra_fields import features_beside
 from stoker.loader.read_ahead import RemoteFiles
 from stoker.loader.selection import same_numbers, selection_name
+from stoker.sources import features_beside
 from stoker.storage import stoppable_pool
 from stoker.types import SchemaInfo
 

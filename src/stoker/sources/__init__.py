@@ -17,7 +17,6 @@
 
 from __future__ import annotations
 
-from stoker.sources.coco_masks import CocoMask
 from stoker.sources.columns import counts_of, sum_of
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
@@ -28,8 +27,8 @@ from stoker.sources.known_datasets import is_sequence
 from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.listing_file import read_listing, write_listing
 from stoker.sources.parquet_files import import_pyarrow
+from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import Latency, Reader
-from stoker.sources.record_reader import read_image
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, Records, RecordSequence, given_splits, list_records
 from stoker.sources.source import Source, SourceImage, SourceOptions, SourceTree, with_objects
@@ -44,7 +43,6 @@ __all__ = [
     "UNPACKED_FOLDER",
     "Annotations",
     "BoxFolder",
-    "CocoMask",
     "FileWindow",
     "Given",
     "Item",
@@ -53,6 +51,7 @@ __all__ = [
     "LabelMap",
     "Latency",
     "Reader",
+    "RecordPixels",
     "RecordSequence",
     "RecordStream",
     "Records",
@@ -61,6 +60,7 @@ __all__ = [
     "SourceOptions",
     "SourceTree",
     "counts_of",
+    "features_beside",
     "find_files",
     "given_splits",
     "has_control_character",
@@ -74,7 +74,6 @@ __all__ = [
     "one_line",
     "read_boxes",
     "read_config",
-    "read_image",
     "read_label_map",
     "read_listing",
     "shuffled",

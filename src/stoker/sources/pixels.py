@@ -1,0 +1,130 @@
+"""The image of a record as it is stored: what stands beside it, extra images and masks, goes through its geometry.
+
+A build stores the features of fields; of a source that is opened they are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.errors import ImageError, SourceError
+from stoker.fields import encode_fields, mask_pixels
+from stoker.recipe import Recipe, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
+from stoker.sources.coco_masks import CocoMask
+from stoker.sources.record_reader import read_image
+from stoker.types import EncodedImage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stoker.recipe import StoredImage
+    from stoker.types import Features, Field
+
+_KEEP = Recipe()
+
+
+class RecordPixels:
+    """The image of a record, and what a recipe makes of others beside it; see `stoker.types.Pixels`.
+
+    Args:
+        recipe: What happens to all of them.
+        stored: What it has made of the image.
+    """
+
+    def __init__(self, recipe: Recipe, stored: StoredImage) -> None:
+        self._recipe, self._stored = recipe, stored
+
+    def image(self, name: str, value: Any) -> EncodedImage:
+        """Return another image as it is stored.
+
+        Raises:
+            SourceError: It is none, or not as large.
+            OSError: Its file cannot be read, for another reason than that it is not there.
+        """
+        with _of_field(name):
+            given = read_image(name, value)[0]
+            made = convert(given if isinstance(given, (bytes, np.ndarray)) else as_file(given), self._recipe)
+        _check_size(name, "image", made.upright_size, self._stored.upright_size)
+        return EncodedImage(made.data, made.storing.format, made.height, made.width)
+
+    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
+        """Return a mask of the image as it is stored.
+
+        Raises:
+            SourceError: It is none, or not as large.
+            OSError: Its file cannot be read, for another reason than that it is not there.
+        """
+        wanted = self._stored.source_size
+
+        def check_size(width: int, height: int) -> None:
+            if width * height != wanted[0] * wanted[1]:
+                _check_size(name, "mask", (width, height), wanted)
+
+        given = _drawn(name, value, wanted) if isinstance(value, CocoMask) else read_image(name, value)[0]
+        with _of_field(name):
+            ids = given if isinstance(given, np.ndarray) else mask_ids(given, check_size)
+        pixels = mask_pixels(name, ids, bits)
+        _check_size(name, "mask", (pixels.shape[1], pixels.shape[0]), wanted)
+        return EncodedImage(
+            store_mask(pixels, self._recipe, self._stored), "png", self._stored.height, self._stored.width
+        )
+
+
+class _KeptPixels(RecordPixels):
+    """An image that stays as it is, and masks beside it that do if they are grey PNGs already."""
+
+    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
+        given = value if isinstance(value, CocoMask) else read_image(name, value)[0]
+        if isinstance(given, bytes) and self._is_stored(given, bits):
+            return EncodedImage(given, "png", self._stored.height, self._stored.width)
+        return super().mask(name, given, bits)
+
+    def _is_stored(self, data: bytes, bits: int) -> bool:
+        try:
+            return is_stored_mask(data, bits) and dimensions(data, "png") == self._stored.source_size
+        except ImageError:
+            return False  # what reads it says what is wrong
+
+
+def features_beside(data: bytes, fields: Mapping[str, Field], values: Mapping[str, Any]) -> Features:
+    """Return the features of the extra fields of an image that stays as it is.
+
+    They are those that a build with default settings stores, but for a mask that is a grey PNG already: it is not
+    encoded anew.
+
+    Args:
+        data: The file of the image; used only where a field is an image or a mask, which must be as large.
+        fields: What they are.
+        values: As the source gives them.
+
+    Raises:
+        SourceError: As `stoker.fields.encode_fields`.
+        ImageError: What a build would reject the image for.
+        OSError: A file cannot be read, for another reason than that it is not there.
+    """
+    has_images = any(field.is_image for field in fields.values())
+    return encode_fields(fields, values, _KeptPixels(_KEEP, convert(data, _KEEP)) if has_images else None)
+
+
+@contextmanager
+def _of_field(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ImageError as error:
+        raise SourceError(f"field {name!r}: {error}") from error
+
+
+def _drawn(name: str, value: CocoMask, wanted: tuple[int, int]) -> Any:
+    try:
+        return value.draw(wanted)
+    except SourceError as error:
+        raise SourceError(f"field {name!r}: {error}") from error
+
+
+def _check_size(name: str, what: str, size: tuple[int, int], wanted: tuple[int, int]) -> None:
+    if size != wanted:
+        message = f"field {name!r}: the {what} has {size[0]}x{size[1]} pixels, but the image of the record"
+        raise SourceError(f"{message} {wanted[0]}x{wanted[1]}; they must be equally large")
