@@ -6,7 +6,8 @@ import contextlib
 
 from scripts.fuzz_python.scratch import folder
 from stoker.errors import ConfigError, SourceError
-from stoker.sources import CocoMask, SourceOptions, list_source
+from stoker.sources import SourceOptions, list_source
+from stoker.sources.coco_masks import CocoMask
 
 _SIZE = (40, 30)
 _MOST_PIXELS = 2**20

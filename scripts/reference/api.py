@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = "docs/reference/api"
 # What modules of Stoker use of each other's classes, and users do not.
 _OF_FIELDS = {
-    *("arrow", "boxes", "class_names", "column", "decode", "encode", "features", "form", "show", "spec"),
+    *("arrow", "boxes", "class_names", "column", "decode", "encode", "features", "form", "from_cell", "show", "spec"),
     *("summary", "to_arrow", "to_json", "to_plain"),
 }
 _FIELDS = ("Text", "Bytes", "Json", "Int", "Float", "Label", "Labels", "Array", "Mask", "Image", "Boxes")

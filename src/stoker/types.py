@@ -124,12 +124,14 @@ class Field(ABC):
     Attributes:
         kind: Name of the kind in manifests.
         is_image: Whether a value is a file with as many pixels as the image of its record.
+        missing: What stands for a value that a row of a table lacks; None where that is an error.
     """
 
     __slots__ = ()
 
     kind: ClassVar[str]
     is_image: ClassVar[bool] = False
+    missing: ClassVar[Any] = None
 
     @property
     def summary(self) -> str:
@@ -153,6 +155,10 @@ class Field(ABC):
     @abstractmethod
     def features(self, name: str) -> dict[str, FeatureSpec]:
         """Return the features that every record has for a field of this name, by their keys."""
+
+    def from_cell(self, text: str) -> Any:
+        """Return the value that the text of a cell stands for, None for nothing; ``ValueError`` if it is none."""
+        return text
 
     @abstractmethod
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:

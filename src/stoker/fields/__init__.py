@@ -30,13 +30,14 @@ from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
 from stoker.fields.images import Image, ImageField, Mask, mask_pixels
 from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image
-from stoker.fields.numbers import Array, Float, Int
+from stoker.fields.numbers import TRUTH_VALUES, Array, Float, Int
 from stoker.fields.padding import Padded, Ragged
 from stoker.fields.records import Roles, check_extra, encode_fields, given_value, roles, stored_values
 from stoker.fields.texts import Bytes, Json, Text
 
 __all__ = [
     "KINDS",
+    "TRUTH_VALUES",
     "Array",
     "Boxes",
     "Bytes",

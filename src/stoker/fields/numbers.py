@@ -36,6 +36,9 @@ _INT_RANGES = {"bool": range(2)} | {
     name: range(max(np.iinfo(name).min, _INT64.start), min(int(np.iinfo(name).max) + 1, _INT64.stop))
     for name in _DTYPES[1:9]
 }
+TRUTH_VALUES = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+"""Texts of cells that the libraries ``pandas`` and ``datasets`` read as truth values."""
+
 _LISTS: Mapping[str, FeatureKind] = {"float32": "float", "int64": "int64"}
 
 
@@ -63,6 +66,10 @@ class Int(ValueField):
         """Return a column of numbers of the dtype."""
         return value_column(pa, self.dtype)
 
+    def from_cell(self, text: str) -> int | None:
+        """Return the number; of a truth value 0 or 1."""
+        return int(TRUTH_VALUES.get(text, text)) if text else None
+
     def _values(self, value: Any) -> list[int]:
         if not isinstance(value, (bool, int, np.integer, np.bool_)) or int(value) not in _INT_RANGES[self.dtype]:
             raise WrongError(f"must be a whole number of type {self.dtype}")
@@ -79,8 +86,13 @@ class Float(ValueField):
     """A number, stored as float32: rounded to that, not a number and infinite included. Batches have float32 (B,)."""
 
     kind: ClassVar[str] = "float"
+    missing: ClassVar[float] = math.nan
     column: ClassVar[str] = "float32"
     spec: ClassVar[FeatureSpec] = FeatureSpec("float", 1)
+
+    def from_cell(self, text: str) -> float | None:
+        """Return the number; of a truth value 0 or 1."""
+        return float(TRUTH_VALUES.get(text, text)) if text else None
 
     def _values(self, value: Any) -> list[float]:
         if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):

@@ -25,6 +25,7 @@ class Text(ValueField):
     """Text of any length, stored in UTF-8. Batches have a list of ``str``."""
 
     kind: ClassVar[str] = "text"
+    missing: ClassVar[str] = ""
     spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
 
     def _values(self, value: Any) -> list[bytes]:

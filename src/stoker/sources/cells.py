@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.fields import Float, ImageField, Int, Text, from_json
+from stoker.fields import from_json
 from stoker.sources.coco_masks import CocoMask
 from stoker.sources.columns import chunks
 from stoker.storage import join
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from stoker.sources.columns import Blobs
     from stoker.sources.items import ItemTable
     from stoker.types import Field
-
-
-TRUTH_VALUES = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-"""Texts of cells that the libraries ``pandas`` and ``datasets`` read as truth values."""
-
-FILLED: Mapping[type[Field], Any] = {Text: "", Float: float("nan")}
-"""What stands for a value that a row lacks, where that is no error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,23 +67,22 @@ class Cells:
                 if column is not None and column[0] in found:
                     found[column[0]] = self._value(column[1], value, base)
             if self.fills:
-                filled = ((name, FILLED.get(type(self.fields[name]))) for name, one in found.items() if one is None)
+                filled = ((name, self.fields[name].missing) for name, one in found.items() if one is None)
                 found.update(filled)
         except (TypeError, ValueError) as error:
             raise SourceError(f"the values of its fields are damaged: {error}; list the source again") from error
         return found
 
     def _value(self, field: Field, value: Any, base: bytes) -> Any:
-        if isinstance(field, ImageField) and self.coco:
+        if field.is_image and self.coco:
             width, height, objects = value
             return CocoMask(self.coco, width, height, objects)
-        if isinstance(field, ImageField):
+        if field.is_image:
             return os.fsdecode(join(base, os.fsencode(value))) if value else None
-        if isinstance(value, str) and isinstance(field, (Int, Float)):
-            return _number(field, value) if value else None
-        if self.fills and isinstance(value, int) and isinstance(field, (Text, Float)):
-            return str(value) if isinstance(field, Text) else float(value)
-        return value
+        if isinstance(value, str):
+            return field.from_cell(value)
+        is_filled = self.fills and isinstance(value, int) and field.missing is not None
+        return type(field.missing)(value) if is_filled else value
 
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
@@ -117,13 +109,6 @@ class Cells:
         """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
         return cls(columns, str(described["coco"]), bool(described["fills"]))
-
-
-def _number(field: Int | Float, text: str) -> int | float:
-    known = TRUTH_VALUES.get(text)
-    if isinstance(field, Float):
-        return float(text if known is None else known)
-    return int(text) if known is None else int(known)
 
 
 def json_bytes(value: Any) -> bytes:

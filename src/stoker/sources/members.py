@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.fields import ImageField, Text, from_json
+from stoker.fields import from_json
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.reader import Extents, Reader, numbers_in, to_bytes, to_text
 from stoker.sources.reading import read_slice
@@ -91,14 +91,14 @@ class MemberReader(Reader):
     def _value(self, item: Item, name: str, start: int, size: int) -> Any:
         place = os.fsdecode(self.locate(item))
         where = f"the {name} of {item.key} in {place}"
-        is_file = isinstance(self.fields[name], ImageField)
+        is_file = self.fields[name].is_image
         if size > _MAX_VALUE_BYTES and not is_file:
             raise SourceError(f"{where} has {size} bytes, more than {_MAX_VALUE_BYTES}", path=place, offset=start)
         data = read_slice(self.locate(item), start, size)
         if is_file:
             return data
         try:
-            return data.decode() if isinstance(self.fields[name], Text) else parse_json(data)
+            return data.decode() if self.fields[name].form().kind == "text" else parse_json(data)
         except (RecursionError, ValueError) as error:
             problem = f"it is not UTF-8 at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
             raise SourceError(f"{where} is damaged: {problem}", path=place, offset=start) from error

@@ -51,7 +51,6 @@ from stoker.fields import (
     Text,
     check_extra,
 )
-from stoker.sources.cells import FILLED
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -418,7 +417,7 @@ class _Rows:
         number = len(self._builder.archives)
         self._builder.archives.append(path.to_uri())
         self._digests.append(file.digest)
-        self._nulls += file.nulls([name for name, field in head.fields.items() if type(field) in FILLED])
+        self._nulls += file.nulls([name for name, field in head.fields.items() if field.missing is not None])
         name = b"/".join(os.fsencode(part) for part in path.parts[self._folder :])
         sizes = _sizes(file, head.columns)
         collector, before = self._builder.collector, len(self._builder.collector)

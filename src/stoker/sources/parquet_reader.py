@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from stoker.errors import SourceError
-from stoker.fields import ImageField, from_json
+from stoker.fields import from_json
 from stoker.progress import progress_of_call
-from stoker.sources.cells import FILLED
 from stoker.sources.columns import new_column
 from stoker.sources.items import ItemTableBuilder
 from stoker.sources.reader import Extents, Reader, numbers_in, to_bytes, to_text
@@ -98,7 +97,7 @@ class ParquetReader(Reader):
             ) from error
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row: those of `FILLED` for some that are missing. See `Reader.values`."""
+        """Return the values of a row: `Field.missing` for those that are missing. See `Reader.values`."""
         wanted = [name for name in self.fields if names is None or name in names]
         file = self._file(item.columns["archive"]) if wanted else None
         return {
@@ -107,8 +106,8 @@ class ParquetReader(Reader):
 
     def _value(self, item: Item, name: str, value: Any) -> Any:
         if value is None:
-            return FILLED.get(type(self.fields[name]))
-        if not isinstance(self.fields[name], ImageField) or not isinstance(value, dict):
+            return self.fields[name].missing
+        if not self.fields[name].is_image or not isinstance(value, dict):
             return value
         if value["bytes"] is not None or not value["path"]:
             return value["bytes"]

@@ -165,7 +165,7 @@ class RecordReader:
         if not isinstance(data, (bytes, np.ndarray)):
             data = _pixels(roles.image, data)
         extra = {
-            name: read_image(name, values[name])[0] if isinstance(one, fields.ImageField) else values[name]
+            name: read_image(name, values[name])[0] if one.is_image else values[name]
             for name, one in roles.extra.items()
         }
         return SourceImage(data, filename or b"%d" % number, boxes, None, extra, label)

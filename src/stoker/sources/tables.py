@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Float, Image, ImageField, Int, Json, Mask, Text, check_extra
-from stoker.sources.cells import TRUTH_VALUES, Cells, json_bytes
+from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Mask, Text, check_extra
+from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
@@ -285,7 +285,7 @@ class TableValues:
         for name, column in self.columns.items():
             fills = not self._has_files and column.count < self._rows
             field = column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
-            is_image = isinstance(field, ImageField)
+            is_image = field is not None and field.is_image
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
             if field is None:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"

@@ -1,0 +1,278 @@
+"""What every kind of field says of itself: a kind without a row here fails."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from stoker import fields
+from stoker.errors import ConfigError
+from stoker.types import BatchForm, EncodedImage
+
+if TYPE_CHECKING:
+    from stoker.types import Field
+
+pa = pytest.importorskip("pyarrow")
+FILE = EncodedImage(b"file", "png", 3, 4)
+
+
+class Beside:
+    """The image of a record, which makes the same file of every value."""
+
+    def image(self, name: str, value: Any) -> EncodedImage:
+        del name, value
+        return FILE
+
+    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
+        del name, value, bits
+        return FILE
+
+
+@dataclass(frozen=True)
+class Row:
+    """A field, a value as a source gives it, and what each path makes of it."""
+
+    field: Field
+    given: Any
+    read: Any
+    form: BatchForm
+    summary: str
+    shown: str
+    plain: Any
+    column: str
+    inferred: str | None = None
+    cell: tuple[str, Any] | None = None
+
+
+ROWS = [
+    Row(
+        fields.Text(),
+        "é",
+        "é",
+        BatchForm("text"),
+        "text",
+        '"é"',
+        "é",
+        "string",
+        inferred="x",
+        cell=("7", "7"),
+    ),
+    Row(
+        fields.Bytes(),
+        b"ab",
+        b"ab",
+        BatchForm("bytes"),
+        "bytes",
+        "2 B",
+        "YWI=",
+        "binary",
+        inferred="x",
+    ),
+    Row(
+        fields.Json(),
+        {"a": (1,)},
+        {"a": [1]},
+        BatchForm("json"),
+        "json",
+        '{"a": [1]}',
+        {"a": [1]},
+        "string",
+        inferred="x",
+    ),
+    Row(
+        fields.Json("list[str]"),
+        ["a", None],
+        ["a", None],
+        BatchForm("json"),
+        "json",
+        '["a", null]',
+        ["a", None],
+        "list<item: string>",
+    ),
+    Row(
+        fields.Int(),
+        True,
+        1,
+        BatchForm("dense", "int64", stored="int64"),
+        "int",
+        "1",
+        1,
+        "int64",
+        inferred="x",
+        cell=("true", 1),
+    ),
+    Row(
+        fields.Int("uint8"),
+        255,
+        255,
+        BatchForm("dense", "int64", stored="int64"),
+        "int",
+        "255",
+        255,
+        "uint8",
+        cell=("255", 255),
+    ),
+    Row(
+        fields.Float(),
+        1,
+        1.0,
+        BatchForm("dense", "float32", stored="float"),
+        "float",
+        "1.0",
+        1.0,
+        "float",
+        cell=("1e3", 1000.0),
+    ),
+    Row(
+        fields.Label(["cat", "dog"]),
+        "dog",
+        1,
+        BatchForm("dense", "int64", stored="int64"),
+        "label of 2 classes",
+        "1 (dog)",
+        1,
+        "int64",
+    ),
+    Row(
+        fields.Label(),
+        7,
+        7,
+        BatchForm("dense", "int64", stored="int64"),
+        "label",
+        "7",
+        7,
+        "int64",
+        inferred="label",
+    ),
+    Row(
+        fields.Labels(["cat"]),
+        [0, "cat"],
+        np.array([0, 0]),
+        BatchForm("ragged", "int64", fill=-1, stored="int64"),
+        "labels of 1 class",
+        "0 (cat), 0 (cat)",
+        [0, 0],
+        "list<item: int64>",
+    ),
+    Row(
+        fields.Labels(pad_to=2),
+        [3],
+        np.array([3]),
+        BatchForm("padded", "int64", pad_to=2, fill=-1, stored="int64"),
+        "labels",
+        "3",
+        [3],
+        "list<item: int64>",
+    ),
+    Row(
+        *(
+            fields.Array("float16", (2,)),
+            [1, 2],
+            np.array([1, 2], "float16"),
+            BatchForm("dense", "float16", (2,), group=4),
+        ),
+        "array of float16 (2)",
+        "(2,): 1, 2",
+        [1.0, 2.0],
+        "fixed_size_list<item: float>[2]",
+    ),
+    Row(
+        fields.Array("int64", (None,)),
+        [1, 2],
+        np.array([1, 2]),
+        BatchForm("ragged", "int64", stored="int64"),
+        "array of int64 (any)",
+        "(2,): 1, 2",
+        [1, 2],
+        "list<item: int64>",
+        inferred="x",
+    ),
+    Row(
+        fields.Image(),
+        object(),
+        FILE,
+        BatchForm("image"),
+        "image",
+        "png, 4 x 3, 4 B",
+        None,
+        "struct<bytes: binary, path: string>",
+    ),
+    Row(
+        fields.Mask(16),
+        object(),
+        FILE,
+        BatchForm("mask", "uint16"),
+        "mask of 16 bits",
+        "png, 4 x 3, 4 B",
+        None,
+        "struct<bytes: binary, path: string>",
+    ),
+]
+NAMES = [repr(one.field) for one in ROWS]
+
+
+def test_every_kind_has_a_row() -> None:
+    assert {one.field.kind for one in ROWS} | {"boxes"} == set(fields.KINDS)
+
+
+@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+def test_a_manifest_says_it(one: Row) -> None:
+    assert fields.from_json(json.loads(json.dumps(one.field.to_json()))) == one.field
+
+
+@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+def test_a_record_holds_it(one: Row) -> None:
+    features = one.field.encode("x", one.given, Beside())
+    assert features.keys() == one.field.features("x").keys()
+    read = one.field.decode("x", features)
+    assert np.array_equal(read, one.read) if isinstance(one.read, np.ndarray) else read == one.read
+    assert one.field.show(read) == one.shown
+    if one.field.is_image:
+        assert fields.stored_values(features, {"x": one.field}) == {"x": b"file"}
+
+
+@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+def test_batches_and_people_are_told_of_it(one: Row) -> None:
+    assert one.field.form() == one.form
+    assert one.field.summary == one.summary
+    assert one.field.is_image == one.form.is_plane
+    assert one.form.bits == getattr(one.field, "bits", 0)
+    assert one.field.class_names == getattr(one.field, "names", None)
+
+
+@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+def test_an_export_has_it(one: Row) -> None:
+    kind, feature = one.field.arrow(pa)
+    assert str(kind).replace("element", "item") == one.column
+    json.dumps(feature)
+    value = FILE.encoded if one.field.is_image else one.read
+    assert len(pa.array([one.field.to_arrow(value)], kind)) == 1
+    if not one.field.is_image:
+        assert json.loads(json.dumps(one.field.to_plain(value))) == one.plain
+
+
+@pytest.mark.parametrize("one", [one for one in ROWS if one.inferred], ids=repr)
+def test_a_first_record_tells_it(one: Row) -> None:
+    assert fields.infer({one.inferred: one.given}) == {one.inferred: one.field}
+
+
+@pytest.mark.parametrize("one", [one for one in ROWS if one.cell], ids=repr)
+def test_a_cell_stands_for_it(one: Row) -> None:
+    assert one.cell is not None
+    text, value = one.cell
+    assert one.field.from_cell(text) == value
+    assert one.field.from_cell("") in ("", None)
+
+
+def test_boxes_stand_elsewhere_in_records_and_batches() -> None:
+    boxes = fields.Boxes(["cat"])
+    assert fields.from_json(boxes.to_json()) == boxes
+    assert (boxes.features("x"), boxes.encode("x", []), boxes.decode("x", {})) == ({}, {}, None)
+    assert (boxes.summary, boxes.show([]), boxes.class_names) == ("boxes of 1 class", "0 boxes", ("cat",))
+    assert str(boxes.arrow(pa)[0]).count("float") == 4
+    with pytest.raises(ConfigError, match="BoxOutput"):
+        boxes.form()
