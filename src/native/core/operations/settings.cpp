@@ -26,20 +26,15 @@ const SettingValue& OperationSettings::value(const std::string& name) {
   return found->second;
 }
 
-const std::vector<double>& OperationSettings::numbers(const std::string& name, size_t least, size_t most) {
+const std::vector<double>& OperationSettings::numbers(const std::string& name, size_t fewest, size_t most,
+                                                      double low, double high) {
   const auto* numbers = std::get_if<std::vector<double>>(&value(name));
-  if (numbers == nullptr || numbers->size() < least || numbers->size() > most) {
-    refuse(name + " must be " + (least == most ? "" : std::to_string(least) + " or ") + std::to_string(most) +
-           (most == 1 ? " number" : " numbers"));
+  if (numbers != nullptr && numbers->size() >= fewest && numbers->size() <= most &&
+      std::ranges::all_of(*numbers, [&](double number) { return low <= number && number <= high; })) {
+    return *numbers;  // of which each is a number
   }
-  return *numbers;
-}
-
-double OperationSettings::number(const std::string& name, double least, double most) {
-  const double number = numbers(name, 1, 1)[0];
-  if (least <= number && number <= most) return number;  // never of what is not a number
-  refuse(name + " is " + std::to_string(number) + "; it must be from " + std::to_string(least) + " to " +
-         std::to_string(most));
+  refuse(name + " must be " + (fewest == most ? "" : std::to_string(fewest) + " or ") + std::to_string(most) +
+         " numbers from " + std::to_string(low) + " to " + std::to_string(high));
 }
 
 int32_t OperationSettings::whole(const std::string& name, int32_t least, int32_t most) {
@@ -49,29 +44,22 @@ int32_t OperationSettings::whole(const std::string& name, int32_t least, int32_t
 }
 
 Bounds OperationSettings::bounds(const std::string& name, double least, double most) {
-  const auto& pair = numbers(name, 2, 2);
-  const Bounds bounds{pair[0], pair[1]};
-  if (least <= bounds.low && bounds.low <= bounds.high && bounds.high <= most) return bounds;
-  refuse(name + " is from " + std::to_string(bounds.low) + " to " + std::to_string(bounds.high) +
-         "; it must be two numbers, the smallest and the largest, from " + std::to_string(least) + " to " +
-         std::to_string(most));
+  const auto& pair = numbers(name, 2, 2, least, most);
+  if (pair[0] > pair[1]) refuse(name + " must be the smallest and the largest number, in this order");
+  return {pair[0], pair[1]};
 }
 
 Bounds OperationSettings::bounds_around(const std::string& name, double neutral, double least, double most) {
-  if (numbers(name, 1, 2).size() == 2) return bounds(name, least, most);
-  const double far = number(name, 0.0, most - neutral);
-  return {std::max(least, neutral - far), neutral + far};
+  if (numbers(name, 1, 2, least, most).size() == 2) return bounds(name, least, most);
+  const double distance = number(name, 0.0, most - neutral);
+  return {std::max(least, neutral - distance), neutral + distance};
 }
 
 Extent OperationSettings::size(const std::string& name) {
-  const auto& sides = numbers(name, 1, 2);
-  for (const double side : sides) {
-    if (!(side >= 1.0 && side <= kMostSide && side == std::floor(side))) {
-      refuse(name + " has a side of " + std::to_string(side) + " pixels; each must be 1.." +
-             std::to_string(kMostSide));
-    }
-  }
-  return {static_cast<int32_t>(sides.back()), static_cast<int32_t>(sides.front())};
+  const auto& sides = numbers(name, 1, 2, 1, kMostSide);
+  const Extent size{static_cast<int32_t>(sides.back()), static_cast<int32_t>(sides.front())};
+  if (size.width == sides.back() && size.height == sides.front()) return size;
+  refuse(name + " has a side that is not a whole number of pixels");
 }
 
 Filter OperationSettings::filter(const std::string& name) {

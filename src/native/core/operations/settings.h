@@ -34,9 +34,12 @@ class OperationSettings {
   const std::string& operation() const { return operation_; }
   bool has(const std::string& name) const { return values_.contains(name); }
 
-  double number(const std::string& name, double least, double most);
+  double number(const std::string& name, double least, double most) {
+    return numbers(name, 1, 1, least, most)[0];
+  }
   int32_t whole(const std::string& name, int32_t least, int32_t most);
-  bool flag(const std::string& name) { return whole(name, 0, 1) == 1; }
+  // False where it is not given.
+  bool flag(const std::string& name) { return has(name) && whole(name, 0, 1) == 1; }
   // A smallest and a largest number.
   Bounds bounds(const std::string& name, double least, double most);
   // The same, where one number stands for the bounds at this distance around `neutral`.
@@ -51,7 +54,8 @@ class OperationSettings {
 
  private:
   const SettingValue& value(const std::string& name);
-  const std::vector<double>& numbers(const std::string& name, size_t least, size_t most);
+  const std::vector<double>& numbers(const std::string& name, size_t fewest, size_t most, double low,
+                                     double high);
 
   std::string operation_;
   SettingValues values_;
