@@ -28,7 +28,7 @@ from stoker.fields.arrow import box_column, class_column
 from stoker.fields.base import ValueField
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
-from stoker.fields.images import Image, ImageField, Mask, mask_pixels
+from stoker.fields.images import Image, Mask, mask_pixels
 from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image
 from stoker.fields.numbers import TRUTH_VALUES, Array, Float, Int
 from stoker.fields.padding import Padded, Ragged
@@ -43,7 +43,6 @@ __all__ = [
     "Bytes",
     "Float",
     "Image",
-    "ImageField",
     "Int",
     "Json",
     "Label",
