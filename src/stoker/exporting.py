@@ -224,11 +224,7 @@ class _Run:
         self.rejects: list[Reject] = []
 
     def write_all(self, split: str, dataset: Dataset, writer: _Writer) -> None:
-        """Write the records of a split.
-
-        Raises:
-            StokerError: One too many is damaged.
-        """
+        """Write the records of a split."""
         for number in range(len(dataset)):
             try:
                 record = _read(dataset, number, has_boxes=writer.has_boxes)
@@ -261,11 +257,7 @@ def _chosen(datasets: Mapping[str, Dataset], split: str | None, path: LocationLi
 
 
 def _check(dataset: Dataset, to: ExportFormat) -> None:
-    """Refuse a dataset that cannot be written in a format.
-
-    Raises:
-        ConfigError: It is one.
-    """
+    """Refuse a dataset that cannot be written in a format."""
     if not isinstance(dataset.records, _native.RecordSet):
         raise ConfigError(
             f"{dataset.path} holds image files; 'stoker build' makes a dataset of them, which can be exported"
@@ -352,11 +344,7 @@ class _Record:
 
 
 def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
-    """Return what a record holds.
-
-    Raises:
-        StokerError: It is damaged; the message says where it is.
-    """
+    """Return what a record holds."""
     try:
         sample = dataset[number]
         if sample.format not in _SUFFIXES:
@@ -457,11 +445,7 @@ class _Writer(ABC):
         self.close(is_complete=kind is None)
 
     def check(self, record: _Record) -> None:
-        """Refuse a record that the format cannot say.
-
-        Raises:
-            ExampleError: It is one.
-        """
+        """Refuse a record that the format cannot say."""
         for name, form in self._forms.items():
             if form.dtype.startswith("float") and not np.isfinite(record.values[name]).all():
                 path, number, offset = self._dataset.records.where(record.index)

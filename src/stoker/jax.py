@@ -285,11 +285,7 @@ def _halves(numbers: Any) -> Any:
 
 
 def _fitting(what: str, numbers: Any) -> Any:
-    """Return numbers of 64 bits in the types that JAX has for them, and everything else as it is.
-
-    Raises:
-        ConfigError: One does not fit.
-    """
+    """Return numbers of 64 bits in the types that JAX has for them, and everything else as it is."""
     if not _is_list(numbers) and numbers.dtype == np.float64:
         return numbers.astype(jax.dtypes.canonicalize_dtype(np.float64))
     if _is_list(numbers) or numbers.dtype not in (np.int64, np.uint64):

@@ -314,11 +314,7 @@ class _Plan:
 
 
 def _refuse_unlike(parts: Sequence[_Part]) -> None:
-    """Refuse datasets that cannot be one.
-
-    Raises:
-        ConfigError: There are such.
-    """
+    """Refuse datasets that cannot be one."""
     if len(parts) < 2:
         raise ConfigError(
             f"{format_count(len(parts), 'dataset')} to merge; give at least two, and the destination last"
@@ -352,12 +348,7 @@ def _common(manifest: Manifest) -> tuple[object, ...]:
 
 
 def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
-    """Return the classes of all, those of the first dataset first, as the first dataset that has one describes it.
-
-    Raises:
-        ConfigError: The datasets differ in their classes, and one names a class twice or has records in which a class
-            is more than a number.
-    """
+    """Return the classes of all, those of the first dataset first, as the first dataset that has one describes it."""
     if all(part.classes == parts[0].classes for part in parts):
         return parts[0].classes
     joined: dict[str, ClassLabel] = {}
@@ -378,11 +369,7 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
 
 
 def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str]) -> _Changes | None:
-    """Return what becomes of the classes of a dataset in the merged one; None where all stay as they are.
-
-    Raises:
-        ConfigError: They do not, and the records hold more than ids: other texts, or masks of the same classes.
-    """
+    """Return what becomes of the classes of a dataset in the merged one; None where all stay as they are."""
     place = {one.name: number for number, one in enumerate(classes)}
     schema = part.manifest.schema
     same_classes = part.classes == tuple(classes[: len(part.classes)])
@@ -470,11 +457,7 @@ def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _refuse_links(parts: Sequence[_Part], destination: Location) -> None:
-    """Refuse hard links where there can be none.
-
-    Raises:
-        ConfigError: A dataset or the destination is in a store.
-    """
+    """Refuse hard links where there can be none."""
     for place in (*(part.place for part in parts), destination):
         if not place.is_local:
             raise ConfigError(
@@ -503,11 +486,7 @@ def _make(destination: Location, job: _Job, *, link: bool) -> Shard:
 
 
 def _rows(job: _Job) -> NDArray[np.uint64]:
-    """Return where the records of a shard lie, as its index says.
-
-    Raises:
-        ShardError: There is no index, or it is that of another file.
-    """
+    """Return where the records of a shard lie, as its index says."""
     path = job.place / job.shard.name
     try:
         rows = read_index(path, job.shard.size_bytes)
@@ -525,10 +504,6 @@ def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = 
     Args:
         job: Which shard.
         write: Called with its bytes, piece by piece.
-
-    Raises:
-        ShardError: It is not.
-        OSError: It cannot be read, or written.
     """
     path = job.place / job.shard.name
     size_bytes = crc = 0
@@ -550,11 +525,7 @@ def _changed(job: _Job, found: str) -> ShardError:
 
 
 def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> None:
-    """Give a shard a second name in the destination.
-
-    Raises:
-        ConfigError: It lies on another file system, or that has no hard links.
-    """
+    """Give a shard a second name in the destination."""
     old, new = job.place / job.shard.name, destination / job.name
     new.parent.make_directory(within=destination)
     if index is not None:
@@ -574,13 +545,7 @@ def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> 
 
 
 def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
-    """Write the records of a shard again, with other ids or texts of classes.
-
-    Raises:
-        ShardError: It is not as the manifest lists it.
-        ExampleError: A label is not the id of a class.
-        OSError: It cannot be read or written.
-    """
+    """Write the records of a shard again, with other ids or texts of classes."""
     path = job.place / job.shard.name
     with ExitStack() as stack:
         copy = stack.enter_context(path.local_copy())

@@ -192,11 +192,7 @@ def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
 
 
 def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
-    """Refuse splits of which one has a list of classes with a background, and another has none.
-
-    Raises:
-        ConfigError: They are such.
-    """
+    """Refuse splits of which one has a list of classes with a background, and another has none."""
     bases = {dataset.split: dataset.schema.label_base for dataset in datasets if len(dataset)}
     if len(set(bases.values())) > 1:
         found = ", ".join(f"{split} from {base}" for split, base in bases.items())
@@ -304,11 +300,7 @@ class _Listing:
 
 
 def _class_of(dataset: Dataset, key: int, label: int) -> int:
-    """Return the class of a label, counted from 0; -1 for none.
-
-    Raises:
-        ConfigError: It is not the number of a class, nor -1.
-    """
+    """Return the class of a label, counted from 0; -1 for none."""
     base = dataset.schema.label_base
     if label == -1 or base <= label < MAX_CLASSES + base:
         return label - base if label >= 0 else -1

@@ -272,12 +272,7 @@ class _Jobs:
         return len(self._running)
 
     def ended(self) -> list[list[ShardResult]]:
-        """Wait a moment for jobs to end, and return the results of those that have.
-
-        Raises:
-            ClusterError: One failed.
-            ConfigError: One failed, because the executors lack something.
-        """
+        """Wait a moment for jobs to end, and return the results of those that have."""
         done, self._running = wait(self._running, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED)
         try:
             return [job.result() for job in done]
@@ -321,23 +316,14 @@ class _Shared:
     guard: BuildGuard
 
     def build(self, job: ShardJob) -> ShardResult:
-        """Build one shard.
-
-        Raises:
-            ConfigError: This machine does not see what the driver sees.
-            OSError: The source or the destination failed.
-        """
+        """Build one shard."""
         self.guard.check(self.destination)
         self._check_source()
         check = partial(self.guard.check, self.destination)
         return build_shard(self.converter, self.destination, job, before_commit=check)
 
     def _check_source(self) -> None:
-        """See that the images are here; an empty folder would make a reject of every one of them.
-
-        Raises:
-            ConfigError: They are not.
-        """
+        """See that the images are here; an empty folder would make a reject of every one of them."""
         for place in self.converter.tree.places:
             if from_uri(place).is_local and not from_uri(place).exists():
                 message = f"the source {os.fsdecode(place)} is not there"

@@ -216,11 +216,7 @@ build.__module__ = "stoker"
 
 
 def _refuse_settings(source: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
-    """Refuse settings that have no effect on a source.
-
-    Raises:
-        ConfigError: One has another value than its default.
-    """
+    """Refuse settings that have no effect on a source."""
     for name, default in defaults.items():
         if given[name] is not default:
             raise ConfigError(f"{name} is {given[name]!r}, and has no effect where the source is {source}; omit it")

@@ -297,11 +297,7 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
 
 
 def _counts_given(items: Mapping[str, int], main: str, settings: ShardSettings) -> dict[str, int]:
-    """Return how many shards the settings say that splits have.
-
-    Raises:
-        ConfigError: They do not fit the splits.
-    """
+    """Return how many shards the settings say that splits have."""
     shards, validation_shards = option("shards"), option("validation_shards")
     given: dict[str, int] = {}
     for name, split, count in ((shards, main, settings.train), (validation_shards, "validation", settings.validation)):

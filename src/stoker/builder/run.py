@@ -469,11 +469,7 @@ class Run:
             raise
 
     def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
-        """Build every shard of this run that is not there yet.
-
-        Raises:
-            DestinationError: One that is there was made of other records.
-        """
+        """Build every shard of this run that is not there yet."""
         results = [result for result in self._journal.results if result.file.name in self._mine]
         self._resumed = frozenset(result.file.name for result in results)
         for result in results:

@@ -80,11 +80,7 @@ def build_stream(
 
 
 def _checked(settings: BuildSettings) -> BuildSettings:
-    """Return the settings with names of shards that do not tell their number.
-
-    Raises:
-        ConfigError: A setting has no meaning before that is known.
-    """
+    """Return the settings with names of shards that do not tell their number."""
     shards, source = settings.shards, settings.source
     unknown = "how many records there are is not known before they are read"
     for name, value in ((option("shards"), shards.train), (option("validation_shards"), shards.validation)):
@@ -108,11 +104,7 @@ def _checked(settings: BuildSettings) -> BuildSettings:
 def _compared(
     stream: RecordStream, settings: BuildSettings, destination: Location, length: int, started: float
 ) -> BuildReport:
-    """Return the report of a finished dataset if it was made of the same records.
-
-    Raises:
-        DestinationError: It was made of others, or with other settings.
-    """
+    """Return the report of a finished dataset if it was made of the same records."""
     splits = []
     for split in stream.names:
         records = stream.records(split)
@@ -189,11 +181,7 @@ class StreamRun(Run):
         self._journal.append(replace(result, digest=self._digests[result.file.name]))
 
     def _jobs(self, there: dict[str, ShardResult]) -> Iterator[ShardJob]:
-        """Yield the shards that are not there, in order; each is to be made before the next one is asked for.
-
-        Raises:
-            DestinationError: One that is there was made of other records.
-        """
+        """Yield the shards that are not there, in order; each is to be made before the next one is asked for."""
         for split in self._stream.names:
             records = self._stream.records(split)
             lengths = self._lengths.setdefault(split, [])

@@ -122,9 +122,6 @@ def _ask_settings(args: argparse.Namespace) -> None:
     own. Unlike there, the answer to the question about resizing counts, and Enter means the Yes that is offered. They
     are, in order: ``DATA_DIR`` (or ``IMAGENET_DATA_DIR``), ``PROTO_OUT_DIR``, ``RESIZE_IMAGES``, ``NEW_HEIGHT``,
     ``NEW_WIDTH``, ``JPEG_Q``.
-
-    Raises:
-        ConfigError: An answer is not valid, or standard input is not a terminal.
     """
     args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
     args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")

@@ -287,12 +287,7 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
 
 
 def _checked_version(text: bytes, content: _Node) -> int:
-    """Return the version of a manifest, after its checksum: a version that damage has made is no version.
-
-    Raises:
-        ManifestError: The checksum is not that of the text, or the version has none, or it is not a version.
-        NewerManifestError: The version is newer.
-    """
+    """Return the version of a manifest, after its checksum: a version that damage has made is no version."""
     checksum = _CHECKSUM_LINE.search(text, max(0, len(text) - 128))
     if checksum is not None:
         found = hashlib.sha256(memoryview(text)[: checksum.start()]).hexdigest()

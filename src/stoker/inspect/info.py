@@ -272,12 +272,7 @@ class ImagesInfo:
 
 
 def _images_info(place: Location) -> ImagesInfo:
-    """Return what a source of images holds, by its listing.
-
-    Raises:
-        DatasetNotFoundError: It is none.
-        OSError: It cannot be read.
-    """
+    """Return what a source of images holds, by its listing."""
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
     is_pattern = "{" in str(place) and not place.exists()  # braces may stand for several tars
     if (

@@ -328,11 +328,7 @@ def _look(dataset: Dataset, index: int) -> SampleHeader:
 
 
 def _header(sample: Sample) -> tuple[int, int, str]:
-    """Return width, height and kind of an image, as its header says.
-
-    Raises:
-        StokerError: It has none that can be read, or a JPEG, PNG or WebP is cut short.
-    """
+    """Return width, height and kind of an image, as its header says."""
     if sample.schema.image_encoding == "raw":
         height, width = sample.decode().shape[:2]
         return width, height, "raw pixels"
@@ -373,11 +369,7 @@ def _unreadable(root: Location, measured: Measured, *, is_files: bool) -> Reject
 
 
 def _below(root: Location, key: str) -> Location:
-    """Find a file by a name from ``rejects.jsonl``, which may say anything.
-
-    Raises:
-        SourceError: It lies elsewhere, also by way of a symbolic link.
-    """
+    """Find a file by a name from ``rejects.jsonl``, which may say anything."""
     name, place = PurePosixPath(key), root / key
     if name.is_absolute() or ".." in name.parts or not place.lies_in(root):
         raise SourceError("lies outside of the source")

@@ -482,11 +482,7 @@ def draw_sample(
 
 
 def _draw_fields(sample: Sample, names: Sequence[str]) -> list[Image.Image]:
-    """Return the tiles of masks and extra images.
-
-    Raises:
-        StokerError: A field of the sample is damaged, or a mask is not as large as its image.
-    """
+    """Return the tiles of masks and extra images."""
     return [_draw_field(sample, name, sample.field(name)) for name in names]
 
 

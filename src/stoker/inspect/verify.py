@@ -238,11 +238,7 @@ def _listed_shards(place: Location, manifest: Manifest) -> list[_Target]:
 
 
 def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
-    """Return the shards that are there, and add a problem for those that the names of the others promise.
-
-    Raises:
-        DatasetNotFoundError: There are none.
-    """
+    """Return the shards that are there, and add a problem for those that the names of the others promise."""
     splits = find_shards(place)
     if not splits:
         raise no_records(place)
@@ -255,11 +251,7 @@ def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
 
 
 def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKeys | None) -> SchemaInfo:
-    """Return the layout of the first record that can be read.
-
-    Raises:
-        ConfigError: It is unknown. That is not damage; a person has to say where the records hold what.
-    """
+    """Return the layout of the first record that can be read."""
     for target in targets:
         with contextlib.suppress(ShardError, ExampleError):
             if (features := first_features(target.path)) is not None:
@@ -371,9 +363,6 @@ def _check_shard(
     """Check a shard; of one in a store, a copy.
 
     Runs in any thread but those of ``pool``, which check runs of its records.
-
-    Raises:
-        OSError: There is no space for temporary files, or the store cannot be reached.
     """
     try:
         with target.path.local_copy() as copy:
@@ -437,9 +426,6 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
         path: The shard.
         copy: Where its bytes are on this machine; a local shard itself.
         listed: What the manifest says about it, if there is one.
-
-    Raises:
-        OSError: It cannot be read; see `_unreadable`.
     """
     size = copy.stat().st_size
     if size and compression_of(copy) != "none":
@@ -448,12 +434,7 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
 
 
 def _unreadable(path: Location, error: OSError) -> _Frames:
-    """Return what is known about a shard that cannot be read.
-
-    Raises:
-        OSError: The shard is not the cause: there is no space for temporary files, or the process has run out of file
-            descriptors or memory.
-    """
+    """Return what is known about a shard that cannot be read."""
     if is_scratch_full(error) or is_machine_error(error):
         raise error
     missing = isinstance(error, FileNotFoundError)
@@ -784,12 +765,7 @@ def _cut(value: bytes | list[int]) -> str:
 
 
 def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
-    """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin.
-
-    Raises:
-        NewerManifestError: A newer version wrote the manifest.
-        DatasetNotFoundError: The directory is an unfinished build.
-    """
+    """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin."""
     if not (place / MANIFEST_NAME).lexists():
         refuse_unfinished(place)
         return None, (), _lost_manifest(place)

@@ -541,11 +541,7 @@ class Dataset:
         return part
 
     def _part_of(self, ends: Sequence[int], seed: int) -> NDArray[np.int64]:
-        """Return the part of each sample.
-
-        Raises:
-            ConfigError: One has no sample.
-        """
+        """Return the part of each sample."""
         draws = self._draws(seed)
         part_of = divide(draws, ends)
         missing = np.flatnonzero(np.bincount(part_of, minlength=len(ends)) == 0)
@@ -805,22 +801,14 @@ class Dataset:
 
 
 def _listed(labels: Iterable[int | str]) -> list[int | str]:
-    """Return labels as a list.
-
-    Raises:
-        ConfigError: This is one label.
-    """
+    """Return labels as a list."""
     if isinstance(labels, str | int):
         raise ConfigError(f"labels is {labels!r}; give a list of labels or of names: labels=[{labels!r}]")
     return list(labels)
 
 
 def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | None, divisions: int) -> Dataset:
-    """Open a pickled dataset again, with the same selection of samples, to be divided as that would be.
-
-    Raises:
-        ConfigError: Another dataset lies there now.
-    """
+    """Open a pickled dataset again, with the same selection of samples, to be divided as that would be."""
     found = opener()
     if found.identity != identity:
         message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"

@@ -275,11 +275,7 @@ class SampleEngine:
     def _replace(
         self, finished: _native.FinishedBatch, row: int, submitted: _Submitted, error: Exception
     ) -> Exception | None:
-        """Load another sample in the place of a bad one; return its error where that is not to be, or fails.
-
-        Raises:
-            TooManyBadSamplesError: As many were replaced as may be.
-        """
+        """Load another sample in the place of a bad one; return its error where that is not to be, or fails."""
         settings, epoch, request = self._feed.settings, submitted.epoch, cast("Request", submitted.request)
         if settings.on_bad == "raise" or not isinstance(error, OF_A_SAMPLE):
             return error

@@ -116,11 +116,7 @@ def _check_boxes(dataset: Dataset | Mix) -> None:
 
 
 def _check_box_classes(mixed: Mix) -> None:
-    """Refuse datasets in which equal labels of boxes would differ in meaning.
-
-    Raises:
-        ConfigError: They have boxes of different classes, or such as ``label_offsets`` would move.
-    """
+    """Refuse datasets in which equal labels of boxes would differ in meaning."""
     first, *others = mixed.datasets
     for other in others:
         if other.schema.box_names != first.schema.box_names:

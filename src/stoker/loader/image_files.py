@@ -178,13 +178,7 @@ def _label(box: Box, label: int) -> int:
 
 
 def _fields_of(reader: Reader, item: Item, image: bytes, names: Collection[str]) -> Features:
-    """Return some extra fields of an item as the features that a build of the same source would store.
-
-    Raises:
-        ExampleError: A value is missing, or is not one of its field: what a build would reject the item for.
-        ImageError: As `features_beside`.
-        OSError: It cannot be read.
-    """
+    """Return some extra fields of an item as the features that a build of the same source would store."""
     try:
         return features_beside(image, {name: reader.fields[name] for name in names}, reader.values(item, names))
     except SourceError as error:

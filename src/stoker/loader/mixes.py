@@ -254,11 +254,7 @@ def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
 
 
 def _check_modes(datasets: Sequence[Dataset]) -> None:
-    """Refuse datasets whose pixels do not fit into the same batch.
-
-    Raises:
-        ConfigError: They were opened in different modes.
-    """
+    """Refuse datasets whose pixels do not fit into the same batch."""
     first = datasets[0]
     for number, dataset in enumerate(datasets):
         if dataset.mode != first.mode:

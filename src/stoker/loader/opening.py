@@ -126,11 +126,7 @@ def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str,
 
 
 def _choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
-    """Return the split that is wanted, or the only one there is.
-
-    Raises:
-        ConfigError: There is no such split, or it is not said which of several.
-    """
+    """Return the split that is wanted, or the only one there is."""
     names = ", ".join(sorted(splits))
     if wanted is None:
         if len(splits) == 1:
@@ -145,11 +141,7 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
 
 
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:
-    """Return a dataset that was opened, in a mode, and that can be opened again.
-
-    Raises:
-        ConfigError: What is stored has no pixels in this mode.
-    """
+    """Return a dataset that was opened, in a mode, and that can be opened again."""
     if mode == "I;16" and opened.schema.image_encoding == "raw":
         message = f"{opened.path} holds RGB pixels of 8 bits, which have no form in mode {mode!r}"
         raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
@@ -198,11 +190,7 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
 
 
 def _refuse_source(place: Location, source: SourceOptions) -> None:
-    """Refuse options of a listing where nothing is listed.
-
-    Raises:
-        ConfigError: Some are given.
-    """
+    """Refuse options of a listing where nothing is listed."""
     if given := _given(source):
         raise ConfigError(f"{place} takes no source with {given}: it holds TFRecords, not images; omit it")
 
@@ -212,11 +200,7 @@ def _given(options: RecordKeys | SourceOptions) -> str:
 
 
 def _refuse_folder_of_records(place: Location) -> None:
-    """Refuse a directory of directories of TFRecords, which would pass for class folders.
-
-    Raises:
-        DatasetNotFoundError: It is one.
-    """
+    """Refuse a directory of directories of TFRecords, which would pass for class folders."""
     below = find_shard_folder(place, is_dataset) if place.is_dir() else None
     if below is not None:
         raise DatasetNotFoundError(

@@ -169,11 +169,7 @@ def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RG
 
 
 def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) -> bool:
-    """Return whether they are; where nothing is known, three are likelier than one or four, and last than first.
-
-    Raises:
-        ConfigError: Its shape is not that of an image.
-    """
+    """Return whether they are; where nothing is known, three are likelier than one or four, and last than first."""
     wanted = [(place, count) for count in (3, 1, 4) for place in (2, 0)]
     if output is not None:
         place = 2 if output.layout == "NHWC" else 0

@@ -269,11 +269,7 @@ def shares_of(size: int, weights: Sequence[int]) -> list[int]:
 
 
 def _weights_of(by_class: Mapping[int | str, float], dataset: Dataset, labels: list[int]) -> NDArray[np.uint64]:
-    """Return the weights of classes that have samples.
-
-    Raises:
-        ConfigError: One has no weight, or a weight is that of no class.
-    """
+    """Return the weights of classes that have samples."""
     found: dict[int, float] = {}
     for key, weight in by_class.items():
         label = dataset.label_named(key)
@@ -292,11 +288,7 @@ def _weights_of(by_class: Mapping[int | str, float], dataset: Dataset, labels: l
 
 
 def _refuse_no_share(shares: list[int], weights: list[int], labels: list[int], size: int) -> None:
-    """Refuse an epoch in which a class that has a weight would never come.
-
-    Raises:
-        ConfigError: There is such a class.
-    """
+    """Refuse an epoch in which a class that has a weight would never come."""
     for share, weight, label in zip(shares, weights, labels, strict=True):
         if share == 0 and weight > 0:
             message = f"class {label} would have no sample in an epoch of {format_count(size, 'sample')}"

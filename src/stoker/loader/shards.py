@@ -223,22 +223,14 @@ def open_listed(
 
 
 def _check_length(path: Location, found: int, listed: int) -> None:
-    """See that a shard is as long as the manifest says.
-
-    Raises:
-        TruncatedShardError: It is shorter or longer.
-    """
+    """See that a shard is as long as the manifest says."""
     if found != listed:
         message = f"{path} has {found} bytes, but manifest.json says {listed}; restore it, or build again"
         raise TruncatedShardError(message, path=str(path), offset=min(found, listed))
 
 
 def _with_records(shard: OpenShard, listed: int) -> OpenShard:
-    """Return a shard that has as many records as the manifest says.
-
-    Raises:
-        IndexMismatchError: It has another number of them.
-    """
+    """Return a shard that has as many records as the manifest says."""
     if shard.records != listed:
         message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {listed}"
         raise IndexMismatchError(f"{message}; write it again with 'stoker index'", path=str(shard.path))
@@ -324,13 +316,7 @@ class _ListedObject:
         return KeptIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
 
     def fetch_rows(self) -> NDArray[np.uint64]:
-        """Return where its records lie, by its index in the store, or else by reading all of it.
-
-        Raises:
-            IndexMismatchError: The index is that of another file.
-            ShardError: There is no index, and the shard is damaged.
-            OSError: The store cannot be read.
-        """
+        """Return where its records lie, by its index in the store, or else by reading all of it."""
         if not self.indexes:
             return _scan(self.path, self.size_bytes)
         return read_index_file(self.indexes[0], self.size_bytes)
@@ -348,11 +334,7 @@ class _StoreFolder:
         self._look_up = place.snapshot()
 
     def find(self, path: Location, stamp: str | None = None) -> _ListedObject:
-        """Return a shard in it; ``stamp`` is what stands for its content if that is known.
-
-        Raises:
-            DatasetNotFoundError: It is missing.
-        """
+        """Return a shard in it; ``stamp`` is what stands for its content if that is known."""
         info = self._look_up(self._name(path))
         if info is None:
             raise _missing(path)
@@ -372,10 +354,6 @@ def _open_objects(
         shards: Which.
         plain: Whether none is compressed; None: as their first bytes say.
         counts: How many records each has, if that is known: then its index need not be looked at when it is kept.
-
-    Raises:
-        ConfigError: Some are compressed and some are not.
-        ShardError: One is damaged.
     """
     with stoppable_pool(_CONNECTIONS, "stoker-open") as pool:
         if plain is None:
@@ -389,13 +367,7 @@ def _open_objects(
 
 
 def _read_anew(shard: OpenShard) -> OpenShard:
-    """Open a shard again whose kept index was damaged; a new one is kept.
-
-    Raises:
-        IndexMismatchError: Its index in the store is that of another file, or lists another number of records.
-        ShardError: It has none, and is damaged.
-        OSError: The store cannot be read.
-    """
+    """Open a shard again whose kept index was damaged; a new one is kept."""
     path = shard.path
     indexes = tuple(place for place in index_places(path) if place.is_file())
     known = _ListedObject(path, shard.size_bytes, shard.stamp, indexes)
@@ -427,11 +399,6 @@ def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
 
     The checksum of every length is verified, those of payloads are left to later reads. Payloads that are longer than a
     chunk of 8 MiB are not fetched.
-
-    Raises:
-        TruncatedShardError: The shard ends inside a record.
-        CorruptRecordError: The checksum of a length does not match.
-        OSError: The store cannot be read.
     """
     rows: list[tuple[int, int]] = []
     at, start, chunk = 0, 0, memoryview(b"")

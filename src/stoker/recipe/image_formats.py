@@ -344,11 +344,7 @@ def dimensions(data: bytes, kind: str) -> tuple[int, int]:
 
 
 def _reader(kind: str) -> Callable[[io.BytesIO], ImageFile]:
-    """Return what opens a format with Pillow.
-
-    Raises:
-        ImageError: It is not installed.
-    """
+    """Return what opens a format with Pillow."""
     if kind == "avif" and not features.check("avif"):
         message = "avif is read only by a Pillow that was built with libavif, as its wheels are"
         raise ImageError(f"{message}; install one, or convert the image to JPEG or PNG first")
@@ -372,11 +368,7 @@ _TIFF_SIZE, _STRIP_ROWS, _TILE_SIZE = (256, 257), 278, (322, 323)
 
 
 def _refuse_missing_data(image: TiffImageFile, size_bytes: int) -> None:
-    """Refuse a TIFF with strips or tiles that are larger than its file can hold; several of them may share their data.
-
-    Raises:
-        ImageError: It has such.
-    """
+    """Refuse a TIFF with strips or tiles that are larger than its file can hold; several may share their data."""
     tags, coding = image.tag_v2, image.info["compression"]
     bits = 1 if image.mode == "1" else 16 if image.mode.startswith("I;16") else 8 * len(image.getbands())
     width, height = (tags[tag] for tag in _TIFF_SIZE)
@@ -395,9 +387,6 @@ def _check_memory(data: bytes, kind: str, size: tuple[int, int], check_pixels: C
     """Refuse an image whose decoder takes more memory than that of a TIFF with as many pixels as there may be.
 
     A pixel of AVIF and HEIF takes that of two, and one of JPEG 2000 that of two more as long as its tile is decoded.
-
-    Raises:
-        ImageTooLargeError: It does.
     """
     width, height = size
     held = (width, height) if kind in ("avif", "heif") else (0, 0)

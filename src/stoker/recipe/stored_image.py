@@ -188,11 +188,7 @@ def decode(data: bytes, max_pixels: int, mode: Mode = "RGB") -> NDArray[Any]:
 
 
 def _refuse_more_pixels(limit: int, width: int, height: int) -> None:
-    """Refuse an image as the core does, before memory is taken for it.
-
-    Raises:
-        ImageTooLargeError: It has more pixels.
-    """
+    """Refuse an image as the core does, before memory is taken for it."""
     if width * height > limit:
         message = f"The image declares {width} x {height} pixels; the limit is {limit} (raise max_pixels to accept it)"
         raise ImageTooLargeError(message)
@@ -247,12 +243,7 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
 
 
 def _look(data: bytes, recipe: Recipe) -> _Found:
-    """Read the header of an image file.
-
-    Raises:
-        ImageError: It is damaged, or the file is of no format that is read.
-        ImageTooLargeError: The image has more pixels than the recipe allows.
-    """
+    """Read the header of an image file."""
     kind = sniff(data)
     if kind == "jpeg":
         info = _native.probe_jpeg(data)
@@ -405,10 +396,6 @@ def _reencode(data: bytes, corners: Corners, recipe: Recipe, encode: JpegEncode)
         corners: What of its pixels is taken.
         recipe: One that `_can_reencode`.
         encode: How it is encoded.
-
-    Raises:
-        ImageError: The file is damaged, or the result does not fit into a JPEG.
-        ImageTooLargeError: It, or the result, has more pixels than the recipe allows.
     """
     left, top, right, bottom = corners
     width, height = _target_of(right - left, bottom - top, recipe, encode)
@@ -489,12 +476,7 @@ class _Picture:
 
 
 def _store(picture: _Picture, recipe: Recipe, encode: Encode) -> StoredImage:
-    """Return the stored form of pixels.
-
-    Raises:
-        ImageError: They do not fit into a file of the format.
-        ImageTooLargeError: The result has more pixels than the recipe allows.
-    """
+    """Return the stored form of pixels."""
     pixels, window = picture.pixels, picture.window
     if recipe.resize is not None:
         if recipe.resize.mode == "square":
@@ -560,12 +542,7 @@ def _nearest(size: int, out: int) -> NDArray[np.intp]:
 
 
 def _target_of(width: int, height: int, recipe: Recipe, encode: Encode) -> tuple[int, int]:
-    """Return the (width, height) that so many pixels become.
-
-    Raises:
-        ImageError: They do not fit into a file of the format.
-        ImageTooLargeError: They are more pixels than the recipe allows.
-    """
+    """Return the (width, height) that so many pixels become."""
     assert recipe.resize is not None
     target = recipe.resize.target(width, height)
     if target == (width, height):

@@ -186,9 +186,6 @@ class _Objects:
             image: Id of its image.
             number: Which annotation of the file it is.
             value: All of it.
-
-        Raises:
-            RecursionError: It is nested too deeply.
         """
         category = value.get("category_id")
         said = [number, value.get("id"), category, value.get("segmentation")]
@@ -250,11 +247,7 @@ class _Contents:
     crowds: int = 0
 
     def read(self, text: str) -> None:
-        """Take everything from the file.
-
-        Raises:
-            SourceError: It is damaged.
-        """
+        """Take everything from the file."""
         paths: dict[bytes, int] = {}
         for name, number, value in _elements(text, self.path):
             where = f"{name}[{number}]"
@@ -274,11 +267,7 @@ class _Contents:
         return tuple(name for _, name in sorted(self.categories.items()))
 
     def check_masks(self) -> None:
-        """Refuse to draw masks where there are no categories, or more than a mask can have.
-
-        Raises:
-            ConfigError: See above.
-        """
+        """Refuse to draw masks where there are no categories, or more than a mask can have."""
         if not self.categories:
             message = f"{self.path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
             raise ConfigError(message)
@@ -456,23 +445,14 @@ class _Reader:
         return self._text.startswith(mark, self.at)
 
     def skip(self, mark: str) -> None:
-        """Go past a character.
-
-        Raises:
-            json.JSONDecodeError: Another one is there.
-        """
+        """Go past a character."""
         if not self.is_at(mark):
             raise self.error(f"{mark!r} is missing")
         self.at += 1
         self._skip_blanks()
 
     def value(self) -> Any:
-        """Return a whole value and go past it.
-
-        Raises:
-            ValueError: There is none.
-            RecursionError: It is nested too deeply.
-        """
+        """Return a whole value and go past it."""
         value, self.at = _DECODER.raw_decode(self._text, self.at)
         self._skip_blanks()
         return value
@@ -499,11 +479,7 @@ class _Reader:
 
 
 def _elements(text: str, path: Location) -> Iterator[tuple[str, int, Any]]:
-    """Yield the list, the number and the value of each element of the lists that are used.
-
-    Raises:
-        SourceError: The text is not a JSON object, or has a list twice.
-    """
+    """Yield the list, the number and the value of each element of the lists that are used."""
     reader = _Reader(text)
     try:
         yield from _members(reader)
@@ -566,11 +542,7 @@ def _last_word(path: Location) -> str:
 
 
 def _find_images(path: Location, found: _Contents) -> Location:
-    """Return the folder in which the images lie.
-
-    Raises:
-        SourceError: None of the images is in any of the folders.
-    """
+    """Return the folder in which the images lie."""
     above, name = path.parent.absolute().parent, _last_word(path)
     images = above / "images"
     folders = (above / name, images / name, images, path.parent) if name else (images, path.parent)

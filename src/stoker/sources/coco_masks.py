@@ -185,9 +185,6 @@ def _numbers(characters: bytes) -> Runs:
     """Return the numbers of compressed RLE: each in groups of 5 bits, the last of which tells its sign.
 
     From the fourth on they are differences to the number before the last.
-
-    Raises:
-        ValueError: A number is too long, or has no end.
     """
     codes = np.frombuffer(characters, np.uint8).astype(np.int64) - _FIRST_CHARACTER
     ends = np.flatnonzero((codes & 0x20) == 0)

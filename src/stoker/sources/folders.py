@@ -344,11 +344,7 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFo
 
 
 def _refuse_coco(path: Location, base: Location) -> None:
-    """Refuse a folder of COCO, whose folders of images are no classes.
-
-    Raises:
-        SourceError: It is one.
-    """
+    """Refuse a folder of COCO, whose folders of images are no classes."""
     files = find_coco(base)
     if files:
         message = f"{path} has the images of a COCO file, which are in no folders of classes; give the file"
@@ -356,11 +352,7 @@ def _refuse_coco(path: Location, base: Location) -> None:
 
 
 def _refuse_tables(path: Location, tree: SourceTree) -> None:
-    """Refuse folders that hold tables, which only have the images of a folder of classes in them.
-
-    Raises:
-        SourceError: All that was found are such files.
-    """
+    """Refuse folders that hold tables, which only have the images of a folder of classes in them."""
     first = tree.table.paths[0] if len(tree.table) else b""
     suffix = next((suffix for suffix in (PARQUET.encode(), ARROW) if first.endswith(suffix)), None)
     if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):

@@ -72,11 +72,7 @@ def list_source(
 
 
 def _check_options(kind: Kind, look: Look) -> None:
-    """Refuse options that mean nothing to a kind of source.
-
-    Raises:
-        ConfigError: One is given.
-    """
+    """Refuse options that mean nothing to a kind of source."""
     for field in fields(look.options):
         is_given = getattr(look.options, field.name) not in (None, False)
         if is_given and field.name not in kind.options:

@@ -101,11 +101,7 @@ def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree] | None:
 
 
 def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], SourceTree]:
-    """Return what a file holds.
-
-    Raises:
-        ValueError: It is damaged; also an error of `_DAMAGED`.
-    """
+    """Return what a file holds."""
     if size < _END.size:
         raise ValueError("a file without an end")
     content = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ)
@@ -212,11 +208,7 @@ def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
 
 
 def _check_table(table: ItemTable, classes: int) -> None:
-    """See that no column leads outside what is there.
-
-    Raises:
-        ValueError: One does.
-    """
+    """See that no column leads outside what is there."""
     own = {name: column for name, column in table.columns.items() if not isinstance(column, Blobs)}
     numbers = {**{name: getattr(table, name) for name in _TABLE[1:]}, **own}
     if any(len(column) != len(table.paths) for column in (*numbers.values(), *table.columns.values())):

@@ -131,11 +131,7 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
 
 
 def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:
-    """Refuse tables of which one is too many or too few.
-
-    Raises:
-        SourceError: One is.
-    """
+    """Refuse tables of which one is too many or too few."""
     by_split = {table.split: table for table in tables}
     differ = len({table.place.suffix for table in tables}) > 1
     if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
@@ -176,12 +172,7 @@ class _Images:
         self._used = array("q")  # hashes of the paths of all images and masks
 
     def read(self) -> None:
-        """Read the rows of all tables.
-
-        Raises:
-            SourceError: One is damaged, or has other columns than those before.
-            OSError: One cannot be read.
-        """
+        """Read the rows of all tables."""
         for number, table in enumerate(self._tables):
             known, found = set(self._values.columns), set[str]()
             before = len(self._paths)
@@ -220,11 +211,7 @@ class _Images:
         self._values.add(row)
 
     def cells(self) -> Cells | None:
-        """Return what reads the values of the rows; None if there is no extra column.
-
-        Raises:
-            SourceError: Their names cannot be those of fields.
-        """
+        """Return what reads the values of the rows; None if there is no extra column."""
         return self._values.finish(self._builder, self._tables[0].place)
 
     def collect(self, walk: Walk) -> None:
@@ -232,10 +219,6 @@ class _Images:
 
         Args:
             walk: Walks over the folder.
-
-        Raises:
-            SourceError: A folder cannot be read, or a label cannot be the name of a class.
-            StorageError: The store cannot be reached.
         """
         folders = [table.folder for table in self._tables]
         sizes: dict[bytes, int] = {}
@@ -327,11 +310,7 @@ class _Images:
 
 
 def _below(table: MetadataFile, line: int, name: str) -> bytes:
-    """Return a path of a table below the source, or the absolute path or URL that it is.
-
-    Raises:
-        SourceError: It cannot be a path.
-    """
+    """Return a path of a table below the source, or the absolute path or URL that it is."""
     try:
         path = os.fsencode(name)
     except UnicodeEncodeError as error:

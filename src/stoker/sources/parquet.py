@@ -236,11 +236,7 @@ class _Head:
 
 
 def _read_head(file: ParquetFile, find: Callable[[ParquetFile, Mapping[str, Field | None]], str | None]) -> _Head:
-    """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values.
-
-    Raises:
-        SourceError: There is no column of images, or a name cannot be that of a field.
-    """
+    """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values."""
     types = {column.name: column.type for column in file.schema}
     if len(types) < len(file.schema):
         raise SourceError(f"{file.place} has two columns of the same name; rename one", path=str(file.place))
@@ -402,12 +398,7 @@ class _Rows:
         self._nulls: Counter[str] = Counter()
 
     def add(self, path: Location, split: str) -> None:
-        """Add the rows of one file.
-
-        Raises:
-            SourceError: It is damaged, or has other columns than the first.
-            OSError: It cannot be read.
-        """
+        """Add the rows of one file."""
         file = ParquetFile(path)
         if file.rows > file.size_bytes:
             message = f"{path} says that it has {file.rows:,} rows of images, in {file.size_bytes:,} bytes"
@@ -453,11 +444,7 @@ class _Rows:
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
-        """Refuse a file that differs from the first one in what it has.
-
-        Raises:
-            SourceError: It does.
-        """
+        """Refuse a file that differs from the first one in what it has."""
         if head.label is not None and head.names is not None:
             if self._names is None:
                 if self._is_numbered is not None:
@@ -511,11 +498,7 @@ class _Rows:
             yield from zip(labels, paths, strict=True)
 
     def _class_name(self, path: Location, row: int, label: Any, head: _Head) -> bytes | None:
-        """Return the class of a row: its name, or its number where classes have none.
-
-        Raises:
-            SourceError: The label is none.
-        """
+        """Return the class of a row: its name, or its number where classes have none."""
         if isinstance(label, float) and label.is_integer():
             label = int(label)  # as pandas writes whole numbers beside missing ones
         if label is None or label in (-1, "") or (isinstance(label, float) and math.isnan(label)):

@@ -234,12 +234,7 @@ def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
 
 
 def _read_footer(place: Location, size: int) -> bytes:
-    """Return what stands for a file: a digest of its length and its footer.
-
-    Raises:
-        SourceError: It does not end with one.
-        OSError: It cannot be read.
-    """
+    """Return what stands for a file: a digest of its length and its footer."""
     end = place.read_range(max(0, size - _END_BYTES), _END_BYTES, known_size=size)
     if end.endswith(_ENCRYPTED_MAGIC):
         raise SourceError(f"{place} is encrypted; decrypt it first", path=str(place))

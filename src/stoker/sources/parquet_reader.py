@@ -176,11 +176,7 @@ class ParquetReader(Reader):
         return Extents(self.base, found if has_all else self._with_files(table, found), tuple(places))
 
     def _with_files(self, table: ItemTable, found: ItemTable) -> ItemTable:
-        """Return where images are, those without bytes too: the files of their paths.
-
-        Raises:
-            SourceError: They lie in a store.
-        """
+        """Return where images are, those without bytes too: the files of their paths."""
         builder = ItemTableBuilder()
         for item, slice_ in zip(table, found, strict=True):
             offset = slice_.columns["offset"]

@@ -90,11 +90,7 @@ class RecordStream(ProgramSource):
         self.latency = latency_of([place_of(one.get(roles.image)) for one in records if isinstance(one, Mapping)])
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
-        """Refuse labels that are text where nothing says which classes there are.
-
-        Raises:
-            ConfigError: They are such.
-        """
+        """Refuse labels that are text where nothing says which classes there are."""
         label, name = self.reader.label, self.reader.roles.label
         if label is not None and name is not None and label.names is None and isinstance(first.get(name), str):
             message = f"field {name!r} of the first record is text, and records without a length are read only once"

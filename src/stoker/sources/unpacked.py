@@ -288,11 +288,7 @@ class _Sink:
         self._staged, self._path, self._source = staged, path, source
 
     def write(self, data: Any) -> int:
-        """Append bytes.
-
-        Raises:
-            ConfigError: There is no space.
-        """
+        """Append bytes."""
         try:
             self._staged.write([bytes(data)])
         except OSError as error:
@@ -304,12 +300,7 @@ class _Sink:
 
 
 def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
-    """Yield the rows of a file as tables of a few megabytes, with the columns as they are stored.
-
-    Raises:
-        SourceError: A page is damaged, or there are more values than the file's bytes can stand for.
-        OSError: The file cannot be read.
-    """
+    """Yield the rows of a file as tables of a few megabytes, with the columns as they are stored."""
     pa, _ = import_pyarrow()
     held: list[Any] = []
     size = total = 0

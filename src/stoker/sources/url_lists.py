@@ -165,11 +165,7 @@ class _Images:
             self._builder.progress(done=row, total=0, size_bytes=0, rejects=0)
 
     def finish(self, names: Sequence[bytes | None] = ()) -> None:
-        """Name the classes, by their numbers, and warn of URLs that come again.
-
-        Raises:
-            SourceError: There are none.
-        """
+        """Name the classes, by their numbers, and warn of URLs that come again."""
         if not len(self):
             raise SourceError(f"{self._builder.root} has no URLs; write one for each image", path=self._builder.root)
         for label, group in self._groups.items():
@@ -219,11 +215,7 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | N
 
 
 def _url_column(paths: Sequence[Location]) -> str:
-    """Return how the column of the URLs is called in all tables.
-
-    Raises:
-        SourceError: There are two, or not the same in all, or a table is damaged.
-    """
+    """Return how the column of the URLs is called in all tables."""
     names = set()
     for path in paths:
         with contextlib.closing(table_rows(path)) as rows:

@@ -255,12 +255,7 @@ class _Samples:
         self._seen_before = 0
 
     def add(self, path: Location, split: str) -> None:
-        """Add the samples of one tar.
-
-        Raises:
-            SourceError: It is compressed, damaged or cut short.
-            OSError: It cannot be read.
-        """
+        """Add the samples of one tar."""
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
@@ -356,11 +351,7 @@ class _Samples:
         self._builder.names_may_be_numbers = False
 
     def labels_beside(self, folder: Location) -> LabelMap | None:
-        """Return the names of the classes that lie beside the tars; None without any, or if they are not theirs.
-
-        Raises:
-            StorageError: The store cannot be reached.
-        """
+        """Return the names of the classes that lie beside the tars; None without any, or if they are not theirs."""
         place = folder / _LABELS
         if not self._builder.numbered or not place.is_file():
             return None

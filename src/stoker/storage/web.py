@@ -182,13 +182,7 @@ class _Exchange:
         self._lock = threading.Lock()
 
     def watch(self, descriptor: int) -> None:
-        """Note a socket that this exchange waits for.
-
-        Raises:
-            StoreError: The exchange is over.
-            ClosedError: So is everything.
-            OSError: There is no descriptor left.
-        """
+        """Note a socket that this exchange waits for."""
         twin = socket.socket(fileno=os.dup(descriptor))  # an SSL connection takes the first one for itself
         with self._lock:
             self._sockets.append(twin)
@@ -298,12 +292,7 @@ class _Names:
         self._threads = 0
 
     def addresses(self, host: str, port: int, exchange: _Exchange) -> list[Any]:
-        """Return what ``socket.getaddrinfo`` says.
-
-        Raises:
-            StoreError: There is no such name, or it is not found in time.
-            ClosedError: The caller has stopped.
-        """
+        """Return what ``socket.getaddrinfo`` says."""
         key, now = (host, port), time.monotonic()
         with self._lock:
             look_up = self._known.get(key)
@@ -476,14 +465,7 @@ class _Client:
         return now - self._answered > NETWORK_SECONDS
 
     def get(self, url: str, wanted: _Wanted, stop: threading.Event) -> _Answer:
-        """Return the answer to one request, wherever that was moved to.
-
-        Raises:
-            StoreError: There is none.
-            FileNotFoundError: A server that is asked as a store has no such file.
-            OSError: This process has run out of files or memory.
-            ClosedError: ``stop`` is set.
-        """
+        """Return the answer to one request, wherever that was moved to."""
         left = ALL_SECONDS
         for _ in range(_REDIRECTS + 1):
             server = self._server(url, is_stored=wanted.is_stored)
@@ -503,11 +485,7 @@ class _Client:
         raise StoreError(f"it leads on and on: more than {_REDIRECTS} redirects", retry=False)
 
     def _server(self, url: str, *, is_stored: bool) -> _Server:
-        """Return what is known of the server of a URL.
-
-        Raises:
-            StoreError: It has not answered for some time.
-        """
+        """Return what is known of the server of a URL."""
         parts = urlsplit(url)
         with self._lock:
             server = self._servers.setdefault(parts.netloc, _Server())
@@ -584,11 +562,7 @@ class _Client:
 
 
 def _moved(url: str, location: str) -> str:
-    """Return where a redirect leads.
-
-    Raises:
-        StoreError: Not to a web server.
-    """
+    """Return where a redirect leads."""
     try:
         return checked(urljoin(url, location).encode())
     except (StoreError, ValueError) as error:
@@ -596,12 +570,7 @@ def _moved(url: str, location: str) -> str:
 
 
 def _answer(response: BaseHTTPResponse, wanted: _Wanted, exchange: _Exchange) -> _Answer:
-    """Return what a response brings.
-
-    Raises:
-        StoreError: It is not what was wanted.
-        FileNotFoundError: A server that is asked as a store has no such file.
-    """
+    """Return what a response brings."""
     status, length = response.status, response.headers.get("Content-Length", "")
     size = int(length) if re.fullmatch(r"[0-9]{1,18}", length, re.ASCII) else None
     etag = response.headers.get("ETag")
@@ -626,11 +595,7 @@ def _answer(response: BaseHTTPResponse, wanted: _Wanted, exchange: _Exchange) ->
 
 
 def _part(response: BaseHTTPResponse, span: tuple[int, int], exchange: _Exchange) -> _Answer:
-    """Return the part of a file that a response brings, or nothing where the file ends before.
-
-    Raises:
-        StoreError: It is another part, or compressed.
-    """
+    """Return the part of a file that a response brings, or nothing where the file ends before."""
     said = response.headers.get("Content-Range", "").strip()
     found = _CONTENT_RANGE.fullmatch(said)
     total = None if found is None or found[2] == "*" else int(found[2])
@@ -655,11 +620,7 @@ def _forbidden_use(values: list[str]) -> str | None:
 
 
 def _body(response: BaseHTTPResponse, size: int | None, limit: int | None, exchange: _Exchange) -> bytes:
-    """Return the body of a response that says to have ``size`` bytes.
-
-    Raises:
-        StoreError: It has more than ``limit``, or has not come in time.
-    """
+    """Return the body of a response that says to have ``size`` bytes."""
     if limit is not None and size is not None and size > limit:
         raise _too_long(limit)
     parts, arrived = [], 0
