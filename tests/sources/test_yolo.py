@@ -9,6 +9,7 @@ import pytest
 import stoker
 from sources.layouts import yolo
 from sources.making import fill
+from stoker.cli.main import main
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source, with_objects
 from stoker.types import Box
@@ -51,6 +52,13 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
     assert list_source(str(root / "data.yaml")).fingerprint() == tree.fingerprint()
     cropped = with_objects(tree)
     assert [cropped.load(item, "train").label for item in cropped.table.take(cropped.splits["train"])] == [1, 0, None]
+
+
+def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", str(yolo(tmp_path))]) == 0
+    assert ": 2 classes, 3 items, " in capsys.readouterr().out
 
 
 def test_a_build_and_an_open_folder_have_the_same_boxes(tmp_path: Path) -> None:

@@ -95,8 +95,8 @@ def _document(found: BuildForecast) -> dict[str, Any]:
 def _print(found: BuildForecast) -> None:
     printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
     items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
-    of = f" of {min(counts):,} to {max(counts):,}" if counts else ""
-    if counts and min(counts) == max(counts):
+    of = f" of {min(counts):,} to {max(counts):,}" if any(counts) else ""
+    if any(counts) and min(counts) == max(counts):
         of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
     if found.box_counts:
         of = f", {format_count(sum(found.box_counts), 'box')}"
