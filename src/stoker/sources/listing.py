@@ -2,9 +2,7 @@
 
 To add a kind: write a module with a function that claims a place and one that lists it, which fills a
 `stoker.sources.source_builder.SourceBuilder` and returns its `SourceTree`; end it with a `Kind`, and add that to
-`KINDS`, which help, messages and checks follow. It also needs a section of docs/reference/images.md, a row
-of docs/reference/sources.md, an entry in tests/sources/layouts.py, which tries it in every store, and a seed or a
-target for the fuzzer in scripts/fuzz_python.
+`KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
 """
 
 from __future__ import annotations
