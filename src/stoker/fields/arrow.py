@@ -27,8 +27,8 @@ def class_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:
 def list_column(pa: ModuleType, column: ArrowColumn, length: int | None = None) -> ArrowColumn:
     """Return a column of lists of what another holds; ``length`` is -1 where it is said to differ."""
     kind, feature = column
-    said = {} if length is None else {"length": length}
-    return pa.list_(kind, -1 if length is None else length), {"feature": feature, "_type": "List", **said}
+    length_entry = {} if length is None else {"length": length}
+    return pa.list_(kind, -1 if length is None else length), {"feature": feature, "_type": "List", **length_entry}
 
 
 def box_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:

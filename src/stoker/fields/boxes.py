@@ -81,7 +81,7 @@ class Boxes(ClassField):
         if not isinstance(value, (list, tuple)):
             raise refusal(name, value, "must be a list of boxes")
         try:
-            return [self._box(one) for one in value]
+            return [self._box(box) for box in value]
         except WrongError as error:
             raise SourceError(f"field {name!r}: {error}") from None
 
@@ -96,9 +96,9 @@ class Boxes(ClassField):
         if isinstance(value, np.ndarray):
             value = value.tolist()
         numbers = isinstance(value, (list, tuple)) and len(value) == len(_SIDES)
-        if not numbers or not all(isinstance(one, (int, float, np.number)) for one in value):
+        if not numbers or not all(isinstance(number, (int, float, np.number)) for number in value):
             raise WrongError(f"{describe(value)} is not a box: xmin, ymin, xmax, ymax, or a dict of these and label")
-        left, top, right, bottom = (float(one) for one in value)
+        left, top, right, bottom = (float(number) for number in value)
         if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
             raise WrongError(
                 f"the box {left:g}, {top:g}, {right:g}, {bottom:g} is not xmin < xmax, ymin < ymax within 0 to 1"

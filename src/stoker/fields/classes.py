@@ -144,18 +144,18 @@ class Labels(ClassField, ValueField):
             value = value.tolist()
         if not isinstance(value, (list, tuple)):
             raise WrongError("must be a list of classes")
-        found = []
-        for one in value:
+        ids = []
+        for label in value:
             try:
-                found.append(self._ids.of(one))
+                ids.append(self._ids.of(label))
             except WrongError as error:
-                raise WrongError(f"each of its classes {error}; {describe(one)} is not") from None
-        return found
+                raise WrongError(f"each of its classes {error}; {describe(label)} is not") from None
+        return ids
 
     def _value(self, values: list[int]) -> NDArray[np.int64]:
-        found = np.asarray(values, np.int64)
-        self._ids.check(found)
-        return found
+        ids = np.asarray(values, np.int64)
+        self._ids.check(ids)
+        return ids
 
 
 def _shown(ids: list[int], names: Sequence[str] | None) -> str:

@@ -50,13 +50,13 @@ class ImageField(Field):
 
     def decode(self, name: str, features: Features) -> EncodedImage:
         """Return the file that the features hold; its pixels are not looked at. See `Field.decode`."""
-        found = {key: read_feature(key, spec, features)[0] for key, spec in self.features(name).items()}
-        said = cast("bytes", found[f"{name}/format"])
+        values = {key: read_feature(key, spec, features)[0] for key, spec in self.features(name).items()}
+        stored_format = cast("bytes", values[f"{name}/format"])
         names = {known.upper().encode(): known for known in get_args(StoredFormat) if known != "raw"}
-        if said not in names:
-            raise ExampleError(f"feature {name}/format is {describe(said)}, not one of JPEG, PNG and WEBP")
-        height, width = (cast("int", found[f"{name}/{side}"]) for side in ("height", "width"))
-        return EncodedImage(cast("bytes", found[f"{name}/encoded"]), names[said], height, width)
+        if stored_format not in names:
+            raise ExampleError(f"feature {name}/format is {describe(stored_format)}, not one of JPEG, PNG and WEBP")
+        height, width = (cast("int", values[f"{name}/{side}"]) for side in ("height", "width"))
+        return EncodedImage(cast("bytes", values[f"{name}/encoded"]), names[stored_format], height, width)
 
     def show(self, value: EncodedImage) -> str:
         """Return the format, the size in pixels and that of the file."""

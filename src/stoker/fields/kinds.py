@@ -77,9 +77,9 @@ def infer(record: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def _inferred(name: str, value: Any) -> Field:
-    found = _by_name(name, value) or _by_type(value)
-    if found is not None:
-        return found
+    field = _by_name(name, value) or _by_type(value)
+    if field is not None:
+        return field
     if isinstance(value, np.ndarray):
         try:
             return Array(value.dtype.name, value.shape)
@@ -107,11 +107,11 @@ def _by_name(name: str, value: Any) -> Field | None:
 
 
 def _by_type(value: Any) -> Field | None:
-    if isinstance(value, (list, tuple)) and value and all(is_whole(one) for one in value):
+    if isinstance(value, (list, tuple)) and value and all(is_whole(number) for number in value):
         return Array("int64", (None,))
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, (float, np.floating)) for one in value):
+    if isinstance(value, (list, tuple)) and value and all(isinstance(number, (float, np.floating)) for number in value):
         return Array("float32", (None,))
-    return next((found for types, found in _TYPES if isinstance(value, types)), None)
+    return next((field for types, field in _TYPES if isinstance(value, types)), None)
 
 
 _TYPES: tuple[tuple[tuple[type, ...], Field], ...] = (

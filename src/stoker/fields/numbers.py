@@ -206,25 +206,25 @@ class Array(ValueField):
     def _values(self, value: Any) -> Values:
         shape = "(" + ", ".join("any" if side is None else str(side) for side in self.shape) + ")"
         must = f"must be an array of {self.dtype} of shape {shape}"
-        found = value
+        array = value
         if not isinstance(value, (np.ndarray, np.generic)):
             if not isinstance(value, (bool, int, float, list, tuple)):
                 raise WrongError(must)
             try:
-                found = np.asarray(value)
+                array = np.asarray(value)
             except (OverflowError, ValueError):
                 raise WrongError(f"{must}, and these are not as many numbers in each row") from None
-            if found.size == 0:
-                found = found.astype(self.dtype)
-        if found.dtype.kind not in "biuf":
+            if array.size == 0:
+                array = array.astype(self.dtype)
+        if array.dtype.kind not in "biuf":
             raise WrongError(must)
-        fits = len(found.shape) == len(self.shape)
-        if not fits or any(want not in (None, has) for want, has in zip(self.shape, found.shape, strict=True)):
-            raise WrongError(must if isinstance(value, np.ndarray) else f"{must}, not {found.shape}")
-        made = _converted(found, np.dtype(self.dtype), must)
+        fits = len(array.shape) == len(self.shape)
+        if not fits or any(want not in (None, has) for want, has in zip(self.shape, array.shape, strict=True)):
+            raise WrongError(must if isinstance(value, np.ndarray) else f"{must}, not {array.shape}")
+        converted = _converted(array, np.dtype(self.dtype), must)
         if self.dtype in _LISTS:
-            return cast("list[float] | list[int]", made.reshape(-1).tolist())
-        return [np.ascontiguousarray(made).astype(self._stored).tobytes()]
+            return cast("list[float] | list[int]", converted.reshape(-1).tolist())
+        return [np.ascontiguousarray(converted).astype(self._stored).tobytes()]
 
     def _value(self, values: Any) -> NDArray[Any]:
         if self.dtype in _LISTS:
@@ -248,19 +248,19 @@ class Array(ValueField):
         return flat.reshape(shape)
 
 
-def _converted(found: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[Any]:
+def _converted(array: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[Any]:
     """Return numbers in a dtype that holds them; `WrongError` where it does not."""
-    if found.dtype == dtype:
-        return found
+    if array.dtype == dtype:
+        return array
     kinds = {"b": "b", "i": "iu", "u": "iu", "f": "iuf"}[dtype.kind]
-    if found.dtype.kind not in kinds:
-        raise WrongError(f"{must}, not of {found.dtype}")
-    if dtype.kind in "iu" and found.size:
+    if array.dtype.kind not in kinds:
+        raise WrongError(f"{must}, not of {array.dtype}")
+    if dtype.kind in "iu" and array.size:
         limits = np.iinfo(dtype)
-        if int(found.min()) < limits.min or int(found.max()) > limits.max:
-            raise WrongError(f"{must}; its numbers run from {found.min()} to {found.max()}")
+        if int(array.min()) < limits.min or int(array.max()) > limits.max:
+            raise WrongError(f"{must}; its numbers run from {array.min()} to {array.max()}")
     with np.errstate(over="ignore"):
-        made = found.astype(dtype)
-    if dtype.kind == "f" and bool(np.any(np.isinf(made) & np.isfinite(found))):
+        converted = array.astype(dtype)
+    if dtype.kind == "f" and bool(np.any(np.isinf(converted) & np.isfinite(array))):
         raise WrongError(f"{must}; a number is too large for that")
-    return made
+    return converted

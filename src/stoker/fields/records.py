@@ -48,11 +48,11 @@ def roles(fields: Mapping[str, Field]) -> Roles:
         ConfigError: There is no `Image` or more than one `Boxes`, something is not a field, or `check_extra` refuses
             the others.
     """
-    for name, one in fields.items():
-        if not isinstance(one, Field):
+    for name, kind in fields.items():
+        if not isinstance(kind, Field):
             what = (
-                f"the class stoker.fields.{one.__name__}; write {one.__name__}()"
-                if isinstance(one, type)
+                f"the class stoker.fields.{kind.__name__}; write {kind.__name__}()"
+                if isinstance(kind, type)
                 else "not one"
             )
             raise ConfigError(f"field {name!r} must be a field, such as stoker.fields.Text(), and is {what}")
@@ -62,11 +62,11 @@ def roles(fields: Mapping[str, Field]) -> Roles:
             f"no field is an image: {', '.join(fields) or 'there are none'}; give one stoker.fields.Image()"
         )
     label = _first_of(fields, "label", Label)
-    boxes = [name for name, one in fields.items() if isinstance(one, Boxes)]
+    boxes = [name for name, kind in fields.items() if isinstance(kind, Boxes)]
     if len(boxes) > 1:
         raise ConfigError(f"the fields {' and '.join(boxes)} are boxes; a record can have one such field")
     own = {image, label, *boxes}
-    extra = {name: one for name, one in fields.items() if name not in own}
+    extra = {name: kind for name, kind in fields.items() if name not in own}
     check_extra(extra)
     return Roles(image, label, boxes[0] if boxes else None, extra)
 
@@ -84,14 +84,14 @@ def check_extra(fields: Mapping[str, Field]) -> None:
             of the image.
     """
     keys: dict[str, str] = {}
-    for name, one in fields.items():
+    for name, kind in fields.items():
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
             raise ConfigError(
                 f"the name of a field is {describe(name)}; it must be 1 to {_MAX_NAME} printable characters"
             )
-        if isinstance(one, Boxes):
+        if isinstance(kind, Boxes):
             raise ConfigError(f"field {name!r} is boxes, which are stored beside the image and are no extra field")
-        for key in one.features(name):
+        for key in kind.features(name):
             if key.startswith(_OWN_PREFIX):
                 raise ConfigError(
                     f"field {name!r} would be stored under {key!r}, among the keys of the image; rename it"
@@ -128,8 +128,8 @@ def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image:
         OSError: A file cannot be read, for another reason than that it is not there.
     """
     features: Features = {}
-    for name, one in fields.items():
-        features |= one.encode(name, given_value(name, values), image)
+    for name, kind in fields.items():
+        features |= kind.encode(name, given_value(name, values), image)
     return features
 
 

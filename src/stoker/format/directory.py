@@ -82,9 +82,9 @@ class ListedFile:
         Raises:
             ManifestError: It has another.
         """
-        found = ListedFile.of(content)
-        if found != self:
-            what = f"{found.size_bytes} bytes with the CRC-32C {found.crc32c:08x}"
+        actual = ListedFile.of(content)
+        if actual != self:
+            what = f"{actual.size_bytes} bytes with the CRC-32C {actual.crc32c:08x}"
             listed = f"{self.size_bytes} bytes with {self.crc32c:08x}"
             message = f"{path} was changed or damaged after the build: it has {what}, but {MANIFEST_NAME} says {listed}"
             raise ManifestError(f"{message}; restore it, or build again", path=str(path))
@@ -150,8 +150,8 @@ def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
         alone = place.is_file()
         # A pipe that a pattern matches is not waited for; a link that leads nowhere is a shard that is missing.
         matching = (path for path in place.matching() if parse_shard_name(path.name) is not None or path.is_file())
-        for said, path in _shards_among([place] if alone else matching, alone=alone):
-            groups.setdefault(said.split, []).append(path)
+        for shard_name, path in _shards_among([place] if alone else matching, alone=alone):
+            groups.setdefault(shard_name.split, []).append(path)
         return {split: FoundSplit(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = place.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
@@ -188,13 +188,15 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
         folders: Those in each of its `stoker.format.shard_names.SPLIT_FOLDERS`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
-    for said, path in _shards_among(files):
-        groups.setdefault(said.split, []).append((said, path))
+    for shard_name, path in _shards_among(files):
+        groups.setdefault(shard_name.split, []).append((shard_name, path))
     if not groups:
         for folder, below in folders.items():
-            found = [(replace(said, split=SPLIT_FOLDERS[folder]), path) for said, path in _shards_among(below)]
-            groups.setdefault(SPLIT_FOLDERS[folder], []).extend(found)
-    return {split: _found_split(found) for split, found in sorted(groups.items()) if found}
+            shards = [
+                (replace(shard_name, split=SPLIT_FOLDERS[folder]), path) for shard_name, path in _shards_among(below)
+            ]
+            groups.setdefault(SPLIT_FOLDERS[folder], []).extend(shards)
+    return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
 
 
 def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
@@ -205,10 +207,12 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
         alone: Whether a person has named each, so that its extension does not rule it out.
     """
     named = [(path, parse_shard_name(path.name)) for path in paths]
-    others = [path for path, said in named if said is None and (alone or may_hold_records(path.name))]
+    others = [path for path, shard_name in named if shard_name is None and (alone or may_hold_records(path.name))]
     holding = set(_holding_records(others, alone=alone))
-    found = ((said or (name_of_records(path.name) if path in holding else None), path) for path, said in named)
-    return [(said, path) for said, path in found if said is not None]
+    candidates = (
+        (shard_name or (name_of_records(path.name) if path in holding else None), path) for path, shard_name in named
+    )
+    return [(shard_name, path) for shard_name, path in candidates if shard_name is not None]
 
 
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
@@ -223,18 +227,18 @@ def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Loca
         groups.setdefault(_NUMBER.sub("", path.suffix), []).append(path)
     with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
         for alike in groups.values():
-            found, refused = False, None
+            has_records, refused = False, None
             for first in range(0, len(alike), _MANY_WITHOUT):
                 some = alike[first : first + _MANY_WITHOUT]
                 for path, holds in zip(some, pool.map(_holds_records, some), strict=True):
                     if isinstance(holds, PermissionError):
                         refused = refused or holds
                     elif holds:
-                        found = True
+                        has_records = True
                         yield path
-                if refused is not None and (found or alone):
+                if refused is not None and (has_records or alone):
                     raise refused
-                if not found:
+                if not has_records:
                     break
 
 
@@ -266,7 +270,7 @@ def find_shard_folder(place: Location, without: Callable[[Location], bool] | Non
             children = _some_children(folder)
             names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
             inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
-            below += [one for one in inner if without is None or not without(one)]
+            below += [candidate for candidate in inner if without is None or not without(candidate)]
         for folder in below[:_FOLDERS_TRIED]:
             files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
             if any(map(is_image_name, files)):
@@ -332,10 +336,10 @@ def _what_file(path: Location) -> str:
     return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
 
 
-def _found_split(found: list[tuple[ShardName, Location]]) -> FoundSplit:
-    ordered = sorted(found, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
-    promised = max((said.shards or 0 for said, _ in found), default=0)
-    there = {said.shard for said, _ in found}
+def _found_split(shards: list[tuple[ShardName, Location]]) -> FoundSplit:
+    ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
+    promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
+    there = {shard_name.shard for shard_name, _ in shards}
     # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
     missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
     return FoundSplit(tuple(path for _, path in ordered), missing)

@@ -434,7 +434,7 @@ def parse_result(line: bytes, settings: Mapping[str, Any]) -> ShardResult | None
             {str(kind): int(count) for kind, count in entry["converted"].items()},
             tuple(map(str, entry["annotation_errors"])),
             {
-                str(name): {str(made): int(count) for made, count in counts.items()}
+                str(name): {str(origin): int(count) for origin, count in counts.items()}
                 for name, counts in entry["formats"].items()
             },
             {_label(label): int(count) for label, count in entry.get("labels", {}).items()},
@@ -479,8 +479,8 @@ def with_checksum(text: bytes, settings: Mapping[str, Any] | None = None) -> byt
 
 
 def _has_checksum(line: bytes, settings: Mapping[str, Any] | None = None) -> bool:
-    found = _CHECKSUM.search(line, max(0, len(line) - 64))
-    return found is not None and int(found[1], 16) == _native.crc32c(line[: found.start()], _start(settings))
+    match = _CHECKSUM.search(line, max(0, len(line) - 64))
+    return match is not None and int(match[1], 16) == _native.crc32c(line[: match.start()], _start(settings))
 
 
 def _start(settings: Mapping[str, Any] | None) -> int:

@@ -97,12 +97,12 @@ def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]
         except FileNotFoundError:
             continue
         seen: set[ClassLabel] = set()
-        for number, one in enumerate(classes):
-            if one in seen or not one.name:
-                what = f"names {one.name!r} twice" if one.name else f"has an empty line, line {number + 1}"
+        for number, label in enumerate(classes):
+            if label in seen or not label.name:
+                what = f"names {label.name!r} twice" if label.name else f"has an empty line, line {number + 1}"
                 message = f"{folder / name} {what}, so it is not a list of classes"
                 raise ManifestError(message, path=str(folder / name))
-            seen.add(one)
+            seen.add(label)
         return classes
     return ()
 

@@ -133,8 +133,8 @@ class ImagenetSchema:
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 15 keys and those of the fields."""
         features = _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}
-        for name, one in self.fields.items():
-            features |= one.features(name)
+        for name, kind in self.fields.items():
+            features |= kind.features(name)
         info = _image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
         return replace(info, fields=self.fields)
 
@@ -445,13 +445,13 @@ def find_layout(features: Features, keys: RecordKeys | None, place: str) -> Sche
     """
     keys = keys or RecordKeys()
     if keys.image is None and keys.label is None:
-        found = recognise(features) or _unknown(features)
+        layout = recognise(features) or _unknown(features)
     else:
-        found = _from_keys(features, keys)
-    if isinstance(found, str):
+        layout = _from_keys(features, keys)
+    if isinstance(layout, str):
         remedy = _REMEDY if keys.image is None or keys.label is None else f"{_REMEDY}; {_IF_IT_DIFFERS}"
-        raise ConfigError(f"{place}: {found}. The first record holds {_held(features)}; {remedy}")
-    return replace(found, label_base=keys.label_base or 0)
+        raise ConfigError(f"{place}: {layout}. The first record holds {_held(features)}; {remedy}")
+    return replace(layout, label_base=keys.label_base or 0)
 
 
 _REMEDY = (

@@ -58,10 +58,10 @@ FormatCounts = Mapping[str, Mapping[str, int]]
 
 def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
     """Return counts of pairs of format and how it was made, in the order of their names."""
-    found: dict[str, dict[str, int]] = {}
-    for (name, made), count in sorted(counts.items()):
-        found.setdefault(name, {})[made] = count
-    return found
+    nested: dict[str, dict[str, int]] = {}
+    for (name, origin), count in sorted(counts.items()):
+        nested.setdefault(name, {})[origin] = count
+    return nested
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +211,7 @@ def format_manifest(manifest: Manifest) -> bytes:
             "preset": schema.preset,
             "features": {key: {"kind": f.kind, "length": f.length} for key, f in schema.features.items()},
             **{key: getattr(schema, key) for key in SCHEMA_KEYS},
-            **({"fields": {name: one.to_json() for name, one in schema.fields.items()}} if schema.fields else {}),
+            **({"fields": {name: kind.to_json() for name, kind in schema.fields.items()}} if schema.fields else {}),
             **({"box_names": list(schema.box_names)} if schema.box_names else {}),
         },
         "recipe": dict(manifest.recipe),
@@ -290,9 +290,9 @@ def _checked_version(text: bytes, content: _Node) -> int:
     """Return the version of a manifest, after its checksum: a version that damage has made is no version."""
     checksum = _CHECKSUM_LINE.search(text, max(0, len(text) - 128))
     if checksum is not None:
-        found = hashlib.sha256(memoryview(text)[: checksum.start()]).hexdigest()
-        if found != checksum[1].decode():
-            raise content.changed(f"the SHA-256 of its lines is {found[:16]}..., not {checksum[1][:16].decode()}...")
+        digest = hashlib.sha256(memoryview(text)[: checksum.start()]).hexdigest()
+        if digest != checksum[1].decode():
+            raise content.changed(f"the SHA-256 of its lines is {digest[:16]}..., not {checksum[1][:16].decode()}...")
     version = content.count("version")
     if version > VERSION:
         raise content.newer()
@@ -452,25 +452,25 @@ def _fields(node: _Node, features: Mapping[str, FeatureSpec]) -> dict[str, Field
     if "fields" not in node.value:
         return {}
     inner = node.node("fields")
-    found: dict[str, Field] = {}
+    extra: dict[str, Field] = {}
     for name, content in inner.value.items():
         try:
-            found[name] = fields.from_json(content)
+            extra[name] = fields.from_json(content)
         except ConfigError as error:
             raise _damaged(node.path, f"{inner.name}{_shown(name)}", f"is not a field: {error}") from error
     try:
-        fields.check_extra(found)
+        fields.check_extra(extra)
     except ConfigError as error:
         raise _damaged(node.path, f"{node.name}fields", f"cannot be the fields of a record: {error}") from error
     own = {node.value[key] for key in ("image_key", "label_key", *_OPTIONAL_KEYS) if key in node.value}
-    for name, one in found.items():
-        for key, spec in one.features(name).items():
+    for name, kind in extra.items():
+        for key, spec in kind.features(name).items():
             if key in own:
                 raise _damaged(node.path, f"{inner.name}{_shown(name)}", f"has the key {_shown(key)} of the image")
             if features.get(key) != spec:
                 problem = f"needs {spec.length or 'any number of'} {spec.kind} under {_shown(key)}, unlike the features"
                 raise _damaged(node.path, f"{inner.name}{_shown(name)}", problem)
-    return found
+    return extra
 
 
 def _feature(node: _Node) -> FeatureSpec:
@@ -502,11 +502,11 @@ def _split(node: _Node) -> Split:
 
 
 def _box_counts(node: _Node) -> dict[int, int]:
-    found = node.counts("box_counts") if "box_counts" in node.value else {}
-    for label in found:
+    counts = node.counts("box_counts") if "box_counts" in node.value else {}
+    for label in counts:
         if not _CLASS_ID.fullmatch(label):
             raise _damaged(node.path, f"{node.name}box_counts", f"has {_shown(label)}, which is not the id of a class")
-    return {int(label): count for label, count in found.items()}
+    return {int(label): count for label, count in counts.items()}
 
 
 def _shard(node: _Node) -> Shard:

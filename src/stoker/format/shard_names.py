@@ -70,7 +70,7 @@ class ShardNaming:
         if self.per_class:
             return
         template = self._template
-        fields = {found[1] for found in _FIELD.finditer(template)}
+        fields = {match[1] for match in _FIELD.finditer(template)}
         rest = _FIELD.sub("", template)
         if "shard" not in fields or not fields <= _FIELDS or not re.fullmatch(r"[A-Za-z0-9._-]*", rest):
             raise self._refused("use {shard}, {split} and {shards} between letters, digits, dots, - and _")
@@ -104,7 +104,7 @@ class ShardNaming:
             folder = _HOPS_SPLITS.get(split, split)
             return f"{folder}/{shard if split == 'train' else folder}.tfrecords"
         values = {"split": split, "shard": shard, "shards": shards}
-        return _FIELD.sub(lambda found: f"{values[found[1]]:0>{found[2] or 1}}", self._template)
+        return _FIELD.sub(lambda match: f"{values[match[1]]:0>{match[2] or 1}}", self._template)
 
     @property
     def _template(self) -> str:
@@ -143,20 +143,20 @@ def parse_shard_name(name: str) -> ShardName | None:
     """
     if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
         return None
-    if found := _NUMBERED.fullmatch(name):
-        shard, shards = int(found["shard"]), int(found["shards"])
-        return ShardName(_split_in(found["stem"]), shard, shards) if shard < shards else None
-    if found := _PLAIN.fullmatch(name):
-        return ShardName(_split_in(found["stem"]), None, None)
+    if match := _NUMBERED.fullmatch(name):
+        shard, shards = int(match["shard"]), int(match["shards"])
+        return ShardName(_split_in(match["stem"]), shard, shards) if shard < shards else None
+    if match := _PLAIN.fullmatch(name):
+        return ShardName(_split_in(match["stem"]), None, None)
     return None
 
 
 def name_of_records(name: str) -> ShardName:
     """Return what the name of a file says that holds records, whatever its extension."""
-    if found := _NUMBERED_ANYHOW.fullmatch(name):
-        shard, shards = int(found["shard"]), int(found["shards"])
+    if match := _NUMBERED_ANYHOW.fullmatch(name):
+        shard, shards = int(match["shard"]), int(match["shards"])
         if shard < shards:
-            return ShardName(_split_in(found["stem"]), shard, shards)
+            return ShardName(_split_in(match["stem"]), shard, shards)
     return ShardName(_split_in(name), None, None)
 
 
@@ -173,7 +173,7 @@ def is_image_name(name: str) -> bool:
 
 
 def _split_in(stem: str) -> str:
-    found = _SPLIT_WORD.search(stem.lower())
-    if found is None:
+    match = _SPLIT_WORD.search(stem.lower())
+    if match is None:
         return "train"
-    return full_split_name(found[1])
+    return full_split_name(match[1])

@@ -106,15 +106,15 @@ class ShardWriter:
         """Write records that are framed already, in order."""
         for start in range(0, len(records), _MAX_BUFFERS):
             some = records[start : start + _MAX_BUFFERS]
-            for one in some:
-                self._sizes += one.sizes
+            for framed in some:
+                self._sizes += framed.sizes
             if self._deflate is not None:
-                self._write_deflated([self._deflate.compress(frame) for one in some for frame in one.frames()])
+                self._write_deflated([self._deflate.compress(frame) for framed in some for frame in framed.frames()])
                 continue
-            self._staged.write([one.data for one in some])
-            for one in some:
-                self._crc32c = _native.crc32c_join(self._crc32c, one.crc32c, len(one.data))
-                self._size_bytes += len(one.data)
+            self._staged.write([framed.data for framed in some])
+            for framed in some:
+                self._crc32c = _native.crc32c_join(self._crc32c, framed.crc32c, len(framed.data))
+                self._size_bytes += len(framed.data)
 
     def _write_deflated(self, parts: Sequence[bytes]) -> None:
         self._staged.write(parts)
