@@ -48,28 +48,28 @@ def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:
     """Return what a part of a pattern stands for, with its escapes."""
     if depth > _MAX_DEPTH:
         raise SourceError(f"{pattern} has more than {_MAX_DEPTH} braces inside each other", path=pattern)
-    found: Sequence[str] = [""]
+    expanded: Sequence[str] = [""]
     start = 0
     for first, end in _pairs(text, pattern):
         inside = text[first + 1 : end]
         chosen = _choices(inside, pattern, depth)
         if chosen is None:  # the braces mean themselves, but what is between them may be a pattern
-            chosen = [f"{{{one}}}" for one in _expanded(inside, pattern, depth + 1)]
-        _check_count(len(found) * len(chosen), pattern)
-        found = [before + text[start:first] + one for before in found for one in chosen]
+            chosen = [f"{{{inner}}}" for inner in _expanded(inside, pattern, depth + 1)]
+        _check_count(len(expanded) * len(chosen), pattern)
+        expanded = [before + text[start:first] + choice for before in expanded for choice in chosen]
         start = end + 1
-    return [before + text[start:] for before in found]
+    return [before + text[start:] for before in expanded]
 
 
 def _choices(text: str, pattern: str, depth: int) -> Sequence[str] | None:
     """Return what braces with a text between them stand for; None if that is no list and no range."""
     if numbers := _NUMBERS.fullmatch(text):
         first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1) or 1
-        found = range(first, last + 1, step) if first < last else range(first, last - 1, -step)
-        _check_count(len(found), pattern)
+        values = range(first, last + 1, step) if first < last else range(first, last - 1, -step)
+        _check_count(len(values), pattern)
         is_padded = _LEADING_ZERO.match(numbers[1]) or _LEADING_ZERO.match(numbers[2])
         width = max(len(numbers[1]), len(numbers[2])) if is_padded else 0
-        return [f"{number:0{width}d}" for number in found]
+        return [f"{number:0{width}d}" for number in values]
     if letters := _LETTERS.fullmatch(text):
         first, last = (_ORDERED_LETTERS.index(letter) for letter in letters.group(1, 2))
         step = int(letters[3] or 1) or 1
@@ -94,7 +94,7 @@ def _choices(text: str, pattern: str, depth: int) -> Sequence[str] | None:
 
 def _pairs(text: str, pattern: str) -> list[tuple[int, int]]:
     """Return where each brace stands that lies in no other, and where its partner does."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     depth = first = at = 0
     while at < len(text):
         if text[at] == "{":
@@ -103,14 +103,14 @@ def _pairs(text: str, pattern: str) -> list[tuple[int, int]]:
         elif text[at] == "}":
             depth -= 1
             if depth == 0:
-                found.append((first, at))
+                pairs.append((first, at))
             elif depth < 0:
                 break
         at += 1 + (text[at] == "\\")
     if depth != 0:
         message = f"{pattern} has a brace without a partner; write it as in shards/train-{{000000..000146}}.tar"
         raise SourceError(message, path=pattern)
-    return found
+    return pairs
 
 
 def _check_count(count: int, pattern: str) -> None:

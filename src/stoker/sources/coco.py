@@ -105,7 +105,7 @@ def find_coco(base: Location) -> list[Location]:
         OSError: A folder cannot be listed, or a file cannot be read.
     """
     names = {os.fsdecode(child.name) for child in base.children() if child.is_folder}
-    found = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
+    image_folders = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
     if _ANNOTATIONS in names:
         files = [
             base / _ANNOTATIONS / os.fsdecode(child.name)
@@ -113,8 +113,8 @@ def find_coco(base: Location) -> list[Location]:
             if child.name.endswith(b".json")
         ]
         files.sort(key=lambda path: not path.name.startswith("instances"))
-        found |= {path: _last_word(path) for path in files if _last_word(path) in names}
-    return [path for path, name in found.items() if _SPLIT_WORD.match(name) and _has_list(path, base / name)]
+        image_folders |= {path: _last_word(path) for path in files if _last_word(path) in names}
+    return [path for path, name in image_folders.items() if _SPLIT_WORD.match(name) and _has_list(path, base / name)]
 
 
 def _has_list(path: Location, images: Location) -> bool:
@@ -135,31 +135,33 @@ def list_coco(look: Look, text: str) -> SourceTree:
         OSError: A folder cannot be read.
     """
     path, options = look.path, look.options
-    found = _Contents(path, _Objects() if options.masks else None)
-    found.read(text)
+    contents = _Contents(path, _Objects() if options.masks else None)
+    contents.read(text)
     if options.masks:
         pycocotools_mask()  # before anything is built
-        found.check_masks()
-    folder = _find_images(path, found)
+        contents.check_masks()
+    folder = _find_images(path, contents)
     split = _split_of(path)
     builder = SourceBuilder(look, folder.to_uri(), ())
-    _collect(builder, found, split)
-    columns = found.columns()
+    _collect(builder, contents, split)
+    columns = contents.columns()
     if columns:
         rows = GrowingBlobs()
-        for row in found.rows():
+        for row in contents.rows():
             rows.append(row)
         builder.collector.columns["cells"] = rows.finish()
-    has_boxes = bool(found.categories or found.box_images)
+    has_boxes = bool(contents.categories or contents.box_images)
     if has_boxes:
-        builder.collector.columns |= found.boxes(builder.skipped.warnings)
+        builder.collector.columns |= contents.boxes(builder.skipped.warnings)
     builder.settle()
-    if found.crowds:
-        builder.skipped.ignored["with iscrowd"] += found.crowds
-        builder.skipped.warnings.append(f"{path}: {format_count(found.crowds, 'annotation')} of crowds: no box of them")
+    if contents.crowds:
+        builder.skipped.ignored["with iscrowd"] += contents.crowds
+        builder.skipped.warnings.append(
+            f"{path}: {format_count(contents.crowds, 'annotation')} of crowds: no box of them"
+        )
     cells = Cells(columns, str(path) if options.masks else "") if columns else None
     tree = builder.finish({split: TableBoxes(str(path), has_labels=True)} if has_boxes else {}, cells=cells)
-    names = found.class_names()
+    names = contents.class_names()
     return dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
 
 
@@ -188,10 +190,10 @@ class _Objects:
             value: All of it.
         """
         category = value.get("category_id")
-        said = [number, value.get("id"), category, value.get("segmentation")]
+        annotation = [number, value.get("id"), category, value.get("segmentation")]
         self._images.append(image)
         self._categories.append(category if _is_id(category) else _NO_CATEGORY)
-        self._ends.append(self._texts.append(json_bytes(said)))
+        self._ends.append(self._texts.append(json_bytes(annotation)))
 
     def rows(self, images: Sequence[int], numbers: Mapping[int, int]) -> Iterator[bytes]:
         """Yield the annotations of some images as a JSON list for each; nothing can be added afterwards.
@@ -289,8 +291,8 @@ class _Contents:
         numbers = {category: number for number, category in enumerate(sorted(self.categories), 1)}
         images = list(self.images)
         objects = repeat(b"") if self.objects is None else self.objects.rows(images, numbers)
-        for one, mask in zip(images, objects, strict=False):
-            several, image = self.captions.get(one, []), self.images[one]
+        for image_id, mask in zip(images, objects, strict=False):
+            several, image = self.captions.get(image_id, []), self.images[image_id]
             parts = [json_bytes([several[0] if several else None, several or None])[1:-1]] * self.has_captions
             if self.objects is not None:
                 parts.append(b"%b,%b]" % (json_bytes([image.width, image.height])[:-1], mask))
@@ -388,10 +390,10 @@ class _Contents:
             self.box_sides.extend(sides)
 
     def _id(self, where: str, key: str, value: Mapping[str, Any]) -> int:
-        found = value.get(key)
-        if not _is_id(found):
-            self._refuse(f"{where}: {key} is {shown(found)}, not a whole number of 64 bits")
-        return found
+        number = value.get(key)
+        if not _is_id(number):
+            self._refuse(f"{where}: {key} is {shown(number)}, not a whole number of 64 bits")
+        return number
 
     def _encoded(self, where: str, key: str, value: object) -> bytes:
         if not isinstance(value, str) or not value:
@@ -473,9 +475,9 @@ class _Reader:
         return json.JSONDecodeError(problem, self._text, self.at)
 
     def _skip_blanks(self) -> None:
-        found = _BLANKS.match(self._text, self.at)
-        assert found is not None, "any number of blanks"
-        self.at = found.end()
+        match = _BLANKS.match(self._text, self.at)
+        assert match is not None, "any number of blanks"
+        self.at = match.end()
 
 
 def _elements(text: str, path: Location) -> Iterator[tuple[str, int, Any]]:
@@ -522,7 +524,7 @@ def _numbers(value: object) -> list[float] | None:
     """Return the four numbers of a box; None if it is not one."""
     if not isinstance(value, list) or len(value) != _BOX_NUMBERS:
         return None
-    if any(type(one) not in (int, float) or not -1e9 < one < 1e9 for one in value):
+    if any(type(number) not in (int, float) or not -1e9 < number < 1e9 for number in value):
         return None
     x, y, width, height = map(float, value)
     return [x, y, width, height] if width >= 0 and height >= 0 and not math.isnan(x + y) else None
@@ -541,16 +543,16 @@ def _last_word(path: Location) -> str:
     return path.name.rpartition(".")[0].rpartition("_")[2]
 
 
-def _find_images(path: Location, found: _Contents) -> Location:
+def _find_images(path: Location, contents: _Contents) -> Location:
     """Return the folder in which the images lie."""
     above, name = path.parent.absolute().parent, _last_word(path)
     images = above / "images"
     folders = (above / name, images / name, images, path.parent) if name else (images, path.parent)
-    tried = [image.path for image in list(found.images.values())[:_TRIED_IMAGES]]
+    tried = [image.path for image in list(contents.images.values())[:_TRIED_IMAGES]]
     for folder in folders:
-        if any(from_uri(join(folder.to_uri(), one)).is_file() for one in tried):
+        if any(from_uri(join(folder.to_uri(), image_path)).is_file() for image_path in tried):
             return folder
-    firsts = {image.path.partition(b"/")[0] for image in found.images.values()}
+    firsts = {image.path.partition(b"/")[0] for image in contents.images.values()}
     for folder in folders:  # where the first images are missing, others may be there
         if folder.is_dir() and any(child.name in firsts for child in folder.some_children()):
             return folder
@@ -559,17 +561,17 @@ def _find_images(path: Location, found: _Contents) -> Location:
     raise SourceError(f"{message}; move them to one of these folders", path=str(path))
 
 
-def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
+def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
     """Add the images; report what lies beside them."""
     listing = next(iter(Walk(builder.base).list_folders([b""])))
     builder.skipped.add(listing.skipped)
     sizes = dict(listing.files)
-    unlisted = [image.path for image in found.images.values() if image.path not in sizes]
-    unused = sorted(sizes.keys() - {image.path for image in found.images.values()})
+    unlisted = [image.path for image in contents.images.values() if image.path not in sizes]
+    unused = sorted(sizes.keys() - {image.path for image in contents.images.values()})
 
-    def size(one: bytes) -> int:
+    def size(path: bytes) -> int:
         try:
-            return from_uri(join(builder.base, one)).size()
+            return from_uri(join(builder.base, path)).size()
         except StorageError:
             raise
         except OSError:
@@ -577,11 +579,11 @@ def _collect(builder: SourceBuilder, found: _Contents, split: str) -> None:
 
     sizes.update(zip(unlisted, in_order(size, unlisted, from_uri(builder.base).requests_at_once), strict=True))
     group = builder.collector.add_group(Group(split, None))
-    for image in found.images.values():
+    for image in contents.images.values():
         builder.collector.add(group, image.path, sizes[image.path])
     if unused:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
-        name = str(found.path).replace("{", "{{").replace("}", "}}")
+        name = str(contents.path).replace("{", "{{").replace("}", "}}")
         builder.skipped.warn(unused, f"{name} does not name these files: {{names}}")
 
 

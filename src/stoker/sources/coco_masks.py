@@ -72,8 +72,8 @@ class CocoMask:
         highest = max((number for _, number, _ in shapes), default=0)
         flat = np.zeros(width * height, np.uint8 if highest < 2**8 else np.uint16)  # column by column
         for _, number, runs in sorted(shapes, key=lambda shape: -shape[0]):
-            for one in runs:
-                for start, end in zip(one[::2].tolist(), one[1::2].tolist(), strict=False):
+            for ends in runs:
+                for start, end in zip(ends[::2].tolist(), ends[1::2].tolist(), strict=False):
                     flat[start:end] = number
         return np.ascontiguousarray(flat.reshape(width, height).T)
 
@@ -101,7 +101,7 @@ class CocoMask:
     def _runs_of_polygons(self, polygons: list[list[float]]) -> list[Runs]:
         """Return the runs of checked polygons."""
         drawn = pycocotools_mask().frPyObjects(polygons, self.height, self.width)
-        return [_numbers(one["counts"]).cumsum() for one in drawn]
+        return [_numbers(rle["counts"]).cumsum() for rle in drawn]
 
     def _runs_of_rle(self, rle: object) -> Runs:
         """Return the runs of RLE; ``ValueError`` if it is none of the image."""
@@ -113,7 +113,7 @@ class CocoMask:
             raise ValueError(f"size is {given}, but the image has the height {self.height} and width {self.width}")
         if isinstance(counts, str):
             numbers = _numbers(_ascii(counts))
-        elif isinstance(counts, list) and all(type(one) is int and 0 <= one <= _MAX_PIXELS for one in counts):
+        elif isinstance(counts, list) and all(type(count) is int and 0 <= count <= _MAX_PIXELS for count in counts):
             numbers = np.array(counts, np.int64)
         else:
             raise ValueError(f"counts are {shown(counts)}, neither a text nor a list of whole numbers of pixels")
@@ -160,9 +160,11 @@ def _checked_length(polygons: list[Any]) -> float:
             message = f"polygon {number} is {shown(polygon)}"
             raise ValueError(f"{message}, not x and y of three points or more")
         if not set(map(type, polygon)) <= {int, float}:
-            wrong = next(one for one in polygon if type(one) not in (int, float))
+            wrong = next(coordinate for coordinate in polygon if type(coordinate) not in (int, float))
             raise ValueError(f"polygon {number} has {shown(wrong)} among its coordinates")
-        wrong = next((one for one in polygon if not -_MAX_COORDINATE < one < _MAX_COORDINATE), None)
+        wrong = next(
+            (coordinate for coordinate in polygon if not -_MAX_COORDINATE < coordinate < _MAX_COORDINATE), None
+        )
         if wrong is not None:
             raise ValueError(f"polygon {number} has the coordinate {shown(wrong)}, too far outside the image")
         points = np.array(polygon, np.float64).reshape(-1, 2)
@@ -197,16 +199,16 @@ def _numbers(characters: bytes) -> Runs:
     if lengths.max() > _MAX_CHARACTERS:
         raise ValueError(f"counts have a number of {lengths.max()} characters")
     shifts = 5 * (np.arange(len(codes)) - np.repeat(starts, lengths))
-    found = np.add.reduceat((codes & 0x1F) << shifts, starts)
-    found -= np.where(codes[ends] & 0x10, np.int64(1) << (5 * lengths), 0)
-    found[1::2] = found[1::2].cumsum()
-    found[2::2] = found[2::2].cumsum()
-    return found
+    numbers = np.add.reduceat((codes & 0x1F) << shifts, starts)
+    numbers -= np.where(codes[ends] & 0x10, np.int64(1) << (5 * lengths), 0)
+    numbers[1::2] = numbers[1::2].cumsum()
+    numbers[2::2] = numbers[2::2].cumsum()
+    return numbers
 
 
 def _pixels(runs: list[Runs]) -> int:
     """Return how many pixels are in any of several runs."""
-    pairs = [one[: len(one) // 2 * 2].reshape(-1, 2) for one in runs]
+    pairs = [ends[: len(ends) // 2 * 2].reshape(-1, 2) for ends in runs]
     if len(pairs) == 1:
         return int((pairs[0][:, 1] - pairs[0][:, 0]).sum())
     edges = np.concatenate([pair.reshape(-1) for pair in pairs])

@@ -210,7 +210,7 @@ def random_access(*columns: NDArray[Any] | bytes | mmap.mmap) -> Iterator[None]:
     Systems read ahead of each missing page, some by megabytes. Where rows are far apart, that is a thousand times what
     is needed, and pushes out what is needed next.
     """
-    mapped = [found for column in columns if (found := _mapping(column)) is not None]
+    mapped = [memory for column in columns if (memory := _mapping(column)) is not None]
     for mapping in mapped:
         mapping.madvise(mmap.MADV_RANDOM)
     try:
@@ -228,10 +228,10 @@ def _mapping(column: NDArray[Any] | bytes | mmap.mmap) -> mmap.mmap | None:
 
 def row_range(first: int, count: int) -> NDArray[np.int64]:
     """Return the numbers of consecutive rows, ascending."""
-    found = new_column(count, np.int64)
+    rows = new_column(count, np.int64)
     for start, end in chunks(count):
-        found[start:end] = np.arange(first + start, first + end)
-    return found
+        rows[start:end] = np.arange(first + start, first + end)
+    return rows
 
 
 def chunks(rows: int) -> Iterator[tuple[int, int]]:

@@ -173,7 +173,7 @@ class FileLists:
 
     def class_parents(self) -> list[Location]:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
-        found = set()
+        parents = set()
         for _, folder, class_name in self._folders:
             path = join(self._builder.base, folder)
             if path.endswith(b"/" + IMAGES_FOLDER):
@@ -181,11 +181,11 @@ class FileLists:
             parent, _, name = path.rpartition(b"/")
             if name != class_name:  # its class comes from a list
                 continue
-            found.add(parent or b"/")
+            parents.add(parent or b"/")
             above, _, split = parent.rpartition(b"/")
             if split in SPLIT_FOLDERS:
-                found.update(above + b"/" + other for other in SPLIT_FOLDERS)
-        return [from_uri(folder) for folder in sorted(found)[:_MAX_PARENTS]]
+                parents.update(above + b"/" + other for other in SPLIT_FOLDERS)
+        return [from_uri(folder) for folder in sorted(parents)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
         """Return the annotations of each split.
@@ -200,8 +200,8 @@ class FileLists:
             search = BoxSearch(explicit, (), from_uri(self._builder.base), splits)
             return search.find(class_names, self._builder.skipped.warnings)
         base = self._builder.base
-        found = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
-        mapped = {folder for folder in found if folder is not None}
+        beside = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
+        mapped = {folder for folder in beside if folder is not None}
         at_once = max((from_uri(folder).requests_at_once for folder in mapped), default=1)
         if not any(in_order(lambda folder: from_uri(folder).is_dir(), mapped, at_once)):
             return {}
@@ -395,24 +395,24 @@ def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress:
 def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
     """Return the rows of files of a folder and the size of each; 0 for what is not there."""
     url, rows, names = task
-    found = _listed(url, names) if len(names) >= _LISTED_FROM else None
-    if found is None:
+    listed = _listed(url, names) if len(names) >= _LISTED_FROM else None
+    if listed is None:
         return rows, [_size(join(url, name)) for name in names]
-    return rows, [found[name] for name in names]
+    return rows, [listed[name] for name in names]
 
 
 def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
     """Return the size of each name that lies directly in a folder; None if that cannot be listed."""
-    found = dict.fromkeys(names, 0)
+    sizes = dict.fromkeys(names, 0)
     try:
         for path, size in from_uri(url).files_below():
-            if path in found:
-                found[path] = size or 0
+            if path in sizes:
+                sizes[path] = size or 0
     except StorageError:
         raise
     except OSError:
         return None
-    return found
+    return sizes
 
 
 def _size(url: bytes) -> int:
@@ -435,12 +435,12 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
     Raises:
         SourceError: No file matches, or the name of one cannot stand in a list.
     """
-    found: set[bytes] = set()
+    paths: set[bytes] = set()
     shown = []
     for pattern in patterns:
         shown.append(pattern)
-        found.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
-    if not found:
+        paths.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
+    if not paths:
         message = f"no file matches {' '.join(shown)}"
         folder = next((pattern for pattern in shown if location(pattern).is_dir()), None)
         if folder is None:
@@ -449,11 +449,11 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
         inside = shlex.quote(str(location(folder) / "**"))
         advice = f"{folder} is a folder: {inside} matches its files; images in tars are in no list, but 'stoker plan'"
         raise SourceError(f"{message}; {advice}, 'stoker build' and stoker.open take the folder itself", path=folder)
-    for path in found:
+    for path in paths:
         if b"\n" in path or b"\r" in path:
             message = f"{os.fsdecode(path)!r} has a line break in its name, so it cannot stand in a list; rename it"
             raise SourceError(message, path=os.fsdecode(path))
-    return sorted(found)
+    return sorted(paths)
 
 
 def shuffled(paths: list[bytes], seed: int) -> list[bytes]:

@@ -80,8 +80,8 @@ def list_folder(look: Look, layout: Layout) -> SourceTree:
     builder.is_ordered = False
     walk = Walk(builder.base, look.without)
     splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
-    if not any(found.labels for found in splits.values()):
-        check_class_folders(builder, layout.base, {found.path: found.classes or () for found in splits.values()})
+    if not any(folder.labels for folder in splits.values()):
+        check_class_folders(builder, layout.base, {folder.path: folder.classes or () for folder in splits.values()})
     _collect(builder, walk, splits)
     if layout.base.name.encode() in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
@@ -102,7 +102,7 @@ def _find_boxes(
         tiny = read_tiny_boxes(layout.base, class_names if listed else (), warnings)
         if tiny is not None:
             return dict.fromkeys(splits, tiny.finish(class_names))
-    paths = {split: found.path for split, found in splits.items()}
+    paths = {split: folder.path for split, folder in splits.items()}
     search = BoxSearch(builder.options.boxes, layout.tops, layout.base, paths, builder.progress)
     return search.find(class_names, warnings)
 
@@ -266,7 +266,7 @@ def _may_matter(name: bytes) -> bool:
 
 def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]) -> None:
     """Add the images of all splits."""
-    if all(found.classes == () and not found.lost for found in folders.values()):
+    if all(folder.classes == () and not folder.lost for folder in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
         message += (
             f" named after the class, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
@@ -281,11 +281,11 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
             message = f"{builder.root} holds no class folder, and no tar with a name of ImageNet's, such as"
             message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, or unpack the tars"
         raise SourceError(message, path=builder.root)
-    for split, found in folders.items():
-        if found.classes is None:
-            _collect_flat(builder, walk, split, found)
+    for split, folder in folders.items():
+        if folder.classes is None:
+            _collect_flat(builder, walk, split, folder)
         else:
-            _collect_classes(builder, walk, split, found)
+            _collect_classes(builder, walk, split, folder)
     labels = folders["validation"].labels if "validation" in folders else None
     if labels is None and builder.options.validation_labels is not None:
         builder.skipped.warnings.append(
@@ -295,12 +295,14 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
         builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
 
 
-def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, found: SplitFolder) -> None:
-    classes = found.classes or ()
-    folders = [found.path + name + b"/" for name in classes]
+def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folder: SplitFolder) -> None:
+    classes = split_folder.classes or ()
+    folders = [split_folder.path + name + b"/" for name in classes]
     before = len(builder.collector)
-    for name in found.lost:  # each is one item, which the build names among the rejects
-        builder.collector.add(builder.collector.add_group(Group(split, name, len(found.path))), found.path + name, 0)
+    for name in split_folder.lost:  # each is one item, which the build names among the rejects
+        builder.collector.add(
+            builder.collector.add_group(Group(split, name, len(split_folder.path))), split_folder.path + name, 0
+        )
     for done, listing in enumerate(walk.list_folders(folders), 1):
         folder = folders[done - 1]
         if listing.is_dataset:
@@ -315,12 +317,12 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, found: Spli
             builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
-def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFolder) -> None:
-    labels = found.labels
+def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: SplitFolder) -> None:
+    labels = split_folder.labels
     known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
     groups: dict[bytes | None, int] = {}
     unlabelled = 0
-    (listing,) = walk.list_folders([found.path])
+    (listing,) = walk.list_folders([split_folder.path])
     builder.skipped.add(listing.skipped)
     for path, size in listing.files:
         name = labels.class_of(path) if labels is not None else None
@@ -328,8 +330,8 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, found: SplitFo
             name = None
         unlabelled += name is None
         if name not in groups:
-            groups[name] = builder.collector.add_group(Group(split, name, len(found.path)))
-        builder.collector.add(groups[name], found.path + path, size)
+            groups[name] = builder.collector.add_group(Group(split, name, len(split_folder.path)))
+        builder.collector.add(groups[name], split_folder.path + path, size)
     if labels is None:
         return
     if labels.bad_lines:

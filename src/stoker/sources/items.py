@@ -359,12 +359,12 @@ class ItemCollector:
             ):
                 table = table.take(order)
         self._collected, self.columns = None, {}  # the table has the columns, or a copy of what it needs of them
-        found = {SPLITS[split] for split in splits if split >= 0}
+        present = {SPLITS[split] for split in splits if split >= 0}
         bounds = pairwise((0, *ends))
         return table, {
             split: row_range(first, end - first)
             for split, (first, end) in zip(SPLITS, bounds, strict=True)
-            if split in found
+            if split in present
         }
 
     def _order(

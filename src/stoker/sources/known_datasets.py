@@ -39,11 +39,11 @@ def undecoded(records: Any) -> Any:
     Its values are those of Python, whatever format it is set to: in others structs hold arrays or tensors, and rows of
     tables are no records. A function that it was given for its records stays.
     """
-    found = getattr(records, "features", None)
-    form = getattr(records, "format", None) if isinstance(found, Mapping) else None
+    features = getattr(records, "features", None)
+    form = getattr(records, "format", None) if isinstance(features, Mapping) else None
     if isinstance(form, Mapping) and form.get("type") not in (None, "custom"):
         records = records.with_format(None, columns=form.get("columns"))
-    for name, feature in found.items() if isinstance(found, Mapping) else ():
+    for name, feature in features.items() if isinstance(features, Mapping) else ():
         if type(feature).__name__ == "Image" and hasattr(records, "cast_column"):
             records = records.cast_column(name, type(feature)(decode=False))
     return records
@@ -51,8 +51,8 @@ def undecoded(records: Any) -> Any:
 
 def version_of(records: Any) -> str:
     """Return what the library ``datasets`` says stands for all values of a dataset; empty for anything else."""
-    found = getattr(records, "_fingerprint", None)
-    return found if isinstance(found, str) and hasattr(records, "features") else ""
+    fingerprint = getattr(records, "_fingerprint", None)
+    return fingerprint if isinstance(fingerprint, str) and hasattr(records, "features") else ""
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
@@ -62,23 +62,27 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
         ConfigError: A value tells nothing.
         SourceError: Several fields may be the class.
     """
-    said = getattr(records, "features", None)
-    features = said if isinstance(said, Mapping) else {}
-    known = {name: _of_feature(one) for name, one in features.items()}
-    told = {name: _named(name, one, features[name]) for name, one in known.items() if one is not None}
-    found = told | fields.infer({name: value for name, value in first.items() if name not in told})
-    if isinstance(found.get("label"), fields.Label) and (names := _names_of_classes(records)):
-        found["label"] = fields.Label(names)
-    if "label" not in found and not any(isinstance(one, fields.Label) for one in found.values()):
+    declared = getattr(records, "features", None)
+    features = declared if isinstance(declared, Mapping) else {}
+    known = {name: _of_feature(feature) for name, feature in features.items()}
+    stated = {name: _named(name, field, features[name]) for name, field in known.items() if field is not None}
+    record_fields = stated | fields.infer({name: value for name, value in first.items() if name not in stated})
+    if isinstance(record_fields.get("label"), fields.Label) and (names := _names_of_classes(records)):
+        record_fields["label"] = fields.Label(names)
+    if "label" not in record_fields and not any(isinstance(field, fields.Label) for field in record_fields.values()):
 
         def advice(name: str) -> str:
-            every = [f"{key!r}: stoker.fields.{one!r}" for key, one in {**found, name: fields.Label()}.items()]
+            every = [
+                f"{key!r}: stoker.fields.{field!r}" for key, field in {**record_fields, name: fields.Label()}.items()
+            ]
             return f"give fields={{{', '.join(every)}}}"
 
-        values = {name: [one] for name, one in first.items() if found[name] in (fields.Int(), fields.Text())}
+        values = {
+            name: [value] for name, value in first.items() if record_fields[name] in (fields.Int(), fields.Text())
+        }
         if (name := find_label("the source", values, [], advice)) is not None:
-            found[name] = fields.Label()
-    return {name: found[name] for name in first} if first else found
+            record_fields[name] = fields.Label()
+    return {name: record_fields[name] for name in first} if first else record_fields
 
 
 def _names_of_classes(records: Any) -> list[str]:
@@ -93,9 +97,9 @@ def _names_of_classes(records: Any) -> list[str]:
     if "ConcatDataset" in kinds and getattr(records, "datasets", None):
         first, *others = map(_names_of_classes, records.datasets)
         return first if all(other == first for other in others) else []
-    for said in (getattr(records, "classes", None), getattr(records, "wnids", None)):
-        if isinstance(said, Sequence) and not isinstance(said, str):
-            names = [", ".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one) for one in said]
+    for classes in (getattr(records, "classes", None), getattr(records, "wnids", None)):
+        if isinstance(classes, Sequence) and not isinstance(classes, str):
+            names = [", ".join(map(str, name)) if isinstance(name, (list, tuple)) else str(name) for name in classes]
             if len(set(names)) == len(names):
                 return names
     return []
@@ -147,11 +151,11 @@ def stated_labels(records: Any, name: str) -> Sequence[Any] | None:
 
     Those of torchvision may be others than its records have: a ``target_transform`` changes these.
     """
-    found: Any = None
+    labels: Any = None
     features = getattr(records, "features", None)
     if isinstance(features, Mapping) and name in features:
-        found = records[name] if getattr(records, "format", {}).get("type", "") is None else None
+        labels = records[name] if getattr(records, "format", {}).get("type", "") is None else None
     elif name == "label":
-        found = getattr(records, "targets", None)
-        found = found.tolist() if hasattr(found, "tolist") else found
-    return found if hasattr(found, "__len__") and len(found) == len(records) else None
+        labels = getattr(records, "targets", None)
+        labels = labels.tolist() if hasattr(labels, "tolist") else labels
+    return labels if hasattr(labels, "__len__") and len(labels) == len(records) else None

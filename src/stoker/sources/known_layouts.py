@@ -70,9 +70,9 @@ def check_class_folders(builder: SourceBuilder, base: Location, classes: Mapping
     levels = {base / os.fsdecode(split): sorted(map(os.fsdecode, names)) for split, names in classes.items()}
     folders = [top / name for top, names in levels.items() for name in names]
     names = sorted({folder.name for folder in folders})
-    told = {_told(name) for name in names}
+    class_words = {_told(name) for name in names}
     seen = next(filter(None, (_known_layout(top, names) for top, names in levels.items() if names)), None)
-    if len(told - {""}) <= 1:
+    if len(class_words - {""}) <= 1:
         near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
         near += [top / name for top in folders[:_FEW] for name in _look_into(top)[1]]
         tables = [file for file in near if not (options.boxes or "").endswith(file.name)]
@@ -81,7 +81,7 @@ def check_class_folders(builder: SourceBuilder, base: Location, classes: Mapping
         typed = f"type: printf '%s\\n' {shlex.join(names)} > classes.txt; and give {label_option('classes.txt')}"
         insisting = f"; if its folders are classes, {typed}" if names else ""
         raise SourceError(f"{root} holds {seen}{insisting}", path=root)
-    if len(names) == 1 and (told == {""} or _YEAR.fullmatch(names[0])):
+    if len(names) == 1 and (class_words == {""} or _YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
 
 
@@ -106,11 +106,11 @@ def _known_layout(top: Location, names: Sequence[str]) -> str | None:
         for name in names[:_FEW]
         if len(names) == 1 or _YEAR.fullmatch(name.removeprefix("VOC"))
     }
-    seen = [_beside_masks(top, names), *(_beside_masks(top / name, found) for name, found in inner.items())]
+    seen = [_beside_masks(top, names), *(_beside_masks(top / name, children) for name, children in inner.items())]
     if len(names) == 2:
         seen += [_paired(top / names[0], top / names[1]), _paired(top / names[1], top / names[0])]
     are_years = all(map(_YEAR.fullmatch, names))
-    dated = [f"{year}/{name}" for year, found in inner.items() for name in found] if are_years else names
+    dated = [f"{year}/{name}" for year, children in inner.items() for name in children] if are_years else names
     if dated and all(map(_DATE.fullmatch, dated)):
         seen.append(f"folders called after dates, such as {dated[0]}/, not after classes")
     if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:

@@ -109,10 +109,10 @@ def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], S
     if wanted != crc32c or length > size - _END.size:
         raise ValueError("a wrong checksum")
     end = size - _END.size - length
-    said = parse_json(content[end : end + length])
-    if (said["format"], said["version"]) != (_FORMAT, _VERSION):
+    footer = parse_json(content[end : end + length])
+    if (footer["format"], footer["version"]) != (_FORMAT, _VERSION):
         raise ValueError("another format")
-    return dict(said["about"]), _read_tree(said["tree"], _columns(scratch, content, said["columns"], end))
+    return dict(footer["about"]), _read_tree(footer["tree"], _columns(scratch, content, footer["columns"], end))
 
 
 class _Writer:
@@ -177,30 +177,30 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
     }
 
 
-def _read_tree(said: dict[str, Any], columns: _NamedColumns) -> SourceTree:
+def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> SourceTree:
     own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
-    classes = _bytes_of(said["classes"])
+    classes = _bytes_of(described["classes"])
     _check_table(table, len(classes))
     try:
-        reader = _READERS[said["reader"]["name"]].from_json(said["reader"], table)
+        reader = _READERS[described["reader"]["name"]].from_json(described["reader"], table)
     except ConfigError as error:
         raise ValueError(str(error)) from error
     tree = SourceTree(
-        root=str(said["root"]),
+        root=str(described["root"]),
         classes=classes,
-        texts=_bytes_of(said["texts"]),
+        texts=_bytes_of(described["texts"]),
         table=table,
-        splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in said["splits"].items()},
-        ignored={str(kind): int(count) for kind, count in said["ignored"].items()},
-        warnings=tuple(map(str, said["warnings"])),
+        splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in described["splits"].items()},
+        ignored={str(kind): int(count) for kind, count in described["ignored"].items()},
+        warnings=tuple(map(str, described["warnings"])),
         boxes={
-            _split(split): _ANNOTATIONS[one["name"]].from_json(one, table, len(classes))
-            for split, one in said["boxes"].items()
+            _split(split): _ANNOTATIONS[annotation["name"]].from_json(annotation, table, len(classes))
+            for split, annotation in described["boxes"].items()
         },
         reader=reader,
-        label_warnings=tuple(map(str, said["label_warnings"])),
-        is_ordered=bool(said["is_ordered"]),
+        label_warnings=tuple(map(str, described["label_warnings"])),
+        is_ordered=bool(described["is_ordered"]),
     )
     if len(tree.texts) != len(classes):
         raise ValueError(f"{len(tree.texts)} texts of {len(classes)} classes")
@@ -239,23 +239,23 @@ def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
 
 def _columns(scratch: IO[bytes], content: mmap.mmap, described: dict[str, dict[str, Any]], end: int) -> _NamedColumns:
     """Return the columns, all of which end before the description begins."""
-    found: _NamedColumns = {}
-    for name, one in described.items():
-        if "bytes" in one:
-            at, size = _extent(one["at"], one["bytes"], end)
-            found[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
+    columns: _NamedColumns = {}
+    for name, column in described.items():
+        if "bytes" in column:
+            at, size = _extent(column["at"], column["bytes"], end)
+            columns[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
             continue
-        kind, shape = np.dtype(one["type"]), tuple(map(int, one["shape"]))
-        if one["type"] not in _TYPES or min(shape) < 0:
+        kind, shape = np.dtype(column["type"]), tuple(map(int, column["shape"]))
+        if column["type"] not in _TYPES or min(shape) < 0:
             raise ValueError("a column that is not understood")
-        if "value" in one and not name.endswith(_STARTS):
-            found[name] = np.broadcast_to(np.asarray(one["value"], kind), shape)
+        if "value" in column and not name.endswith(_STARTS):
+            columns[name] = np.broadcast_to(np.asarray(column["value"], kind), shape)
             continue
-        at, size = _extent(one["at"], math.prod(shape) * kind.itemsize, end)
-        found[name] = np.frombuffer(content, kind, size // kind.itemsize, at).reshape(shape)
-    for name in [name for name, one in described.items() if "bytes" in one]:
-        found[name] = _blobs(found[name], found.pop(f"{name}{_STARTS}"))
-    return found
+        at, size = _extent(column["at"], math.prod(shape) * kind.itemsize, end)
+        columns[name] = np.frombuffer(content, kind, size // kind.itemsize, at).reshape(shape)
+    for name in [name for name, column in described.items() if "bytes" in column]:
+        columns[name] = _blobs(columns[name], columns.pop(f"{name}{_STARTS}"))
+    return columns
 
 
 def _extent(at: Any, size: Any, end: int) -> tuple[int, int]:

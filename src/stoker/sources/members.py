@@ -81,12 +81,12 @@ class MemberReader(Reader):
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return the values that members hold. See `Reader.values`."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         slices = item.columns["slices"] if self.fields else ()
         for name, start, size in zip(self.fields, slices[::2], slices[1::2], strict=True):
             if names is None or name in names:
-                found[name] = None if start < 0 else self._value(item, name, start, size)
-        return found
+                values[name] = None if start < 0 else self._value(item, name, start, size)
+        return values
 
     def _value(self, item: Item, name: str, start: int, size: int) -> Any:
         place = os.fsdecode(self.locate(item))

@@ -75,9 +75,9 @@ def find_metadata(look: Look) -> list[MetadataFile]:
         for name in _NAMES
     ]
     are_there = in_order(lambda table: table.place.is_file(), tables, base.requests_at_once)
-    found = [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
-    splits = splits_among({table.folder[:-1] for table in found} | ({b"train"} if (base / "train").is_dir() else set()))
-    return [table for table in found if not table.folder or table.folder[:-1] in splits]
+    files = [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
+    splits = splits_among({table.folder[:-1] for table in files} | ({b"train"} if (base / "train").is_dir() else set()))
+    return [table for table in files if not table.folder or table.folder[:-1] in splits]
 
 
 def names_files(table: MetadataFile) -> bool:
@@ -174,17 +174,17 @@ class _Images:
     def read(self) -> None:
         """Read the rows of all tables."""
         for number, table in enumerate(self._tables):
-            known, found = set(self._values.columns), set[str]()
+            known, columns = set(self._values.columns), set[str]()
             before = len(self._paths)
             for line, row in table_rows(table.place):
                 self._add(table, line, row)
                 self._table_of.append(number)
-                found.update(row)
+                columns.update(row)
                 if self._builder.progress is not None and len(self._paths) % _REPORT_EVERY == 0:
                     self._builder.progress(done=len(self._paths), total=0, size_bytes=0, rejects=0)
             if len(self._paths) == before:
                 raise SourceError(f"{table.place} has no rows; write one for each image", path=str(table.place))
-            differing = sorted((known ^ found) - {_FILE_NAME, self._label}) if number else []
+            differing = sorted((known ^ columns) - {_FILE_NAME, self._label}) if number else []
             if differing:
                 lacking = table if differing[0] in known else self._tables[0]
                 message = f"{lacking.place} has no column {differing[0]!r}, which the table of another split has"

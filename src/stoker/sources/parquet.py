@@ -109,15 +109,15 @@ def find_parquet(layout: Layout, without: Location | None) -> dict[Location, str
         StorageError: The store cannot be reached.
     """
     children = layout.base.children()
-    found = _parquet_in(layout.base, children)
-    if found:
-        return {} if layout.holds_folders(without) else {path: split_of_file(path.name) for path in found}
+    paths = _parquet_in(layout.base, children)
+    if paths:
+        return {} if layout.holds_folders(without) else {path: split_of_file(path.name) for path in paths}
     folders = {child.name for child in children if child.is_folder}
     if _DATA_FOLDER in folders:
         data = layout.base / os.fsdecode(_DATA_FOLDER)
-        found = _parquet_in(data, data.children())
-        if found:
-            return {path: split_of_file(path.name) for path in found}
+        paths = _parquet_in(data, data.children())
+        if paths:
+            return {path: split_of_file(path.name) for path in paths}
     inner = {layout.base / os.fsdecode(name): split for name, split in splits_among(folders).items()}
     inside = {folder: _parquet_in(folder, folder.children()) for folder in inner}
     are_splits({os.fsencode(folder.name) for folder, files in inside.items() if files}, str(layout.base))
@@ -135,8 +135,8 @@ def split_of_file(name: str) -> str | None:
     stem = name.removesuffix(SUFFIX)
     numbered = _NUMBERED.fullmatch(stem)
     words = _WORDS.split((numbered["split"] if numbered else stem).lower())
-    found = next((_SPLITS[word] for word in words if word in _SPLITS), None)
-    return found if numbered or found else "train"
+    split = next((_SPLITS[word] for word in words if word in _SPLITS), None)
+    return split if numbered or split else "train"
 
 
 def has_images(path: Location) -> bool:
@@ -197,14 +197,14 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
     """Return the names of files that are not there though the names of others count them; some of very many."""
-    found: dict[tuple[Location, str, int], set[int]] = {}
+    groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
         named = _NUMBERED.fullmatch(path.name.removesuffix(SUFFIX))
         if named:
             group = path.parent, named["split"], int(named["count"])
-            found.setdefault(group, set()).add(int(named["number"]))
+            groups.setdefault(group, set()).add(int(named["number"]))
     missing = []
-    for (_, split, count), numbers in found.items():
+    for (_, split, count), numbers in groups.items():
         absent = (number for number in range(min(count, 2 * len(numbers) + 10)) if number not in numbers)
         missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{SUFFIX}") for number in absent]
     return missing
@@ -245,20 +245,20 @@ def _read_head(file: ParquetFile, find: Callable[[ParquetFile, Mapping[str, Fiel
         kinds = ", ".join(f"{name} ({kind})" for name, kind in list(types.items())[:10])
         message = f"{file.place} has no column of images: structs of bytes and path, or bytes called 'image'"
         raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.place))
-    found = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
-    named = [name for name, field in found.items() if isinstance(field, Label)]
-    label = LABEL if isinstance(found.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
-    if label is None and LABEL not in found:
-        label = find(file, found)
-    field = None if label is None else found.pop(label)
+    by_column = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
+    named = [name for name, field in by_column.items() if isinstance(field, Label)]
+    label = LABEL if isinstance(by_column.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
+    if label is None and LABEL not in by_column:
+        label = find(file, by_column)
+    field = None if label is None else by_column.pop(label)
     names = None if not isinstance(field, Label) or field.names is None else tuple(field.names)
-    fields = {name: field for name, field in found.items() if field is not None}
+    fields = {name: field for name, field in by_column.items() if field is not None}
     try:
         check_extra(fields)
     except ConfigError as error:
         raise SourceError(f"{file.place}: {error}", path=str(file.place)) from error
     columns = Columns(image, _is_image(types[image]), tuple(fields))
-    return _Head(columns, fields, label, names, tuple(name for name, field in found.items() if field is None))
+    return _Head(columns, fields, label, names, tuple(name for name, field in by_column.items() if field is None))
 
 
 def _image_column(types: Mapping[str, Any]) -> str | None:
@@ -266,8 +266,8 @@ def _image_column(types: Mapping[str, Any]) -> str | None:
     images = [name for name, kind in types.items() if _is_image(kind) and not _is_mask(name)]
     if images:
         return _IMAGE if _IMAGE in images else images[0]
-    found = {name.lower(): name for name in sorted(types, key=str.islower) if _is_bytes(types[name])}
-    return next((found[name] for name in _IMAGE_NAMES if name in found), None)
+    names = {name.lower(): name for name in sorted(types, key=str.islower) if _is_bytes(types[name])}
+    return next((names[name] for name in _IMAGE_NAMES if name in names), None)
 
 
 def _is_mask(name: str) -> bool:
@@ -309,15 +309,15 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
     pa, _ = import_pyarrow()
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
-    said = feature if isinstance(feature, dict) else {}
+    spec = feature if isinstance(feature, dict) else {}
     try:
-        if said.get("_type") == "ClassLabel":
-            return Label(said.get("names"))
-        inner = feature[0] if isinstance(feature, list) and feature else said.get("feature")
+        if spec.get("_type") == "ClassLabel":
+            return Label(spec.get("names"))
+        inner = feature[0] if isinstance(feature, list) and feature else spec.get("feature")
         if isinstance(inner, dict) and inner.get("_type") == "ClassLabel":
             return Labels(inner.get("names"))
-        if said.get("_type") in _ARRAYS:
-            return Array(str(said.get("dtype")), tuple(said.get("shape") or ()))
+        if spec.get("_type") in _ARRAYS:
+            return Array(str(spec.get("dtype")), tuple(spec.get("shape") or ()))
         if _is_image(kind):
             return Mask() if _is_mask(name) else Image()
         return _plain_field(kind)
@@ -428,7 +428,7 @@ class _Rows:
         """Return what `find_label` finds in the first file that has it, in others the same column."""
         if self._label is not None:
             return self._label if self._label in fields else None
-        names = [name for name, one in fields.items() if isinstance(one, Int | Text) and LABEL_NAME.fullmatch(name)]
+        names = [name for name, field in fields.items() if isinstance(field, Int | Text) and LABEL_NAME.fullmatch(name)]
         rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
         root = self._builder.root
@@ -465,7 +465,7 @@ class _Rows:
                     f"{path}: column {name!r} is not used: no field can hold its type"
                 )
         elif self._first[1].description != head.description:
-            ours, theirs = ({**one.fields, one.columns.image: None} for one in (head, self._first[1]))
+            ours, theirs = ({**either.fields, either.columns.image: None} for either in (head, self._first[1]))
             names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))
             message = f"{path} has other columns than {self._first[0]}: {', '.join(map(repr, names))}"
             raise SourceError(f"{message}; give all files the same", path=str(path))

@@ -150,18 +150,18 @@ class ParquetFile:
         Raises:
             SourceError: The footer is damaged.
         """
-        found = []
+        groups = []
         with reported_damage(f"the footer of {self.place}", self.place):
             metadata = self._reader.metadata
             for number in range(metadata.num_row_groups):
                 group = metadata.row_group(number)
                 columns = (group.column(at) for at in range(group.num_columns))
-                size = next((one.total_uncompressed_size for one in columns if one.path_in_schema == leaf), 0)
-                found.append((group.num_rows, size))
-        if sum(rows for rows, _ in found) != self.rows or any(rows < 0 for rows, _ in found):
+                size = next((column.total_uncompressed_size for column in columns if column.path_in_schema == leaf), 0)
+                groups.append((group.num_rows, size))
+        if sum(rows for rows, _ in groups) != self.rows or any(rows < 0 for rows, _ in groups):
             message = f"the footer of {self.place} is damaged: its row groups do not have its {self.rows:,} rows"
             raise SourceError(message, path=str(self.place))
-        return found
+        return groups
 
     def nulls(self, names: Collection[str]) -> Counter[str]:
         """Return how many rows have no value in each of some columns, as far as the footer says.
@@ -169,16 +169,16 @@ class ParquetFile:
         Raises:
             SourceError: The footer is damaged.
         """
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         with reported_damage(f"the footer of {self.place}", self.place):
             metadata = self._reader.metadata
             for number in range(metadata.num_row_groups):
                 group = metadata.row_group(number)
                 for column in (group.column(at) for at in range(group.num_columns)):
-                    said = column.statistics if column.path_in_schema in names else None
-                    if said is not None and said.has_null_count:
-                        found[column.path_in_schema] += said.null_count
-        return found
+                    statistics = column.statistics if column.path_in_schema in names else None
+                    if statistics is not None and statistics.has_null_count:
+                        counts[column.path_in_schema] += statistics.null_count
+        return counts
 
     def batches(self, columns: Sequence[str], rows: int = _BATCH_ROWS) -> Generator[Any]:
         """Yield the rows in their order, so many at a time, as ``pyarrow.RecordBatch``.
@@ -193,10 +193,10 @@ class ParquetFile:
         """
         done = 0
         with reported_damage(f"{self.place}, at a row from {0:,} on,", self.place):
-            found = self._reader.iter_batches(rows, columns=list(columns), use_threads=False)
+            batches = self._reader.iter_batches(rows, columns=list(columns), use_threads=False)
         while True:
             with reported_damage(f"{self.place}, at a row from {done:,} on,", self.place):
-                batch = next(found, None)
+                batch = next(batches, None)
             if batch is None:
                 break
             done += batch.num_rows
@@ -252,10 +252,10 @@ def _read_footer(place: Location, size: int) -> bytes:
 def _features(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     """Return what ``datasets`` has noted of each column; nothing where that is not as it writes it."""
     try:
-        found = parse_json(metadata[b"huggingface"])["info"]["features"]
+        features = parse_json(metadata[b"huggingface"])["info"]["features"]
     except (LookupError, RecursionError, TypeError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return features if isinstance(features, dict) else {}
 
 
 class _Bytes(io.RawIOBase):
@@ -286,6 +286,6 @@ class _Bytes(io.RawIOBase):
         """Return the next bytes; fewer only where the file ends."""
         left = max(0, self._size - self._at)
         length = left if size is None or size < 0 else min(size, left)
-        found = self._place.read_range(self._at, length, self._at + length) if length else b""
-        self._at += len(found)
-        return found
+        content = self._place.read_range(self._at, length, self._at + length) if length else b""
+        self._at += len(content)
+        return content

@@ -145,8 +145,8 @@ class ParquetReader(Reader):
     def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
         """Return 32 bytes that change with the length and the footer of any file."""
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
-        for one in self._digests:
-            digest.update(one)
+        for file_digest in self._digests:
+            digest.update(file_digest)
         return digest.digest()
 
     def extents(self, table: ItemTable) -> Extents:
@@ -171,14 +171,14 @@ class ParquetReader(Reader):
                 starts, lengths = file.slices()
                 offsets[rows], sizes[rows] = starts[row_of[rows]], lengths[row_of[rows]]
                 done += len(rows)
-        found = dataclasses.replace(table, sizes=sizes, columns={"archive": archives, "offset": offsets})
+        slices = dataclasses.replace(table, sizes=sizes, columns={"archive": archives, "offset": offsets})
         has_all = int(offsets.min()) >= 0
-        return Extents(self.base, found if has_all else self._with_files(table, found), tuple(places))
+        return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(places))
 
-    def _with_files(self, table: ItemTable, found: ItemTable) -> ItemTable:
+    def _with_files(self, table: ItemTable, slices: ItemTable) -> ItemTable:
         """Return where images are, those without bytes too: the files of their paths."""
         builder = ItemTableBuilder()
-        for item, slice_ in zip(table, found, strict=True):
+        for item, slice_ in zip(table, slices, strict=True):
             offset = slice_.columns["offset"]
             own = dataclasses.replace(slice_, columns={"archive": item.columns["archive"], "offset": max(0, offset)})
             path = self._file(item.columns["archive"]).image(item.columns["row"])[1] if offset < 0 else None
@@ -195,16 +195,16 @@ class ParquetReader(Reader):
 
     def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> Unpacked:
         """Return a file unpacked, which is done once."""
-        found = self._files.get(number)
-        if found is None:
+        unpacked = self._files.get(number)
+        if unpacked is None:
             with self._locks[number]:
-                found = self._files.get(number)
-                if found is None:
+                unpacked = self._files.get(number)
+                if unpacked is None:
                     try:
-                        found = unpack(from_uri(self.archives[number]), self._columns, advanced)
+                        unpacked = unpack(from_uri(self.archives[number]), self._columns, advanced)
                     except SourceError as error:
-                        found = error
-                    self._files[number] = found
-        if isinstance(found, SourceError):
-            raise type(found)(str(found), path=found.path)
-        return found
+                        unpacked = error
+                    self._files[number] = unpacked
+        if isinstance(unpacked, SourceError):
+            raise type(unpacked)(str(unpacked), path=unpacked.path)
+        return unpacked

@@ -46,9 +46,9 @@ class RecordPixels:
         """
         with _of_field(name):
             given = read_image(name, value)[0]
-            made = convert(given if isinstance(given, (bytes, np.ndarray)) else as_file(given), self._recipe)
-        _check_size(name, "image", made.upright_size, self._stored.upright_size)
-        return EncodedImage(made.data, made.storing.format, made.height, made.width)
+            converted = convert(given if isinstance(given, (bytes, np.ndarray)) else as_file(given), self._recipe)
+        _check_size(name, "image", converted.upright_size, self._stored.upright_size)
+        return EncodedImage(converted.data, converted.storing.format, converted.height, converted.width)
 
     def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
         """Return a mask of the image as it is stored.

@@ -94,17 +94,17 @@ class RecordReader:
     unknown: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, found: Mapping[str, Field], *, is_guess: bool) -> RecordReader:
+    def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordReader:
         """Return what reads records with some fields.
 
         Raises:
             ConfigError: They are not those of a record.
         """
-        if not isinstance(found, Mapping):
-            raise ConfigError(f"fields is of type {type(found).__name__}; give a dict of names and fields")
-        roles = fields.roles(found)
-        label = None if roles.label is None else cast("fields.Label", found[roles.label])
-        boxes = None if roles.boxes is None else cast("fields.Boxes", found[roles.boxes])
+        if not isinstance(record_fields, Mapping):
+            raise ConfigError(f"fields is of type {type(record_fields).__name__}; give a dict of names and fields")
+        roles = fields.roles(record_fields)
+        label = None if roles.label is None else cast("fields.Label", record_fields[roles.label])
+        boxes = None if roles.boxes is None else cast("fields.Boxes", record_fields[roles.boxes])
         return cls(roles, label, boxes, is_guess)
 
     @property
@@ -125,20 +125,20 @@ class RecordReader:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the records read so far have to say."""
-        label, found = self.roles.label, []
+        label, messages = self.roles.label, []
         if self.is_guess and label not in (None, "label"):
-            found.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
+            messages.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
         if not self.unknown:
-            return tuple(found)
+            return tuple(messages)
         names = sorted(self.unknown)
         shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
         message = f"records have values that the first record lacks, and that are not stored: {shown}"
-        return (*found, f"{message}; give fields={{...}} with the fields to store")
+        return (*messages, f"{message}; give fields={{...}} with the fields to store")
 
     def description(self) -> str:
         """Return text that changes with the names and the kinds of the fields."""
         roles = self.roles
-        kinds = [one and one.to_json() for one in (self.label, self.boxes, *roles.extra.values())]
+        kinds = [kind and kind.to_json() for kind in (self.label, self.boxes, *roles.extra.values())]
         return json.dumps([roles.image, roles.label, roles.boxes, [*roles.extra], kinds])
 
     def read(self, number: int, record: Mapping[str, Any]) -> SourceImage:
@@ -160,13 +160,13 @@ class RecordReader:
         if self.boxes is not None and roles.boxes is not None:
             boxes = self.boxes.boxes(roles.boxes, values[roles.boxes])
         if self.box_names:
-            boxes = [replace(one, label=-1) if one.label is None else one for one in boxes]
+            boxes = [replace(box, label=-1) if box.label is None else box for box in boxes]
         data, filename = read_image(roles.image, values[roles.image])
         if not isinstance(data, (bytes, np.ndarray)):
             data = _pixels(roles.image, data)
         extra = {
-            name: read_image(name, values[name])[0] if one.is_image else values[name]
-            for name, one in roles.extra.items()
+            name: read_image(name, values[name])[0] if kind.is_image else values[name]
+            for name, kind in roles.extra.items()
         }
         return SourceImage(data, filename or b"%d" % number, boxes, None, extra, label)
 

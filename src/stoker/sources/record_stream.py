@@ -73,21 +73,23 @@ class RecordStream(ProgramSource):
                 break
         else:
             raise SourceError(f"{ROOT} holds no records")
-        found = chosen if chosen is not None else fields_of_first(given[name], lambda: ahead[0][1])
-        self.reader = RecordReader.of(found, is_guess=chosen is None)
+        record_fields = chosen if chosen is not None else fields_of_first(given[name], lambda: ahead[0][1])
+        self.reader = RecordReader.of(record_fields, is_guess=chosen is None)
         with contextlib.suppress(SourceError):
             self._refuse_texts(as_record(ahead[0][1]))
         label = self.reader.label
-        self.classes = tuple(os.fsencode(one) for one in (label.names or ())) if label is not None else ()
+        self.classes = tuple(os.fsencode(class_name) for class_name in (label.names or ())) if label is not None else ()
         self.size_bytes = 0
         self.shard_digests: list[str] = []
-        items = [self.item(*one)[0] for one in ahead]
+        items = [self.item(*pair)[0] for pair in ahead]
         self.size_bytes = 0
         self.table = _table_of(items)
         self.splits = {name: np.arange(len(self.table), dtype=np.int64)}
         roles = self.reader.roles
         records = [item.columns["record"] for item in items]
-        self.latency = latency_of([place_of(one.get(roles.image)) for one in records if isinstance(one, Mapping)])
+        self.latency = latency_of(
+            [place_of(record.get(roles.image)) for record in records if isinstance(record, Mapping)]
+        )
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
         """Refuse labels that are text where nothing says which classes there are."""

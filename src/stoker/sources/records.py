@@ -220,12 +220,12 @@ def list_records(
     lengths = {name: len(records) for name, records in given.items()}
     if not sum(lengths.values()):
         raise SourceError(f"{ROOT} holds no records")
-    found = chosen if chosen is not None else _find_fields(given)
-    reader = RecordReader.of(found, is_guess=chosen is None)
+    record_fields = chosen if chosen is not None else _find_fields(given)
+    reader = RecordReader.of(record_fields, is_guess=chosen is None)
     name = reader.roles.label
     has_no_names = reader.label is not None and reader.label.names is None
     if has_no_names and name is not None and (names := _class_names(given, name, progress)):
-        reader = RecordReader.of({**found, name: fields.Label(names)}, is_guess=chosen is None)
+        reader = RecordReader.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
     label = reader.label
     classes = tuple(os.fsencode(name) for name in (label.names or ())) if label is not None else ()
     sample = _Sample(given, lengths, reader)
@@ -263,7 +263,7 @@ def _class_names(given: Mapping[str, RecordSequence], name: str, progress: Progr
         return []
     labels = _all_labels(given, name, progress)
     # Another text is no name of a class, and makes its record a reject.
-    return sorted({one for one in labels if isinstance(one, str) and one and one.isprintable()}, key=os.fsencode)
+    return sorted({text for text in labels if isinstance(text, str) and text and text.isprintable()}, key=os.fsencode)
 
 
 def _class_ids(
@@ -336,7 +336,7 @@ class _Sample:
                     record = read_record(given[name], position)
                 except SourceError:
                     continue
-                digest.update(digest_of({one: record.get(one) for one in reader.names}))
+                digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
                 sizes.append(size_of(record.get(roles.image)))
                 places.append(place_of(record.get(roles.image)))
         self.latency = latency_of(places)

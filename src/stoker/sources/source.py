@@ -288,8 +288,8 @@ class SourceTree:
         """Return how many boxes each class has in each split, where they have classes of their own."""
         return {
             split: boxes.counts(self.table, self.splits[split], len(self.classes))
-            for split, found in self.boxes.items()
-            if (boxes := _labelled(found)) is not None and split in self.splits
+            for split, split_boxes in self.boxes.items()
+            if (boxes := _labelled(split_boxes)) is not None and split in self.splits
         }
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:

@@ -140,8 +140,8 @@ class SourceBuilder:
             ignored=dict(sorted(self.skipped.ignored.items())),
             warnings=(*warnings, *self.label_warnings),
             boxes={
-                split: TableBoxes(found.where) if isinstance(found, BoxTable) else found
-                for split, found in boxes.items()
+                split: TableBoxes(split_boxes.where) if isinstance(split_boxes, BoxTable) else split_boxes
+                for split, split_boxes in boxes.items()
             },
             reader=reader or FileReader.of(self.base, self._table.paths, cells),
             label_warnings=tuple(self.label_warnings),
@@ -151,12 +151,12 @@ class SourceBuilder:
     def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         """Return the table with the boxes that have been read by now as columns of it."""
         assert self._table is not None, "the source is not settled"
-        if not any(isinstance(found, BoxTable) for found in boxes.values()):
+        if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
             return self._table
         column, damaged = GrowingBlobs(), GrowingBlobs()
         for split, rows in self._splits.items():
-            found = boxes.get(split)
-            known = found.columns(self._table, rows, self._names) if isinstance(found, BoxTable) else ()
+            split_boxes = boxes.get(split)
+            known = split_boxes.columns(self._table, rows, self._names) if isinstance(split_boxes, BoxTable) else ()
             for own, problem in known or repeat((b"", b""), len(rows)):
                 column.append(own)
                 damaged.append(problem)
@@ -165,10 +165,10 @@ class SourceBuilder:
 
     def _ids(self) -> dict[bytes, int] | None:
         """Return the id that each number stands for; None where all are the names of classes in the label map."""
-        found = self.collector.class_names()
-        if self.labels is not None and self.names_may_be_numbers and found <= {*self.labels.names}:
+        names = self.collector.class_names()
+        if self.labels is not None and self.names_may_be_numbers and names <= {*self.labels.names}:
             return None
-        return {name: int(name) for name in found}
+        return {name: int(name) for name in names}
 
     def _names_of(self, ids: Mapping[bytes, int]) -> list[bytes]:
         """Return the name of every class up to the largest id: as the label map has it, or else its number."""
@@ -191,19 +191,19 @@ class SourceBuilder:
 
     def _class_names(self) -> list[bytes]:
         """Return all classes in the order of their labels."""
-        found = self.collector.class_names() | self.classes
-        for name in found:
+        classes = self.collector.class_names() | self.classes
+        for name in classes:
             if has_control_character(name):
                 message = f"the class {os.fsdecode(name)!r} has a control character in its name; rename it"
                 raise SourceError(message, path=self.root)
         if self.labels is None and self.options.imagenet_labels:
-            self._number_as_imagenet(found)
+            self._number_as_imagenet(classes)
         if self.labels is None:
             if self.options.imagenet_labels is not False:
-                self._warn_of_part(found)
-            self._warn_of_missing(found)
-            return sorted(found)
-        unknown = sorted(found.difference(self.labels.names))
+                self._warn_of_part(classes)
+            self._warn_of_missing(classes)
+            return sorted(classes)
+        unknown = sorted(classes.difference(self.labels.names))
         if unknown:
             where = self.labels.where
             message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
@@ -214,26 +214,26 @@ class SourceBuilder:
             self.skipped.warnings.append(message)
         return list(self.labels.names)
 
-    def _number_as_imagenet(self, found: set[bytes]) -> None:
+    def _number_as_imagenet(self, classes: set[bytes]) -> None:
         """Give the classes the labels of ImageNet's 1,000 if they are all among them."""
         bundled = bundled_label_map()
-        if not found or not found.issubset(bundled.names):
+        if not classes or not classes.issubset(bundled.names):
             return
         self.labels = bundled
-        if len(found) < len(bundled.names):
-            few = f"the source has {len(found)} of ImageNet's 1,000 classes; they keep their labels in the full list"
+        if len(classes) < len(bundled.names):
+            few = f"the source has {len(classes)} of ImageNet's 1,000 classes; they keep their labels in the full list"
             self.skipped.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
 
-    def _warn_of_part(self, found: set[bytes]) -> None:
+    def _warn_of_part(self, classes: set[bytes]) -> None:
         """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
         whole = imagenet_classes().texts
-        if not found or found == whole.keys() or self._are_listed(found):
+        if not classes or classes == whole.keys() or self._are_listed(classes):
             return
-        others = sorted(found.difference(whole))
+        others = sorted(classes.difference(whole))
         count, of_imagenet, numbered = (
-            len(found),
+            len(classes),
             f"ImageNet's {len(whole):,}",
-            f"numbered 0 to {len(found) - 1} by name",
+            f"numbered 0 to {len(classes) - 1} by name",
         )
         if not others:
             message = f"{self.root} has {count} of {of_imagenet} classes; they are {numbered}, not as in the full list"
@@ -242,37 +242,37 @@ class SourceBuilder:
             message = f"{len(others)} of the {count:,} classes of {self.root} are not among {of_imagenet}"
             message = f"{message}: {shown_names(others)}; all are {numbered}, not as in the full list"
             message = f"{message}; move those away, or give {label_option('FILE')}"
-        elif count < len(whole) and all(map(is_wordnet_id, found)):
+        elif count < len(whole) and all(map(is_wordnet_id, classes)):
             message = f"the {count} classes of {self.root} are called by WordNet ids; they are {numbered}"
             message = f"{message}; if they are a part of a larger data set, give {label_option('FILE')} for its numbers"
         else:
             return
         self.label_warnings.append(message)
 
-    def _warn_of_missing(self, found: set[bytes]) -> None:
+    def _warn_of_missing(self, classes: set[bytes]) -> None:
         """Warn of classes that lie beside those of the source, without which the others get other labels."""
-        missing = list(islice(classes_beside(self.class_parents, found), _NAMED_CLASSES))
+        missing = list(islice(classes_beside(self.class_parents, classes), _NAMED_CLASSES))
         if missing:
             message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
-            message = f"{message}; it numbers its own 0 to {len(found) - 1} without them"
+            message = f"{message}; it numbers its own 0 to {len(classes) - 1} without them"
             advice = f"to number all classes alike in every source give {label_option('FILE')}"
             self.label_warnings.append(f"{message}; {advice}")
 
-    def _are_listed(self, found: set[bytes]) -> bool:
+    def _are_listed(self, names: set[bytes]) -> bool:
         """Return whether a list says that these are all the classes there are."""
         below = (*self.class_parents, from_uri(self.base))
         folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
         paths = (folder / name for folder in folders for name in CLASS_LISTS)
-        return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == found for path in paths)
+        return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == names for path in paths)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
         counts = counts_of(table.labels, self._splits.values(), len(self._names))[1:].tolist()
-        found = self.collector.class_names()
+        classes = self.collector.class_names()
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
-        listed = [name for name in empty if name not in found]
+        listed = [name for name in empty if name not in classes]
         if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
             self.skipped.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
-        empty = [name for name in empty if name in found]
+        empty = [name for name in empty if name in classes]
         if empty and self.labels is None and len(table):
             message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete their folders"
             advice = f"to keep their labels, name every class in a file and give {label_option('FILE')}"
@@ -285,7 +285,7 @@ class SourceBuilder:
         self.skipped.warn(same, "classes whose names differ in case alone have labels of their own: {names}")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
-            extra = sorted(found.difference(name for name in train if name is not None))
-            one = "class {names} is not in train; it gets a label all the same"
+            extra = sorted(classes.difference(name for name in train if name is not None))
+            single = "class {names} is not in train; it gets a label all the same"
             several = "classes {names} are not in train; they get labels all the same"
-            self.skipped.warn(extra, one if len(extra) == 1 else several)
+            self.skipped.warn(extra, single if len(extra) == 1 else several)

@@ -328,14 +328,14 @@ def find_label(
         SourceError: There are several.
     """
     names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
-    found = [name for name in names if _are_classes(values[name])]
-    shown, message = " or ".join(map(repr, found or names)), f"{where}: nothing is called {LABEL!r}"
-    if len(found) > 1:
-        raise SourceError(f"{message}, and the classes may be {shown}; {advice(found[0])}", path=str(where))
+    usable = [name for name in names if _are_classes(values[name])]
+    shown, message = " or ".join(map(repr, usable or names)), f"{where}: nothing is called {LABEL!r}"
+    if len(usable) > 1:
+        raise SourceError(f"{message}, and the classes may be {shown}; {advice(usable[0])}", path=str(where))
     if names:
-        what = f"the classes are {shown}" if found else f"{shown} has neither ids nor repeated names, so it is a field"
+        what = f"the classes are {shown}" if usable else f"{shown} has neither ids nor repeated names, so it is a field"
         warnings.append(f"{message}; {what}")
-    return found[0] if found else None
+    return usable[0] if usable else None
 
 
 def _are_classes(values: Sequence[Any]) -> bool:
@@ -362,8 +362,8 @@ def label_name(places: Sequence[Location], warnings: list[str]) -> str:
             known = values.setdefault(name, [])
             if value not in (None, "") and LABEL_NAME.fullmatch(name):
                 known.append(value)
-    found = None if LABEL in values else find_label(places[0], values, warnings, partial(_advice, places[0], [*values]))
-    return found or LABEL
+    label = None if LABEL in values else find_label(places[0], values, warnings, partial(_advice, places[0], [*values]))
+    return label or LABEL
 
 
 def _advice(place: Location, columns: Sequence[str], column: str) -> str:
@@ -416,13 +416,13 @@ class TableLabels:
         Raises:
             SourceError: A label cannot be the name of one.
         """
-        found: list[bytes | None] = []
+        names: list[bytes | None] = []
         for label in self._labels:
             text = label.removesuffix(".0") if self.are_numbers else label
             try:
-                found.append(None if text == "-1" else text.encode())
+                names.append(None if text == "-1" else text.encode())
             except UnicodeEncodeError as error:
                 raise SourceError(
                     f"{place}: the label {label!r} is no text that UTF-8 can hold", path=str(place)
                 ) from error
-        return found
+        return names

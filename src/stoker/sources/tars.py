@@ -59,7 +59,7 @@ def find_tars(folder: Location) -> dict[Location, str]:
     Raises:
         SourceError: Two of them are the same split, or one is still being downloaded.
     """
-    found: dict[str, Location] = {}
+    tars: dict[str, Location] = {}
     for child in folder.children():
         path = folder / os.fsdecode(child.name)
         name = path.name.removesuffix(".part")
@@ -69,11 +69,11 @@ def find_tars(folder: Location) -> dict[Location, str]:
         if name != path.name:
             message = f"{path} is an unfinished download, without which the split {split} would be missing"
             raise SourceError(f"{message}; run 'stoker download' again, or delete it", path=str(path))
-        if split in found:
-            message = f"{folder} holds {found[split].name} and {path.name}, both of them the split {split}; keep one"
+        if split in tars:
+            message = f"{folder} holds {tars[split].name} and {path.name}, both of them the split {split}; keep one"
             raise SourceError(message, path=str(folder))
-        found[split] = path
-    return {path: split for split, path in found.items()}
+        tars[split] = path
+    return {path: split for split, path in tars.items()}
 
 
 def split_of(name: str) -> str:

@@ -62,8 +62,8 @@ def has_urls(path: Location) -> bool:
         return is_web(head.removeprefix(b"\xef\xbb\xbf").lstrip())
     rows = table_rows(path)
     try:
-        found = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
-        return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in found)
+        urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
+        return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
     except SourceError:  # listing it says so
         return path.suffix == PARQUET or _URL.encode() in head
     finally:
@@ -86,10 +86,10 @@ def find_url_lists(layout: Layout, without: Location | None) -> list[Location]:
     if layout.holds_folders(without):
         return []
     names = [os.fsdecode(child.name) for child in layout.base.children() if child.is_file]
-    found = [layout.base / name for name in names if not name.startswith((".", "_"))]
-    found = [path for path in found if path.suffix in (_TEXT, *_TABLES)]
-    is_one = len({path.suffix for path in found}) == 1
-    return found if is_one and has_urls(found[0]) else []
+    paths = [layout.base / name for name in names if not name.startswith((".", "_"))]
+    paths = [path for path in paths if path.suffix in (_TEXT, *_TABLES)]
+    is_one = len({path.suffix for path in paths}) == 1
+    return paths if is_one and has_urls(paths[0]) else []
 
 
 def claim_urls(look: Look) -> list[Location]:
@@ -198,14 +198,14 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | N
     has_labels, unlabelled = False, 0
     for path in paths:
         for line, row in table_rows(path):
-            found = row.get(column)
-            if not isinstance(found, str | None):
+            cell = row.get(column)
+            if not isinstance(cell, str | None):
                 raise damaged(path, line, "its url is not text")
             label = labels.add(path, line, row.get(label_column))
             has_labels |= label_column in row
             unlabelled += label < 0
             values.add(row)
-            url = (found or "").strip().encode("utf-8", "backslashreplace")
+            url = (cell or "").strip().encode("utf-8", "backslashreplace")
             images.add(url or b"row %d, which has no URL" % len(images), label)
     images.finish(labels.class_names(paths[0]))
     builder.numbered = has_labels and labels.are_numbers
@@ -219,11 +219,11 @@ def _url_column(paths: Sequence[Location]) -> str:
     names = set()
     for path in paths:
         with contextlib.closing(table_rows(path)) as rows:
-            found = {name for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL}
-        if len(found) > 1:
-            shown = " and ".join(sorted(found))
+            columns = {name for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL}
+        if len(columns) > 1:
+            shown = " and ".join(sorted(columns))
             raise SourceError(f"{path} has the columns {shown}; keep one of them", path=str(path))
-        names |= found or {""}
+        names |= columns or {""}
         if len(names) > 1:
             raise SourceError(f"{path} does not call the column of its URLs as {paths[0]} does", path=str(path))
     return names.pop()

@@ -35,8 +35,8 @@ def _add(digest: Any, value: Any) -> None:
             _add(digest, value[name])
     elif isinstance(value, (list, tuple)):
         digest.update(b"l%d " % len(value))
-        for one in value:
-            _add(digest, one)
+        for item in value:
+            _add(digest, item)
     elif isinstance(value, (bytes, bytearray, memoryview)):
         _add_bytes(digest, b"b", bytes(value))
     elif isinstance(value, (str, os.PathLike)):

@@ -162,7 +162,7 @@ class Walk:
             SourceError: It cannot be read.
             StorageError: The store cannot be reached.
         """
-        top, found = from_uri(self.root), []
+        top, children = from_uri(self.root), []
         with _listing(self._at(folder)):
             for child in from_uri(self._at(folder)).children():
                 path = folder + child.name
@@ -174,8 +174,8 @@ class Walk:
                 if child.is_folder and child.is_link and top.leads_back(path):
                     self._add_loop(path, skipped)
                     continue
-                found.append(child)
-        return found
+                children.append(child)
+        return children
 
     def list_folders(self, folders: Iterable[bytes]) -> Iterator[Listing]:
         """Yield what lies in each of some folders, in their order; those of a store several at a time.
@@ -192,7 +192,7 @@ class Walk:
     def _list_items(self, folder: bytes) -> Listing:
         """Return the items of one class folder."""
         skipped = Skipped()
-        found: list[tuple[bytes, int]] = []
+        files: list[tuple[bytes, int]] = []
         hidden: set[bytes] = set()
         marks: set[bytes] = set()
         # Of a store, whose folders are not entered.
@@ -217,11 +217,11 @@ class Walk:
                 elif size is None:
                     skipped.ignored["special file"] += 1
                 else:
-                    found.append((path, size))
+                    files.append((path, size))
         skipped.ignored.update("junk" if top.rpartition(b"/")[2] in JUNK else "hidden" for top in hidden)
-        found.sort()
+        files.sort()
         marks |= hidden & _DATASET_MARKS
-        return Listing(found, skipped, is_dataset=bool(marks) and is_dataset(from_uri(self._at(folder))))
+        return Listing(files, skipped, is_dataset=bool(marks) and is_dataset(from_uri(self._at(folder))))
 
     def _enters(self, folder: bytes, skipped: Skipped, *, leads_back: bool) -> bool:
         """Return whether a folder is part of the source; report one that is not."""

@@ -146,7 +146,7 @@ def hold_samples(tars: Iterable[Location]) -> bool | None:
     Raises:
         OSError: One cannot be read.
     """
-    return next((found for found in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if found is not None), None)
+    return next((holds for holds in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if holds is not None), None)
 
 
 def _holds_samples(path: Location) -> bool | None:
@@ -168,8 +168,8 @@ def _holds_samples(path: Location) -> bool | None:
 
 def _split(name: bytes) -> tuple[bytes | None, bytes]:
     """Return the key and the suffix, in small letters, of a member; no key if it is part of no sample."""
-    found = _KEY.fullmatch(name)
-    return (found[1], found[2].lower()) if found else (None, b"")
+    match = _KEY.fullmatch(name)
+    return (match[1], match[2].lower()) if match else (None, b"")
 
 
 def claim_webdataset(look: Look) -> dict[Location, str]:
@@ -206,8 +206,8 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
         samples.add(path, split)
     samples.finish()
     if not len(builder.collector):
-        said = "".join(f"; {warning}" for warning in builder.skipped.warnings)
-        raise SourceError(f"{root} has no sample that can be used{said}", path=root)
+        reasons = "".join(f"; {warning}" for warning in builder.skipped.warnings)
+        raise SourceError(f"{root} has no sample that can be used{reasons}", path=root)
     builder.labels = builder.labels or samples.labels_beside(folder)
     fields = samples.fields()
     class_names = builder.settle()
@@ -357,17 +357,17 @@ class _Samples:
             return None
         most = max(class_id for _, class_id in self._groups)
         try:
-            found = read_label_map(str(place))
-            if most >= len(found.names):
+            label_map = read_label_map(str(place))
+            if most >= len(label_map.names):
                 raise SourceError(
-                    f"{place} has {format_count(len(found.names), 'line')}, but there is the class {most}"
+                    f"{place} has {format_count(len(label_map.names), 'line')}, but there is the class {most}"
                 )
         except (ConfigError, SourceError) as error:
             self._builder.skipped.warnings.append(
                 f"{error}; so it is not used, and the classes are called by their ids"
             )
             return None
-        return found
+        return label_map
 
     def fields(self) -> dict[str, Field]:
         """Return the fields of the samples; call it once all are there.
@@ -378,7 +378,7 @@ class _Samples:
         samples = len(self._members)
         self._builder.collector.columns = self._members.columns()
         fields: dict[str, Field] = {
-            name.decode(): one for name, one in _FIELDS.items() if name.decode() in self._slices
+            name.decode(): field for name, field in _FIELDS.items() if name.decode() in self._slices
         }
         fields |= {name: Mask() if "mask" in name else Image() for name in sorted(self._slices) if name not in fields}
         slices = new_column(2 * len(fields) * samples, np.int64).reshape(samples, -1)
@@ -401,8 +401,8 @@ class _Samples:
 
 def _name_of_image(suffix: bytes) -> str | None:
     """Return the field of a mask or another image beside the image of a sample; None if a suffix means none."""
-    found = _NAMED_IMAGE.fullmatch(suffix)
-    return None if found is None or found[1].decode() in _RESERVED else found[1].decode()
+    match = _NAMED_IMAGE.fullmatch(suffix)
+    return None if match is None or match[1].decode() in _RESERVED else match[1].decode()
 
 
 def _fill(column: GrowingColumn, samples: int) -> None:
@@ -416,8 +416,8 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
     """Return the class id that a member holds, -1 for none; None if it holds something else."""
     if member.size > _MAX_CLASS_BYTES:
         return None
-    found = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
-    return int(found[1]) if found and int(found[1]) < MAX_CLASSES else None
+    match = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))
+    return int(match[1]) if match and int(match[1]) < MAX_CLASSES else None
 
 
 WEBDATASET = Kind(

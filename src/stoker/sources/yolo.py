@@ -100,9 +100,9 @@ def _names(path: Location, names: Any) -> tuple[bytes, ...]:
 
 def _folders(path: Location, key: str, value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value] if value else []
-    for one in values:
-        if not isinstance(one, str) or "\0" in one:
-            _refuse(path, f"{key} is of type {type(one).__name__}, not the path of a folder")
+    for folder in values:
+        if not isinstance(folder, str) or "\0" in folder:
+            _refuse(path, f"{key} is of type {type(folder).__name__}, not the path of a folder")
     return tuple(values)
 
 

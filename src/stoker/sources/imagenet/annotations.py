@@ -71,16 +71,16 @@ class BoxSearch:
             return {}
         if not place.is_dir():
             source = self._read_file(place, class_names, warnings)
-            found: dict[str, Annotations | BoxTable] = dict.fromkeys(self.split_folders, source)
+            boxes: dict[str, Annotations | BoxTable] = dict.fromkeys(self.split_folders, source)
         else:
-            found = {
+            boxes = {
                 split: _folder_source(place, os.fsdecode(folder), class_names)
                 for split, folder in self.split_folders.items()
             }
         validation = self._first_file(_VALIDATION_FILES)
-        if self.explicit is None and validation is not None and "validation" in found:
-            found["validation"] = self._read_file(validation, class_names, warnings)
-        return found
+        if self.explicit is None and validation is not None and "validation" in boxes:
+            boxes["validation"] = self._read_file(validation, class_names, warnings)
+        return boxes
 
     def _find_place(self) -> Location | None:
         if self.explicit is not None:
@@ -91,8 +91,8 @@ class BoxSearch:
                 raise SourceError(message, path=self.explicit)
             return place.resolve()
         # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
-        found = _first_folder(self.tops[:1]) or _beside_images(self.base) or _first_folder(self.tops[1:])
-        return _inside(found) if found is not None else self._first_file(_FILES)
+        folder = _first_folder(self.tops[:1]) or _beside_images(self.base) or _first_folder(self.tops[1:])
+        return _inside(folder) if folder is not None else self._first_file(_FILES)
 
     def _first_file(self, names: tuple[str, ...]) -> Location | None:
         return next((top / name for top in self.tops for name in names if (top / name).is_file()), None)

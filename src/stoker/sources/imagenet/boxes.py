@@ -550,13 +550,13 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
     names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
     lists = [base / "train" / name / f"{name}_boxes.txt" for name in names]
     builder = BoxTableBuilder(str(base), replacing=False)
-    bad = found = 0
+    bad = files = 0
     for lines in in_order(_lines_of, (*lists, base / "val" / TINY_LIST), base.requests_at_once):
-        found += lines is not None
+        files += lines is not None
         bad += _add_list(lines or [], builder)
     if bad:
         warnings.append(f"{bad} lines of the lists of boxes in {base} are not boxes and are not used")
-    return builder if found else None
+    return builder if files else None
 
 
 def _lines_of(path: Location) -> list[bytes] | None:

@@ -76,12 +76,12 @@ class PipelineConfig:
             ConfigError: There is no list, or it is the same for both splits.
         """
         named = {"train": self.train_filelist, "test": self.test_filelist}
-        found = {split: path for split, path in named.items() if path is not None}
-        if not found:
+        lists = {split: path for split, path in named.items() if path is not None}
+        if not lists:
             raise ConfigError(f"{self.where} names neither train_filelist nor test_filelist in its section data")
-        if len(set(found.values())) < len(found):
+        if len(set(lists.values())) < len(lists):
             raise ConfigError(f"{self.where} names {self.train_filelist} as train_filelist and as test_filelist")
-        return {path: split for split, path in found.items()}
+        return {path: split for split, path in lists.items()}
 
 
 _OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'

@@ -159,8 +159,8 @@ def read_label_map(where: str) -> LabelMap:
         message = f"the label map {where} has more than {MAX_CLASSES} lines, so it is not a list of classes"
         raise SourceError(f"{message}; give one with a class a line", path=where)
     lines = list(nonblank_lines(path))
-    found = _from_lines(where, _of_classes(path, lines))
-    return replace(found, counts_from_1=_are_numbered(lines, 1))
+    label_map = _from_lines(where, _of_classes(path, lines))
+    return replace(label_map, counts_from_1=_are_numbered(lines, 1))
 
 
 def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
@@ -189,8 +189,8 @@ def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
     if not lines:
         raise SourceError(f"the label map {where} is empty", path=where)
     if all(_DEVKIT_LINE.fullmatch(line) for _, line in lines):
-        found = (cast("re.Match[bytes]", _DEVKIT_LINE.fullmatch(line)) for _, line in lines)
-        return _numbered(where, ((match[1], int(match[2]), match[3].strip()) for match in found))
+        matches = (cast("re.Match[bytes]", _DEVKIT_LINE.fullmatch(line)) for _, line in lines)
+        return _numbered(where, ((match[1], int(match[2]), match[3].strip()) for match in matches))
     first: dict[bytes, int] = {}
     texts = []
     for number, line in lines:
@@ -308,25 +308,25 @@ def _find_list(folders: Iterable[Location]) -> Location | None:
 
 
 def _read_list(path: Location, classes: frozenset[bytes], warnings: list[str]) -> dict[bytes, bytes]:
-    found: dict[bytes, bytes] = {}
+    texts: dict[bytes, bytes] = {}
     bad: list[int] = []
     for number, line in nonblank_lines(path):
         name, text = split_text(line)
         if not name or not text:
             bad.append(number)
         elif name in classes:
-            found[name] = text
+            texts[name] = text
     if bad:
         what = f"line {bad[0]} names" if len(bad) == 1 else f"{len(bad)} lines, the first of them line {bad[0]}, name"
         warnings.append(f"{path}: {what} no class or no text; each must be a class, a tab and its text")
-    return found
+    return texts
 
 
 def _text_of_name(name: bytes) -> bytes:
     if _WNID.fullmatch(name):
         return imagenet_classes().texts.get(name, b"")
-    found = _BREED_FOLDER.fullmatch(name)
-    return found[1].replace(b"_", b" ") if found else b""
+    match = _BREED_FOLDER.fullmatch(name)
+    return match[1].replace(b"_", b" ") if match else b""
 
 
 def split_text(line: bytes) -> tuple[bytes, bytes]:
@@ -382,8 +382,8 @@ class ValidationLabels:
         """
         stem = image_stem(file_name)
         if self.by_number:
-            found = _NUMBER.fullmatch(stem)
-            number = int(found[1]) if found else 0
+            match = _NUMBER.fullmatch(stem)
+            number = int(match[1]) if match else 0
             if 1 <= number <= len(self.by_number):
                 return self.by_number[number - 1]
         elif stem in self.by_name:
@@ -487,28 +487,28 @@ def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> N
 
 
 def _from_kaggle(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
-    found = ValidationLabels(str(path))
+    labels = ValidationLabels(str(path))
     for _, line in lines:
         name, _, prediction = line.partition(b",")
         words = prediction.split(None, 1)
         if name.strip() == b"ImageId":
             continue
         if words and name.strip():
-            found.by_name[name.strip()] = words[0]
+            labels.by_name[name.strip()] = words[0]
         else:
-            found.bad_lines += 1
-    return found
+            labels.bad_lines += 1
+    return labels
 
 
 def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
-    found = ValidationLabels(str(path), tolerant=True)
+    labels = ValidationLabels(str(path), tolerant=True)
     for _, line in lines:
         columns = [column.strip() for column in line.split(b"\t")]
         if len(columns) >= _TINY_COLUMNS and columns[0] and columns[1]:
-            found.by_name[image_stem(columns[0])] = columns[1]
+            labels.by_name[image_stem(columns[0])] = columns[1]
         else:
-            found.bad_lines += 1
-    return found
+            labels.bad_lines += 1
+    return labels
 
 
 def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: bool) -> ValidationLabels:
