@@ -45,11 +45,11 @@ class ValueField(Field):
 
     @abstractmethod
     def _values(self, value: Any) -> Values:
-        """Return a value as those of the feature; `WrongError` if it is none of the field."""
+        """Return the values of the feature for a value of the field; `WrongError` if the field cannot hold it."""
 
     @abstractmethod
     def _value(self, values: Any) -> Any:
-        """Return what the values of a feature of the right kind and length say; ``ValueError`` if nothing."""
+        """Return the value for a feature of the right kind and length; ``ValueError`` if there is none."""
 
     def features(self, name: str) -> dict[str, FeatureSpec]:
         """Return the one feature by its key."""

@@ -216,7 +216,7 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 
 
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
-    """Yield which of some files begin as a TFRecord does; many of one extension without records end the look at it.
+    """Yield the files that begin as a TFRecord does; after many without records, an extension is given up.
 
     One that may not be read is an error only if others of its extension are shards, or a person has named it.
     """

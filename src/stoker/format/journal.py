@@ -157,7 +157,7 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
     if has_journal_folder(destination):
         try:
             journal = JournalFolder(destination)
-        except DestinationError:  # what is there is not a journal that can be read
+        except DestinationError:  # the folder is not a journal that can be read
             return {}, []
         return journal.settings or {}, journal.results
     with (destination / JOURNAL_NAME).reader() as file:

@@ -464,7 +464,7 @@ _IF_IT_DIFFERS = "if only this record lacks them, remove it: the layout of all i
 
 
 def _held(features: Features) -> str:
-    """Return what a record holds, cut: hostile records have many keys, and long ones."""
+    """Return the keys of a record, truncated: hostile records have many keys, and long ones."""
     keys = sorted(features)
     some = ", ".join(f"{key[:60]} ({features[key][0]} x {len(features[key][1])})" for key in keys[:_SHOWN_KEYS])
     return (some or "nothing") + (f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else "")

@@ -448,7 +448,7 @@ def _box_names(node: _Node) -> tuple[str, ...]:
 
 
 def _fields(node: _Node, features: Mapping[str, FeatureSpec]) -> dict[str, Field]:
-    """Return the extra fields; each stands under keys of its own, which the features list as it has them."""
+    """Return the extra fields; each has keys of its own, whose specs are those of the features."""
     if "fields" not in node.value:
         return {}
     inner = node.node("fields")

@@ -240,7 +240,7 @@ class FileLists:
         collector.add(group, path, 0 if info is None else info.size_bytes)
 
     def _refuse_mixed(self, number: int, line: bytes, *, labelled: bool, before: bytes, where: str) -> None:
-        """Refuse a line, of which no file is there, for a label that it has or lacks unlike the others."""
+        """Refuse a line whose file does not exist, if it has a label and others have none, or the reverse."""
         if not labelled:
             if number == 1 and self._is_header(line, before):
                 raise self._columns_error(where, line)
@@ -280,7 +280,7 @@ class FileLists:
         return self._size(text if is_absolute(text) else before + text)
 
     def _refuse_columns(self, line: bytes, before: bytes, where: str) -> None:
-        """Refuse a line that is not there as a whole, but up to a tab, a comma, a semicolon or the last blank.
+        """Refuse a line of which a part is the path of a file: up to a tab, a comma, a semicolon or the last blank.
 
         Of the paths in stores only the first line that could be one is looked at, which of a table is the first one.
         """

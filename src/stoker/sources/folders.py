@@ -245,7 +245,7 @@ class SplitFinder:
         return SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:
-        """Return whether a link is one to a class folder that is not there: not one to an image, by its name."""
+        """Return whether a link is broken and its name is not that of an image, so that it may be a class folder."""
         is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
         return not is_image and not from_uri(self._base + b"/" + link).exists()
 

@@ -152,7 +152,7 @@ class _Writer:
             self.write(column[first:end].astype(kind).tobytes())
 
     def _align(self, multiple: int) -> int:
-        """Fill up with zeros to a multiple of so many bytes, and return where that is."""
+        """Pad with zeros to a multiple of ``multiple`` bytes, and return the offset."""
         self.write(b"\0" * (-self._size_bytes % multiple))
         return self._size_bytes
 
@@ -208,7 +208,7 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> SourceTree:
 
 
 def _check_table(table: ItemTable, classes: int) -> None:
-    """See that no column leads outside what is there."""
+    """Check that all columns are of one length and their values in range."""
     own = {name: column for name, column in table.columns.items() if not isinstance(column, Blobs)}
     numbers = {**{name: getattr(table, name) for name in _TABLE[1:]}, **own}
     if any(len(column) != len(table.paths) for column in (*numbers.values(), *table.columns.values())):

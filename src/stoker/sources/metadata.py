@@ -131,7 +131,7 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
 
 
 def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:
-    """Refuse tables of which one is too many or too few."""
+    """Refuse two tables of one split, tables of different suffixes, and splits without a table."""
     by_split = {table.split: table for table in tables}
     differ = len({table.place.suffix for table in tables}) > 1
     if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
@@ -285,7 +285,7 @@ class _Images:
             yield path, path[: path.index(b"/") + 1] if in_splits else prefix
 
     def _warn(self, unused: Sequence[bytes], *, repeated: int) -> None:
-        """Report what the rows leave out, and what they have twice."""
+        """Warn of files without a row, images with several rows, and rows without a label."""
         skipped = self._builder.skipped
         tables = " and ".join(str(table.place) for table in self._tables)
         if unused:
@@ -310,7 +310,7 @@ class _Images:
 
 
 def _below(table: MetadataFile, line: int, name: str) -> bytes:
-    """Return a path of a table below the source, or the absolute path or URL that it is."""
+    """Return a path of a table relative to the source; an absolute path or a URL stays as it is."""
     try:
         path = os.fsencode(name)
     except UnicodeEncodeError as error:

@@ -196,7 +196,7 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
-    """Return the names of files that are not there though the names of others count them; some of very many."""
+    """Return the names of files that are missing by the count in the names of others; of very many only some."""
     groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
         named = _NUMBERED.fullmatch(path.name.removesuffix(SUFFIX))
@@ -299,7 +299,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _field(name: str, kind: Any, feature: Any) -> Field | None:
-    """Return the field that a column is; None if none can hold it.
+    """Return the field of a column; None if no field can hold its type.
 
     Args:
         name: Of the column.
@@ -465,7 +465,7 @@ class _Rows:
                     f"{path}: column {name!r} is not used: no field can hold its type"
                 )
         elif self._first[1].description != head.description:
-            ours, theirs = ({**either.fields, either.columns.image: None} for either in (head, self._first[1]))
+            ours, theirs = ({**file_head.fields, file_head.columns.image: None} for file_head in (head, self._first[1]))
             names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))
             message = f"{path} has other columns than {self._first[0]}: {', '.join(map(repr, names))}"
             raise SourceError(f"{message}; give all files the same", path=str(path))
@@ -521,7 +521,7 @@ class _Rows:
         return str(label).encode()
 
     def finish(self) -> None:
-        """Say in the builder what the labels are and where the rows; call it once all rows are there."""
+        """Set the columns of the rows in the builder, and warn of missing values; call it once all rows are added."""
         self._builder.collector.columns = {"archive": self._files.finish(), "row": self._row_of.finish()}
         self._builder.numbered = bool(self._is_numbered)
         if self._unlabelled and self._groups.keys() - {(split, None) for split in SPLITS}:

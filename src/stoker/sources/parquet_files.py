@@ -234,7 +234,7 @@ def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
 
 
 def _read_footer(place: Location, size: int) -> bytes:
-    """Return what stands for a file: a digest of its length and its footer."""
+    """Return the digest of a file's length and footer."""
     end = place.read_range(max(0, size - _END_BYTES), _END_BYTES, known_size=size)
     if end.endswith(_ENCRYPTED_MAGIC):
         raise SourceError(f"{place} is encrypted; decrypt it first", path=str(place))

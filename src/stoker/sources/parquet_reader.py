@@ -176,7 +176,7 @@ class ParquetReader(Reader):
         return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(places))
 
     def _with_files(self, table: ItemTable, slices: ItemTable) -> ItemTable:
-        """Return where images are, those without bytes too: the files of their paths."""
+        """Return the slices of images; of images without bytes, the files that their paths name."""
         builder = ItemTableBuilder()
         for item, slice_ in zip(table, slices, strict=True):
             offset = slice_.columns["offset"]

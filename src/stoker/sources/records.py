@@ -161,7 +161,7 @@ class Records(ProgramSource):
             self._record(self.table[row])
 
     def _record(self, item: Item) -> Mapping[str, Any]:
-        """Return a record, and note what stands for its values."""
+        """Return a record, and store the digest of its values."""
         digest = _UNREADABLE
         try:
             with self.turns:

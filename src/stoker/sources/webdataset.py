@@ -343,7 +343,7 @@ class _Samples:
             column.append(number)
 
     def finish(self) -> None:
-        """Report what was found and not used."""
+        """Warn of members that are not used."""
         self._names.finish()
         for problem, names in self._problems.items():
             self._builder.skipped.warn(names, _PROBLEMS[problem])
