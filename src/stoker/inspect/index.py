@@ -29,7 +29,7 @@ Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedShard:
-    """What became of one shard.
+    """The result for one shard.
 
     Attributes:
         path: The shard.

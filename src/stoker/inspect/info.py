@@ -148,9 +148,9 @@ def dataset_info(
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
-    found = find_shards(place)
-    if found:
-        return _foreign_info(place, found, records, keys)
+    splits = find_shards(place)
+    if splits:
+        return _foreign_info(place, splits, records, keys)
     refuse_keys(place, keys, "it holds no TFRecords")
     return _images_info(place)
 
@@ -166,31 +166,31 @@ def _turned(images: Iterable[object]) -> tuple[int, int]:
 def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
     """Return the value of each extra field in the first record that there is."""
     fields = manifest.schema.fields
-    found = dict.fromkeys(fields, "")
+    examples = dict.fromkeys(fields, "")
     shards = [shard for split in manifest.splits.values() for shard in split.shards if shard.records]
     if not fields or not shards:
-        return found
+        return examples
     with contextlib.suppress(StokerError, OSError):  # `verify` reports what is damaged or missing
         features = next(leading_records([directory / shards[0].name], 1), {})
-        for name, one in fields.items():
+        for name, field in fields.items():
             with contextlib.suppress(ExampleError):
-                found[name] = one.show(one.decode(name, features))
-    return found
+                examples[name] = field.show(field.decode(name, features))
+    return examples
 
 
 def _image_examples(tree: SourceTree) -> dict[str, str]:
     """Return the value of each field that the first image of a source has."""
-    found = dict.fromkeys(tree.fields, "")
+    examples = dict.fromkeys(tree.fields, "")
     split = next((name for name, rows in tree.splits.items() if len(rows)), None)
-    if not found or split is None:
-        return found
+    if not examples or split is None:
+        return examples
     with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
         first = tree.load(tree.table[int(tree.splits[split][0])], split)
-        for name, one in tree.fields.items():
+        for name, field in tree.fields.items():
             with contextlib.suppress(StokerError, OSError):
-                features = features_beside(cast("bytes", first.data), {name: one}, first.fields)
-                found[name] = one.show(one.decode(name, features))
-    return found
+                features = features_beside(cast("bytes", first.data), {name: field}, first.fields)
+                examples[name] = field.show(field.decode(name, features))
+    return examples
 
 
 def _histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
@@ -461,13 +461,13 @@ class ForeignInfo:
 
 
 def _foreign_info(
-    place: Location, found: Mapping[str, FoundSplit], records: int, keys: RecordKeys | None
+    place: Location, split_shards: Mapping[str, FoundSplit], records: int, keys: RecordKeys | None
 ) -> ForeignInfo:
     """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
     looked_at, turned, layout = 0, 0, None
     formats: Counter[str] = Counter()
-    for features in leading_records([path for split in found.values() for path in split.paths], records):
+    for features in leading_records([path for split in split_shards.values() for path in split.paths], records):
         looked_at += 1
         if looked_at == 1:
             layout = recognise(features) if keys is None else find_layout(features, keys, str(place))
@@ -478,18 +478,18 @@ def _foreign_info(
         for key, feature in features.items():
             summary = KeySummary.of(feature)
             seen[key] = seen[key].merged(summary) if key in seen else summary
-    splits = {name: _split(split.paths, split.missing) for name, split in found.items()}
+    splits = {name: _split(split.paths, split.missing) for name, split in split_shards.items()}
     known = dict(sorted(seen.items()))
     return ForeignInfo(str(place), splits, looked_at, known, ranked(formats), (turned, formats.total()), layout)
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
     with stoppable_pool(_AT_ONCE, "stoker-info") as pool:
-        found = list(pool.map(_size_and_records, paths))
-    counts = [records for _, records in found if records is not None]
+        sizes = list(pool.map(_size_and_records, paths))
+    counts = [records for _, records in sizes if records is not None]
     return ForeignSplit(
         shards=len(paths),
-        size_bytes=sum(size for size, _ in found),
+        size_bytes=sum(size for size, _ in sizes),
         records=sum(counts) if len(counts) == len(paths) else None,
         missing=missing,
         compression=compression_of(paths[0]),
@@ -575,7 +575,7 @@ def find_files(places: Sequence[str]) -> list[Location]:
     Raises:
         DatasetNotFoundError: One of the places names no TFRecord, or they name only such files.
     """
-    found: set[Location] = set()
+    paths: set[Location] = set()
     beside = []
     for place in map(location, places):
         named = [path for split in find_shards(place).values() for path in split.paths]
@@ -583,10 +583,10 @@ def find_files(places: Sequence[str]) -> list[Location]:
             beside.append(place)
         elif not named:
             raise no_records(place)
-        found.update(named)
-    if not found:
+        paths.update(named)
+    if not paths:
         raise no_records(beside[0])
-    return sorted(found, key=lambda path: path.parts)
+    return sorted(paths, key=lambda path: path.parts)
 
 
 def _lies_beside(place: Location) -> bool:

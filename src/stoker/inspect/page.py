@@ -113,7 +113,7 @@ def _counts(numbers: Mapping[str, int]) -> str:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "pages"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -121,8 +121,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_shown,
     )
-    made.filters |= {"count": _count, "counts": _counts, "size": format_size, "seconds": format_seconds}
-    return made
+    environment.filters |= {"count": _count, "counts": _counts, "size": format_size, "seconds": format_seconds}
+    return environment
 
 
 _ENVIRONMENT = _environment()
@@ -302,7 +302,7 @@ def _aspects(axes: Axes, ratios: NDArray[np.float64]) -> None:
     axes.stairs(counts, edges, fill=True, color=COLORS["blue"], alpha=0.75)
     named = [(math.log(value), name) for value, name in zip(_ASPECTS, _ASPECT_NAMES, strict=True)]
     shown: list[tuple[float, str]] = []
-    for place, text in sorted(named, key=lambda one: (one[1] != "1:1", one[1] not in ("3:4", "4:3", "1:2", "2:1"))):
+    for place, text in sorted(named, key=lambda tick: (tick[1] != "1:1", tick[1] not in ("3:4", "4:3", "1:2", "2:1"))):
         if low <= place <= high and all(abs(place - other) > (high - low) / 9 for other, _ in shown):
             shown.append((place, text))
     axes.xaxis.set_major_locator(FixedLocator([place for place, _ in shown]))

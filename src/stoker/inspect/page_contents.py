@@ -116,16 +116,16 @@ class Measured:
     @property
     def readable(self) -> tuple[SampleHeader, ...]:
         """Those without a problem."""
-        return tuple(one for one in self.seen if not one.problem)
+        return tuple(header for header in self.seen if not header.problem)
 
     def column(self, name: str) -> NDArray[np.float64]:
         """Return one number of each readable sample: ``width``, ``height`` or ``size_bytes``."""
-        return np.array([getattr(one, name) for one in self.readable], np.float64)
+        return np.array([getattr(header, name) for header in self.readable], np.float64)
 
     @property
     def kinds(self) -> list[tuple[str, int]]:
         """What the images are, the most frequent first."""
-        return Counter(one.kind for one in self.readable).most_common()
+        return Counter(header.kind for header in self.readable).most_common()
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,14 +242,14 @@ def dataset_portrait(
     return Portrait(
         path=str(path),
         kind="dataset" if manifest else "records" if some.shards else "files",
-        splits={name: _split(one) for name, one in splits.items()},
+        splits={name: _split(dataset) for name, dataset in splits.items()},
         manifest=manifest,
         schema=some.schema,
         classes=classes,
         counted=counted,
         unlabelled=unlabelled,
         measured=measured,
-        strip=tuple(_thumbnail(splits[one.split], one) for one in measured.readable[:_STRIP]),
+        strip=tuple(_thumbnail(splits[header.split], header) for header in measured.readable[:_STRIP]),
         rejects=rejects,
     )
 
@@ -267,14 +267,14 @@ def _split(dataset: Dataset) -> SplitPortrait:
 
 def _classes(splits: Mapping[str, Dataset], measured: Measured) -> tuple[tuple[ClassCount, ...], int, int]:
     """Return the classes, how many samples they count, and how many of these have none."""
-    counts: dict[str, dict[int, int]] = {name: _counts(one) for name, one in splits.items()}
-    if any(one.manifest is None and one.shards for one in splits.values()):  # to count all is to read all
-        counts = {name: Counter(one.label for one in measured.seen if one.split == name) for name in splits}
+    counts: dict[str, dict[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
+    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
+        counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
     some = next(iter(splits.values()))
     labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
-    made = tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
-    unlabelled = sum(found.get(-1, 0) for found in counts.values())
-    return made, sum(sum(found.values()) for found in counts.values()), unlabelled
+    classes = tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
+    unlabelled = sum(by_label.get(-1, 0) for by_label in counts.values())
+    return classes, sum(sum(by_label.values()) for by_label in counts.values()), unlabelled
 
 
 def _counts(dataset: Dataset) -> dict[int, int]:
@@ -302,14 +302,14 @@ def _drawn(splits: Mapping[str, Dataset], most: int) -> list[tuple[str, int]]:
 
 def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], progress: Progress | None) -> Measured:
     """Look at samples, several at a time; those that cannot be read have a problem."""
-    remote = any(one.remote is not None for one in splits.values())
+    remote = any(dataset.remote is not None for dataset in splits.values())
     seen: list[SampleHeader] = []
     read = bad = 0
     with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look", only_reads=True) as pool:
         for first in range(0, len(places), _BATCH):
             seen += pool.map(lambda place: _look(splits[place[0]], place[1]), places[first : first + _BATCH])
-            read += sum(one.size_bytes for one in seen[first:])
-            bad += sum(bool(one.problem) for one in seen[first:])
+            read += sum(header.size_bytes for header in seen[first:])
+            bad += sum(bool(header.problem) for header in seen[first:])
             if progress is not None:
                 progress(done=len(seen), total=len(places), size_bytes=read, rejects=bad)
     return Measured(tuple(seen), whole=len(places) == sum(map(len, splits.values())))
@@ -343,12 +343,12 @@ def _header(sample: Sample) -> tuple[int, int, str]:
     return info.width, info.height, ", ".join([f"JPEG {color}", *words])
 
 
-def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
+def _thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
     """Return a small picture of a sample; one that cannot be decoded says why."""
-    title = class_title(dataset.classes, one.label)
-    place, extent = f"{one.split} #{one.index}", f"{one.width} \N{MULTIPLICATION SIGN} {one.height}"
+    title = class_title(dataset.classes, header.label)
+    place, extent = f"{header.split} #{header.index}", f"{header.width} \N{MULTIPLICATION SIGN} {header.height}"
     try:
-        sample = dataset[one.index]
+        sample = dataset[header.index]
         picture = sample.thumbnail(_SIDE)
         boxes = len(usable_boxes(sample.boxes))
         texts = texts_of(sample)
@@ -363,8 +363,8 @@ def _thumbnail(dataset: Dataset, one: SampleHeader) -> Thumbnail:
 
 def _unreadable(root: Location, measured: Measured, *, is_files: bool) -> Rejects:
     """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
-    found = [one for one in measured.seen if one.problem]
-    rejects = [Reject(one.source.removeprefix(f"{root}/"), one.split, one.problem) for one in found]
+    headers = [header for header in measured.seen if header.problem]
+    rejects = [Reject(header.source.removeprefix(f"{root}/"), header.split, header.problem) for header in headers]
     return _rejects(rejects, len(measured.seen), (lambda key: root / key) if is_files else None)
 
 
@@ -376,11 +376,11 @@ def _below(root: Location, key: str) -> Location:
     return place
 
 
-def _rejects(found: Sequence[Reject], of: int, find: Find | None) -> Rejects:
-    reasons = Counter(_reason(one) for one in found)
+def _rejects(rejects: Sequence[Reject], of: int, find: Find | None) -> Rejects:
+    reasons = Counter(_reason(reject) for reject in rejects)
     with stoppable_pool(available_cpus(), "stoker-rejects", only_reads=True) as pool:
-        gallery = tuple(pool.map(partial(_reject_thumbnail, find=find), _varied(found)))
-    return Rejects(len(found), of, tuple(reasons.most_common()), gallery)
+        gallery = tuple(pool.map(partial(_reject_thumbnail, find=find), _varied(rejects)))
+    return Rejects(len(rejects), of, tuple(reasons.most_common()), gallery)
 
 
 def _reason(reject: Reject) -> str:
@@ -388,13 +388,13 @@ def _reason(reject: Reject) -> str:
     return _NUMBER.sub("N", _QUOTED.sub("'...'", reject.reason.replace(reject.key, "the file")))
 
 
-def _varied(found: Sequence[Reject]) -> list[Reject]:
+def _varied(rejects: Sequence[Reject]) -> list[Reject]:
     """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
     groups: dict[str, list[int]] = {}
-    for place, one in enumerate(found):
-        groups.setdefault(_reason(one), []).append(place)
+    for place, reject in enumerate(rejects):
+        groups.setdefault(_reason(reject), []).append(place)
     turns = sorted((turn, place) for places in groups.values() for turn, place in enumerate(places))
-    return [found[place] for place in sorted(place for _, place in turns[:_GALLERY])]
+    return [rejects[place] for place in sorted(place for _, place in turns[:_GALLERY])]
 
 
 def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
@@ -429,11 +429,11 @@ def partial_picture(data: bytes) -> Image.Image:
         with QuietPillow(), JpegImageFile(io.BytesIO(data + _END_OF_IMAGE)) as image:
             _check_pixels(*image.size)
             image.draft("RGB", (2 * _SIDE, 2 * _SIDE))
-            made = image.convert("RGB")
+            picture = image.convert("RGB")
     except (OSError, SyntaxError, ValueError) as error:
         raise ImageError(f"cannot be decoded: {error}") from error
-    made.thumbnail((_SIDE, _SIDE))
-    return made
+    picture.thumbnail((_SIDE, _SIDE))
+    return picture
 
 
 def _check_pixels(width: int, height: int) -> None:

@@ -201,8 +201,10 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
     with ExitStack() as stack:
-        applied = [stack.enter_context(SampleTransformer(dataset, one, spec.seed)) for one in spec.transforms]
-        objects = max((one.objects(index) for one in applied for index in indices), default=0)
+        applied = [
+            stack.enter_context(SampleTransformer(dataset, transform, spec.seed)) for transform in spec.transforms
+        ]
+        objects = max((transformer.objects(index) for transformer in applied for index in indices), default=0)
         columns = columns_of(spec, min(_MAX_OBJECTS, objects))
         pictures = [] if spec.transforms else _images_of(dataset)
         tiles = 1 + len(columns) + len(pictures)  # of each sample
@@ -241,7 +243,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
 
 
 def _images_of(dataset: Dataset) -> list[str]:
-    return [name for name, one in dataset.fields.items() if one.is_image]
+    return [name for name, field in dataset.fields.items() if field.is_image]
 
 
 def _refuse_many(samples: int, tiles: int) -> None:
@@ -289,16 +291,16 @@ class Column:
 
 def columns_of(spec: SheetSpec, objects: int = _MAX_OBJECTS) -> list[Column]:
     """Return the columns of a sheet, from the left; of objects, no more than there are in one image."""
-    made = []
+    columns = []
     epochs = (0, 1, 2, 3) if spec.epochs is None else spec.epochs
     for number, transform in enumerate(spec.transforms):
         if isinstance(transform, ObjectCrops):
-            made += [Column(number, epochs[0], one, f"object {one + 1}") for one in range(objects)]
+            columns += [Column(number, epochs[0], index, f"object {index + 1}") for index in range(objects)]
         elif is_random(transform):
-            made += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in epochs]
+            columns += [Column(number, epoch, 0, f"epoch {epoch}") for epoch in epochs]
         else:
-            made.append(Column(number, epochs[0], 0, "every epoch"))
-    return made
+            columns.append(Column(number, epochs[0], 0, "every epoch"))
+    return columns
 
 
 def is_random(transform: SheetTransform) -> bool:
@@ -326,9 +328,9 @@ def _tiles(
         if column.object >= transformer.objects(sample.index):
             tiles.append(Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND))
             continue
-        made = transformer.apply(sample, extent, column.epoch, column.object)
-        tiles.append(_draw_transformed(made, boxes=boxes))
-        outlines.append((made.region, _color(place)))
+        transformed = transformer.apply(sample, extent, column.epoch, column.object)
+        tiles.append(_draw_transformed(transformed, boxes=boxes))
+        outlines.append((transformed.region, _color(place)))
     _outline(tiles[0], extent, outlines)
     return tiles
 
@@ -345,7 +347,7 @@ def _draw_transform_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec
         left = _ROW_GAP + (place + 1) * step
         if column.transform != last:
             last = column.transform
-            width = sum(one.transform == last for one in columns) * step - _ROW_GAP
+            width = sum(other.transform == last for other in columns) * step - _ROW_GAP
             lines = wrapped(repr(spec.transforms[last]), _TEXT_FONT, width, 2)
             for line, text in enumerate(lines, 2 - len(lines)):
                 draw.text((left, 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
@@ -492,8 +494,8 @@ def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
         return _draw_tile(fit(visible(pixels), PICTURE, PICTURE), (name, "", f"{pixels.shape[1]} x {pixels.shape[0]}"))
     image = sample.decode()
     pixels = mask_of(sample, name, image)
-    found = np.unique(pixels).tolist()
-    shown = ", ".join(map(str, found[:_SHOWN_IDS])) + (", ..." if len(found) > _SHOWN_IDS else "")
+    ids = np.unique(pixels).tolist()
+    shown = ", ".join(map(str, ids[:_SHOWN_IDS])) + (", ..." if len(ids) > _SHOWN_IDS else "")
     picture = fit(visible(image), PICTURE, PICTURE)
     draw_mask(picture, pixels)
     return _draw_tile(picture, (name, f"class ids {shown}", f"{pixels.shape[1]} x {pixels.shape[0]}"))
@@ -520,21 +522,21 @@ def draw_damaged(index: int, problem: str) -> Image.Image:
     return drawn
 
 
-def _draw_transformed(made: TransformedSample, *, boxes: bool) -> Image.Image:
-    pixels = made.pixels
+def _draw_transformed(transformed: TransformedSample, *, boxes: bool) -> Image.Image:
+    pixels = transformed.pixels
     factor = PICTURE // max(pixels.shape[:2])
     if factor < 1:
         picture = fit(pixels, PICTURE, PICTURE)
     else:
         picture = Image.fromarray(np.ascontiguousarray(pixels.repeat(factor, 0).repeat(factor, 1)))
-    if made.mask is not None:
-        draw_mask(picture, made.mask)
+    if transformed.mask is not None:
+        draw_mask(picture, transformed.mask)
     if boxes:
-        draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), made.boxes)
-    left, top, right, bottom = made.region
-    colors = ", ".join(f"{name[0]} {factor:.2f}" for name, factor in made.colors)  # whole names would not fit
+        draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), transformed.boxes)
+    left, top, right, bottom = transformed.region
+    colors = ", ".join(f"{name[0]} {factor:.2f}" for name, factor in transformed.colors)  # whole names would not fit
     part = f"{_length(right - left)} x {_length(bottom - top)} at {_length(left)}, {_length(top)}"
-    return _draw_tile(picture, (part, "mirrored" if made.mirrored else "", colors))
+    return _draw_tile(picture, (part, "mirrored" if transformed.mirrored else "", colors))
 
 
 def _length(value: float) -> str:
@@ -597,18 +599,18 @@ def fitted(text: str, font: Font, width: int) -> str:
 
 def wrapped(text: str, font: Font, width: int, lines: int) -> list[str]:
     """Return ``text`` broken into lines of a width in pixels; words that are too long, such as paths, are cut."""
-    made: list[str] = []
+    rows: list[str] = []
     line = ""
     for word in displayable(text[:1000]).split(" "):
         if line and font.getlength(f"{line} {word}") <= width:
             line = f"{line} {word}"
             continue
         if line:
-            made.append(line)
+            rows.append(line)
         line = word
         while font.getlength(line) > width:
             cut = next(end for end in range(len(line) - 1, 0, -1) if font.getlength(line[:end]) <= width)
-            made.append(line[:cut])
+            rows.append(line[:cut])
             line = line[cut:]
-    made.append(line)
-    return made if len(made) <= lines else [*made[: lines - 1], "…"]
+    rows.append(line)
+    return rows if len(rows) <= lines else [*rows[: lines - 1], "…"]

@@ -600,12 +600,12 @@ def _check_records(
         sample = _sample(features, rules.schema)
         if sample.encoded:
             result.formats[sample.format] += 1
-        found = _features_wrong(features, rules)
-        found += _image_wrong(sample, rules.schema)
-        found += _label_wrong(sample, rules, result.labels)
-        found += _boxes_wrong(features, rules.schema)
-        found += _fields_wrong(features, rules.schema)
-        result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in found]
+        damage = _features_wrong(features, rules)
+        damage += _image_wrong(sample, rules.schema)
+        damage += _label_wrong(sample, rules, result.labels)
+        damage += _boxes_wrong(features, rules.schema)
+        damage += _fields_wrong(features, rules.schema)
+        result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in damage]
     return result
 
 
@@ -648,9 +648,9 @@ def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
     wrong = []
     sizes = ((schema.height_key or "image/height", height), (schema.width_key or "image/width", width))
     for key, true in sizes:
-        kind, said = sample.features.get(key, ("none", []))
-        if kind == "int64" and said and said[0] != true:
-            wrong.append(f"{key} says {int(said[0])}, but the image has {true}")
+        kind, claimed = sample.features.get(key, ("none", []))
+        if kind == "int64" and claimed and claimed[0] != true:
+            wrong.append(f"{key} says {int(claimed[0])}, but the image has {true}")
     kind, named = sample.features.get(_FORMAT_KEY, ("none", []))
     if _FORMAT_KEY in schema.features and kind == "bytes" and named and named[0] != format_name(sample.format):
         wrong.append(f"{_FORMAT_KEY} says {_cut(cast('bytes', named[0]))}, but the image is {sample.format}")
@@ -676,9 +676,9 @@ def _label_wrong(sample: Sample, rules: _RecordRules, labels: Counter[int]) -> l
     named = rules.classes[label]
     text = named.name if schema.preset == "imagenet-nvidia" else named.text
     for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
-        kind, said = features.get(key, ("none", []))
-        if kind == "bytes" and said and said[0] != os.fsencode(expected):
-            shown = _cut(cast("bytes", said[0]))
+        kind, stored = features.get(key, ("none", []))
+        if kind == "bytes" and stored and stored[0] != os.fsencode(expected):
+            shown = _cut(cast("bytes", stored[0]))
             wrong.append(f"{key} says {shown}, but {LABELS_NAME} names class {label} {expected!r}")
     return wrong
 
@@ -713,11 +713,11 @@ def _box_labels_wrong(features: Features, schema: SchemaInfo) -> list[str]:
 def _fields_wrong(features: Features, schema: SchemaInfo) -> list[str]:
     """Check the value of every extra field, as far as its features are of the right kind and number."""
     wrong: list[str] = []
-    for name, one in schema.fields.items():
-        if any(_spec_wrong(key, features, expected) for key, expected in one.features(name).items()):
+    for name, field_kind in schema.fields.items():
+        if any(_spec_wrong(key, features, expected) for key, expected in field_kind.features(name).items()):
             continue  # reported already
         try:
-            stored, form = one.decode(name, features), one.form()
+            stored, form = field_kind.decode(name, features), field_kind.form()
             if form.is_plane:
                 wrong += _image_field_wrong(name, stored, form, features)
         except (ExampleError, ImageError) as error:
@@ -733,9 +733,9 @@ def _image_field_wrong(name: str, stored: EncodedImage, form: BatchForm, feature
     limit = _native.DEFAULT_MAX_PIXELS
     pixels = decode_mask(stored.encoded, form.bits, limit) if form.kind == "mask" else decode(stored.encoded, limit)
     sides = (("height", stored.height, pixels.shape[0]), ("width", stored.width, pixels.shape[1]))
-    for side, said, true in sides:
-        if said != true:
-            yield f"{name}/{side} says {said}, but the file has {true}"
+    for side, claimed, true in sides:
+        if claimed != true:
+            yield f"{name}/{side} says {claimed}, but the file has {true}"
         kind, image = features.get(f"image/{side}", ("none", []))
         if kind == "int64" and image and image[0] != true:
             yield f"field {name} has a {side} of {true}, but image/{side} says {int(image[0])}"

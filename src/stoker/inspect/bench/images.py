@@ -180,15 +180,15 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
             if most is None and is_large and len(chosen) >= _FEWEST_IMAGES:
                 break
             some = numbers[start : start + 2 * threads]
-            for number, found in zip(some, pool.map(partial(_read, part), some), strict=True):
-                if isinstance(found, str):
-                    unreadable.append(found)
+            for number, result in zip(some, pool.map(partial(_read, part), some), strict=True):
+                if isinstance(result, str):
+                    unreadable.append(result)
                     continue
-                _image_file(folder, number).write_bytes(found.data)
+                _image_file(folder, number).write_bytes(result.data)
                 chosen.append(number)
-                formats[sniff(found.data)] += 1
-                own_formats[found.source] += 1
-                encoded, decoded = encoded + len(found.data), decoded + found.decoded_bytes
+                formats[sniff(result.data)] += 1
+                own_formats[result.source] += 1
+                encoded, decoded = encoded + len(result.data), decoded + result.decoded_bytes
             progress(done=start + len(some), total=total, size_bytes=encoded, rejects=len(unreadable))
     if not chosen:
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
@@ -235,9 +235,9 @@ def _read(dataset: Dataset, number: int) -> _Image | str:
         where = f"image {number} ({sample.source})" if sample.source else where
         encoded = sample.encoded
         if sample.schema.image_encoding == "raw":
-            made = io.BytesIO()
-            Image.fromarray(sample.decode()).save(made, "JPEG", quality=90)
-            encoded = made.getvalue()
+            jpeg = io.BytesIO()
+            Image.fromarray(sample.decode()).save(jpeg, "JPEG", quality=90)
+            encoded = jpeg.getvalue()
         stored = convert(encoded, Recipe(check="decode", encode=None if _is_for_all(encoded) else PngEncode()))
         convert(stored.data, Recipe(restart=True))  # reads the file differently, and must succeed too
         with Image.open(io.BytesIO(stored.data)) as image:

@@ -29,14 +29,14 @@ def batches(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[int]:
     chance = random.Random(SEED)  # noqa: S311 - crops are not a secret
     opened = functools.cache(decode) if case.keeps else decode
 
-    def one(path: str) -> NDArray[np.uint8]:
+    def prepared(path: str) -> NDArray[np.uint8]:
         return random_crop(opened(path), chance) if spec.transform == "train" else center(opened(path))
 
     order = _endless_order(images.files(), shuffled=spec.is_shuffled)
     with ThreadPoolExecutor(spec.threads) as pool:
         apply = map if case.key == "python-serial" else pool.map
         while True:
-            np.stack(list(apply(one, islice(order, spec.batch_size))))
+            np.stack(list(apply(prepared, islice(order, spec.batch_size))))
             yield spec.batch_size
 
 

@@ -179,7 +179,7 @@ def run_bench(
         if spec.cold:
             require_cold(sorted({path for case in cases for path in images.files_read_by(case)}))
         answers, failed = _measure(cases, spec, images, phase, on_turn)
-    cached = [answer["still_cached"] for found in answers.values() for answer in found if spec.cold]
+    cached = [answer["still_cached"] for turns in answers.values() for answer in turns if spec.cold]
     return BenchReport(
         spec=spec,
         machine=machine,

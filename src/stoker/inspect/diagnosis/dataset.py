@@ -164,13 +164,13 @@ class DatasetReport:
 
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
-        found = self.diagnosis.document()
+        report = self.diagnosis.document()
         plain = ("images", "batch_size", "threads", "formats", "turned", "unreadable")
         own = {name: getattr(self, name) for name in plain}
         own["exif_orientation"] = {"images": own.pop("turned"), "looked_at": sum(self.formats.values())}
         own["pillow"] = None if self.pillow is None else asdict(self.pillow)
         stages, trials = [asdict(stage) for stage in self.stages], [asdict(trial) for trial in self.trials]
-        return {"spec": asdict(self.spec), **own, **found, "remedy": self.remedy, "stages": stages, "trials": trials}
+        return {"spec": asdict(self.spec), **own, **report, "remedy": self.remedy, "stages": stages, "trials": trials}
 
 
 def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:

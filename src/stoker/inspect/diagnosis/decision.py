@@ -379,9 +379,9 @@ def _comes_from_memory_next_time(e: Evidence) -> bool:
         return False
     if files.cached_before is None or files.cached_after is None or files.cached_before >= _MOST_CACHED:
         return False
-    kept = (files.cached_after - files.cached_before) * files.size_bytes
+    newly_cached = (files.cached_after - files.cached_before) * files.size_bytes
     read = min(e.bytes_per_second * e.seconds, (1 - files.cached_before) * files.size_bytes)
-    return kept >= _KEPT * read and files.size_bytes * (1 - files.cached_after) <= files.memory_bytes
+    return newly_cached >= _KEPT * read and files.size_bytes * (1 - files.cached_after) <= files.memory_bytes
 
 
 def _of_the_consumer(e: Evidence) -> Verdict:

@@ -29,7 +29,7 @@ _IDLE_FIELDS = (3, 4)  # idle and waiting for a disk
 
 @dataclass(frozen=True, slots=True)
 class ThreadTime:
-    """What became of a thread's time, since it began.
+    """Times of a thread since it began.
 
     Attributes:
         running: Seconds on a CPU.
@@ -65,12 +65,12 @@ class Times:
 def read_times() -> Times:
     """Return the times of the process, of its threads and of the machine."""
     tasks = _TASKS.iterdir() if _TASKS.is_dir() else ()
-    threads = {int(task.name): found for task in tasks if (found := _scheduled(task)) is not None}
+    threads = {int(task.name): thread_time for task in tasks if (thread_time := _scheduled(task)) is not None}
     return Times(time.perf_counter(), time.process_time(), _machine_seconds(), threads)
 
 
 def scheduled(thread: int) -> ThreadTime:
-    """Return what became of a thread's time, by its number in the system; zeros where the system does not say."""
+    """Return the times of a thread, by its number in the system; zeros where the system does not say."""
     return _scheduled(_TASKS / str(thread)) or ThreadTime()
 
 
