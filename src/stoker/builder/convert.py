@@ -258,21 +258,21 @@ class _Templates:
 
     def of(self, label: int, features_of: Callable[[int], Features]) -> _native.RecordTemplate:
         """Return that of a class, made of its features if it is not there."""
-        made = self._made.get(label)
-        if made is None:
+        template = self._made.get(label)
+        if template is None:
             features = features_of(label)
             slots = {key: slot for key, (_, values) in features.items() if (slot := _slot_of(values)) is not None}
             same = {key: feature for key, feature in features.items() if key not in slots}
-            made = _native.RecordTemplate(same, slots)
-            self._size_bytes += made.size_bytes + _TEMPLATE_OVERHEAD
+            template = _native.RecordTemplate(same, slots)
+            self._size_bytes += template.size_bytes + _TEMPLATE_OVERHEAD
             if self._size_bytes > _TEMPLATE_BYTES:
                 self._made, self._size_bytes = {}, 0
-            self._made[label] = made
-        return made
+            self._made[label] = template
+        return template
 
 
 def _slot_of(values: Sequence[object]) -> str | None:
-    return next((name for name, value in _SLOTS.items() if any(one is value for one in values)), None)
+    return next((name for name, value in _SLOTS.items() if any(element is value for element in values)), None)
 
 
 def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.JpegStoring, outcome: Outcome) -> int:
@@ -287,9 +287,9 @@ def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.J
     data, sizes, crc32c, kept = _native.build_records(some, storing)
     if sizes:
         outcome.records.append(FramedRecords(data.data, sizes, crc32c))
-        for made, count in (("kept", kept), ("encoded", len(sizes) - kept)):
+        for method, count in (("kept", kept), ("encoded", len(sizes) - kept)):
             if count:
-                outcome.formats["jpeg", made] += count
+                outcome.formats["jpeg", method] += count
     return len(sizes)
 
 

@@ -206,8 +206,8 @@ def _planned_shards(settings: dict[str, Any], results: Sequence[ShardResult]) ->
 
 def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compression: Compression) -> bool:
     """Return whether a shard is there in its full length, with an index if it must have one."""
-    found = contents(shard.name)
-    if found is None or found.size_bytes != shard.size_bytes:
+    file = contents(shard.name)
+    if file is None or file.size_bytes != shard.size_bytes:
         return False
     return compression != "none" or contents(new_index_name(shard.name)) is not None
 

@@ -140,8 +140,8 @@ class BuildForecast:
     @property
     def rejects(self) -> int:
         """How many items a build will reject: counted, or what the share in the sample makes of all items."""
-        found = len(self.survey.rejects)
-        return round(found * self.plan.items / max(1, self.survey.looked_at))
+        sampled = len(self.survey.rejects)
+        return round(sampled * self.plan.items / max(1, self.survey.looked_at))
 
     @property
     def is_withheld(self) -> bool:
@@ -223,23 +223,23 @@ def _survey(
         return converter.check(item, split)
 
     with stoppable_pool(request_threads(sample.plan.tree, threads), "stoker-survey", only_reads=True) as pool:
-        for row, (content, found, is_turned) in zip(rows, pool.map(check, rows), strict=True):
+        for row, (content, result, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
             if content in _NO_IMAGE or _claim(item.path) not in (None, content):
                 odd.append(OddFile(item.key, content))
             reject = known.get(row)
-            if isinstance(found, ItemReject):
-                reject = found
+            if isinstance(result, ItemReject):
+                reject = result
             elif reject is None:
-                storings[found] += 1
+                storings[result] += 1
             turned += is_turned and reject is None
             if reject is not None:
                 rejects.append(Reject(reject.key, split, reject.reason))
             done, size_bytes = done + 1, size_bytes + item.size_bytes
             if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=done, total=len(rows), size_bytes=size_bytes, rejects=len(rejects))
-    stored = sorted(storings.items(), key=lambda one: (-one[1], one[0].source))
+    stored = sorted(storings.items(), key=lambda entry: (-entry[1], entry[0].source))
     return Survey(len(rows), dict(formats.most_common()), dict(stored), tuple(odd), tuple(rejects), turned)
 
 
@@ -301,15 +301,15 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     with stoppable_pool(request_threads(tree, threads), "stoker-sample", only_reads=True) as pool:
         try:
             outcomes = list(
-                pool.map(lambda *one: converter.convert([one[0]], one[1], interrupted.is_set), items, names)
+                pool.map(lambda *pair: converter.convert([pair[0]], pair[1], interrupted.is_set), items, names)
             )
         finally:
             interrupted.set()
     known: dict[tuple[Item, str], Outcome] = {}
-    kept = 0
+    known_bytes = 0
     for item, name, outcome in zip(items, names, outcomes, strict=True):
-        kept += sum(len(one.data) for one in outcome.records)
-        if kept > _KEPT_BYTES:
+        known_bytes += sum(len(records.data) for records in outcome.records)
+        if known_bytes > _KEPT_BYTES:
             break
         known[replace(item, columns={}), name] = outcome  # equal, and holds nothing that it was made of
     return _record_size(converter, items, outcomes), known
@@ -317,7 +317,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
 
 def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Outcome]) -> RecordSize:
     source = sum(item.size_bytes for item in items)
-    frames = [size for outcome in outcomes for one in outcome.records for size in one.sizes]
+    frames = [size for outcome in outcomes for records in outcome.records for size in records.sizes]
     if not frames:
         return RecordSize(1.0)
     fixed = converter.recipe.fixed_bytes() is not None or not source  # nothing tells the size of images by URL

@@ -89,12 +89,12 @@ def parse_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
         raise ConfigError(f"{option('part')} is {text!r}; it must be a text such as 3/64, or auto")
     if text == "auto":
         return _part_of_array(environment)
-    found = _FORM.fullmatch(text)
-    if found is None:
+    match = _FORM.fullmatch(text)
+    if match is None:
         raise ConfigError(
             f"{option('part')} {text} is not understood; write 3/64 for number 3 of 64 parts (0 to 63), or auto"
         )
-    return _checked(int(found[1]), int(found[2]), f"{option('part')} {text}")
+    return _checked(int(match[1]), int(match[2]), f"{option('part')} {text}")
 
 
 def _checked(number: int, count: int, what: str) -> Part:
@@ -193,9 +193,9 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
     wanted = _listed_for(settings)
     lister = _Lister(folder)
     while True:
-        found = _read(folder, wanted, settings, destination, progress)
-        if found is not None:
-            return found
+        listed = _read(folder, wanted, settings, destination, progress)
+        if listed is not None:
+            return listed
         if lister.begin():
             with lister.signs_of_life():
                 return _list(folder, wanted, settings, destination, progress)
@@ -209,10 +209,10 @@ def _read(
     destination: Location,
     progress: Progress | None,
 ) -> ListedSource | None:
-    found = read_listing(folder / _LISTING_NAME)
-    if found is None:
+    listing = read_listing(folder / _LISTING_NAME)
+    if listing is None:
         return None
-    about, tree = found
+    about, tree = listing
     try:
         if about["for"] != wanted:
             return _listed(settings, destination, progress)
@@ -274,13 +274,13 @@ class _Lister:
         if self._file.create(self._sign(0)):
             return True
         try:
-            found = self._file.read_bytes()
+            sign = self._file.read_bytes()
         except FileNotFoundError:  # it has just given up; the next call decides
             return False
-        if found != self._last:
+        if sign != self._last:
             if not self._last:
                 _log.info("waiting for another part to list the source")
-            self._last, self._changed = found, time.monotonic()
+            self._last, self._changed = sign, time.monotonic()
         if time.monotonic() - self._changed < _DEAD_SECONDS:
             return False
         _log.info("the part that listed the source has died; listing it here")
@@ -339,7 +339,7 @@ def parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, li
     """
     folder = destination / BUILD_FOLDER / _PARTS_NAME
     names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
-    counts = [int(found[2]) for found in map(_PART_FILE.fullmatch, names) if found is not None]
+    counts = [int(match[2]) for match in map(_PART_FILE.fullmatch, names) if match is not None]
     if not any(counts):
         return {}
     count = max(sorted(set(counts), reverse=True), key=counts.count)

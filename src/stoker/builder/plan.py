@@ -202,7 +202,7 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
         ConfigError: More shards than items, nothing to hold out of, or objects to be cut out of images with masks.
         SourceError: There are no items.
     """
-    images = [name for name, one in tree.fields.items() if one.is_image]
+    images = [name for name, field in tree.fields.items() if field.is_image]
     if settings.source.crop_objects and images:
         message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"
         raise ConfigError(f"{message}; omit it, or those fields")
@@ -335,12 +335,12 @@ def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
     if settings.naming.per_class:
         return "one for each class of train"
     counted = [("shards", settings.train, _main_split(items)), ("validation_shards", settings.validation, "validation")]
-    said = [f"{count:,} of {split}, as {option(name)} says" for name, count, split in counted if count is not None]
-    if settings.train is not None or len(said) == len(items):
-        return "; ".join(said)
+    phrases = [f"{count:,} of {split}, as {option(name)} says" for name, count, split in counted if count is not None]
+    if settings.train is not None or len(phrases) == len(items):
+        return "; ".join(phrases)
     length = f"about {format_size(settings.size_bytes)} each; {option('shards')} or {option('shard_size')} changes that"
     if settings.preferred is None:
-        return "; ".join([*said, length])
+        return "; ".join([*phrases, length])
     wanted = f"{settings.preferred[0]:,}"
     needed = f"{FULL_SHARD * settings.preferred[0]:,} images of {_main_split(items)}, {FULL_SHARD} for each"
     if _fills_preferred(items, settings.preferred):
@@ -399,12 +399,12 @@ def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> Sc
 
 def fields_record(schema: SchemaInfo) -> dict[str, Any]:
     """Return what the extra fields and the classes of boxes are, for the journal; nothing where there are none."""
-    found: dict[str, Any] = {}
+    record: dict[str, Any] = {}
     if schema.fields:
-        found["fields"] = {name: one.to_json() for name, one in schema.fields.items()}
+        record["fields"] = {name: field.to_json() for name, field in schema.fields.items()}
     if schema.box_names:
-        found["box_names"] = list(schema.box_names)
-    return found
+        record["box_names"] = list(schema.box_names)
+    return record
 
 
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:

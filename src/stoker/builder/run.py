@@ -599,11 +599,11 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
         classes: How many classes there are.
     """
     converted: Counter[str] = Counter()
-    made: Counter[tuple[str, str]] = Counter()
+    formats: Counter[tuple[str, str]] = Counter()
     for result in results:
         converted.update(result.converted)
-        made.update({(name, how): count for name, counts in result.formats.items() for how, count in counts.items()})
-    has_images = any(one.is_image for one in plan.tree.fields.values())
+        formats.update({(name, how): count for name, counts in result.formats.items() for how, count in counts.items()})
+    has_images = any(field.is_image for field in plan.tree.fields.values())
     return Manifest(
         stoker_version=stoker_version(),
         schema=stored_schema(plan.tree, settings, classes),
@@ -616,8 +616,8 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
         compression=settings.shards.compression,
         shard_names=settings.shards.naming.text,
         limit=settings.source.limit,
-        formats=nested_counts(made),
-        encoders=encoder_versions() if has_images or made.keys() & {("png", "encoded"), ("webp", "encoded")} else {},
+        formats=nested_counts(formats),
+        encoders=encoder_versions() if has_images or formats.keys() & {("png", "encoded"), ("webp", "encoded")} else {},
     )
 
 
@@ -634,7 +634,7 @@ def _split(plan: Plan, split: SplitPlan, label_base: int, results: Sequence[Shar
     # Item -1 counts what has no class.
     counts = counts_of(plan.tree.table.labels, [split.rows], classes)
     counts -= np.bincount(rejected + 1, minlength=len(counts))
-    for label, count in [one for result in mine for one in result.labels.items()]:
+    for label, count in [pair for result in mine for pair in result.labels.items()]:
         counts[0] -= count
         counts[label + 1] += count
     boxes: Counter[int] = Counter()

@@ -111,8 +111,8 @@ def _compared(
         lengths = []
         while group := list(islice(records, length)):
             digest = hashlib.sha256()
-            for one in group:
-                digest.update(stream.item(*one)[1])
+            for record in group:
+                digest.update(stream.item(*record)[1])
             stream.shard_digests.append(digest.hexdigest())
             lengths.append(len(group))
         if lengths:
@@ -167,7 +167,7 @@ class StreamRun(Run):
             self._jobs(dict(there))
         )
         self._stream.shard_digests += [self._digests[name] for name in self._digests]
-        splits = [_split_plan(split, found, self._naming) for split, found in self._lengths.items() if found]
+        splits = [_split_plan(split, lengths, self._naming) for split, lengths in self._lengths.items() if lengths]
         if splits:
             splits[0] = replace(splits[0], size_bytes=self._stream.size_bytes)
         self._plan = Plan(self._stream, tuple(splits), self._settings.shards.compression)
@@ -205,8 +205,8 @@ class StreamRun(Run):
     def _items_of(self, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
         """Yield the items of one shard, and take note of what stands for all of their values."""
         digest = hashlib.sha256()
-        for one in records:
-            item, values = self._stream.item(*one)
+        for record in records:
+            item, values = self._stream.item(*record)
             digest.update(values)
             yield item
         self._digests[name] = digest.hexdigest()
@@ -228,8 +228,8 @@ class StreamRun(Run):
 
     def _remove_beyond(self) -> None:
         """Remove shards that a killed run made of records that are no longer there; no journal knows of them."""
-        for split, found in self._lengths.items():
-            for shard in range(len(found), len(found) + NOT_NOTED):
+        for split, lengths in self._lengths.items():
+            for shard in range(len(lengths), len(lengths) + NOT_NOTED):
                 name = self._naming.name(split, shard, 0)
                 (self._destination / name).unlink(missing_ok=True)
                 (self._destination / new_index_name(name)).unlink(missing_ok=True)

@@ -69,16 +69,18 @@ class HdfsBackend:
                 if after is None or key > after:
                     yield entry
             elif after is None or key > after or after.startswith(key) or key == f"{prefix}/":
-                found = self.children(key.rstrip("/"))
-                below = [(f"{folder}/", None) for folder in found.folders] + [(file.key, file) for file in found.files]
-                pending += sorted(below, key=lambda one: one[0], reverse=True)
+                children = self.children(key.rstrip("/"))
+                below = [(f"{folder}/", None) for folder in children.folders] + [
+                    (file.key, file) for file in children.files
+                ]
+                pending += sorted(below, key=lambda item: item[0], reverse=True)
 
     def children(self, prefix: str) -> Children:
         try:
-            found = _asked(lambda: list(self._client.list_status(f"/{prefix}")))
+            statuses = _asked(lambda: list(self._client.list_status(f"/{prefix}")))
         except FileNotFoundError:
             return Children((), ())
-        entries = [(_entry(status), status.isdir) for status in found]
+        entries = [(_entry(status), status.isdir) for status in statuses]
         return Children(
             tuple(entry.key for entry, folder in entries if folder), tuple(e for e, folder in entries if not folder)
         )
@@ -194,7 +196,7 @@ def _asked(request: Callable[[], _T]) -> _T:
     except UnicodeEncodeError as error:
         raise OSError(errno.EINVAL, f"no file has a name that is not UTF-8: {error}") from error
     except Exception as error:
-        said = str(error)[:300]
-        if "AccessControlException" in said:
-            raise PermissionError(13, said) from error
-        raise StoreError(said, answered="onnection refused" not in said) from error
+        message = str(error)[:300]
+        if "AccessControlException" in message:
+            raise PermissionError(13, message) from error
+        raise StoreError(message, answered="onnection refused" not in message) from error

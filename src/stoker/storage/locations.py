@@ -166,7 +166,7 @@ class Location(ABC):
     def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it, also by way of links."""
 
-    # What is there.
+    # Properties and contents.
 
     @property
     @abstractmethod
@@ -560,8 +560,8 @@ class LocalLocation(PosixPath, Location):
         if "**" in self.parts:
             return sorted(path for path in self._matching_below() if not regular or path.is_file())
         # pathlib takes no pattern that may be absolute
-        found = (type(self)(match) for match in glob.iglob(str(self), recursive=True))  # noqa: PTH207
-        return sorted(path for path in found if (path.is_file() if regular else not path.is_dir()))
+        paths = (type(self)(match) for match in glob.iglob(str(self), recursive=True))  # noqa: PTH207
+        return sorted(path for path in paths if (path.is_file() if regular else not path.is_dir()))
 
     def _matching_below(self) -> list[Self]:
         """Return the files that a pattern with ``**`` matches; `glob` follows links that lead back up to 40 times."""
@@ -657,23 +657,23 @@ class StoreLocation(Location):
         Raises:
             ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
         """
-        found = _URL.fullmatch(url)
-        if found is None or found["scheme"] not in BACKENDS:
+        match = _URL.fullmatch(url)
+        if match is None or match["scheme"] not in BACKENDS:
             known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
             raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
-        if not found["bucket"] and found["scheme"] != "hdfs":
+        if not match["bucket"] and match["scheme"] != "hdfs":
             what, example = ("server", "HOST") if is_web(os.fsencode(url)) else ("bucket", "BUCKET")
-            raise ConfigError(f"{url} names no {what}; write {found['scheme']}://{example}/PATH")
-        if "@" in found["bucket"]:
+            raise ConfigError(f"{url} names no {what}; write {match['scheme']}://{example}/PATH")
+        if "@" in match["bucket"]:
             raise ConfigError(
-                f"{found['scheme']}://...@... has credentials in it; give them as docs/how-to/buckets.md says"
+                f"{match['scheme']}://...@... has credentials in it; give them as docs/how-to/buckets.md says"
             )
-        key = (found["key"] or "").strip("/")
+        key = (match["key"] or "").strip("/")
         if is_web(os.fsencode(url)) and ("?" in key or "#" in key):
             raise ConfigError(f"{url} has a query or a fragment; give the path alone, or download the file")
         if key and any(part in ("", ".", "..") for part in key.split("/")):
             raise ConfigError(f"{url} has an empty part, '.' or '..' in it; write the path without them")
-        return cls(f"{found['scheme']}://{found['bucket']}", key)
+        return cls(f"{match['scheme']}://{match['bucket']}", key)
 
     @property
     def store(self) -> RetryingStore:
@@ -706,10 +706,10 @@ class StoreLocation(Location):
 
     @property
     def parents(self) -> tuple[StoreLocation, ...]:
-        found = [self]
-        while found[-1].key:
-            found.append(found[-1].parent)
-        return tuple(found[1:])
+        parents = [self]
+        while parents[-1].key:
+            parents.append(parents[-1].parent)
+        return tuple(parents[1:])
 
     def with_name(self, name: str) -> StoreLocation:
         return self.parent / name
@@ -770,9 +770,9 @@ class StoreLocation(Location):
 
     def children(self) -> list[Child]:
         top = self._top()
-        found = self.store.children(self.key)
-        folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in found.folders)
-        files = (Child(_encoded(entry.key[top:]), is_folder=False, is_file=True) for entry in found.files)
+        children = self.store.children(self.key)
+        folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in children.folders)
+        files = (Child(_encoded(entry.key[top:]), is_folder=False, is_file=True) for entry in children.files)
         return sorted((*folders, *files))
 
     def folders(self) -> list[bytes]:
@@ -909,8 +909,8 @@ def location(text: LocationLike) -> Location:
         raise ConfigError("the path is empty; for the current directory write a dot")
     scheme, _, rest = plain.partition(":/")
     if scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
-        said = f"{plain} looks like a URL that has lost a slash"
-        raise ConfigError(f"{said}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
+        message = f"{plain} looks like a URL that has lost a slash"
+        raise ConfigError(f"{message}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
     return StoreLocation.parse(plain) if _is_url(os.fsencode(plain)) else LocalLocation(plain)
 
 
@@ -989,12 +989,12 @@ def glob_matches(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 def _past_stars(states: set[int], pattern: Sequence[str]) -> set[int]:
     """Return the states and those that are reached when ``**`` stands for nothing."""
-    found = set(states)
+    reached = set(states)
     for at in sorted(states):
         while at < len(pattern) and pattern[at] == "**":
             at += 1  # noqa: PLW2901
-            found.add(at)
-    return found
+            reached.add(at)
+    return reached
 
 
 def _encoded(name: str) -> bytes:

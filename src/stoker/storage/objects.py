@@ -100,9 +100,9 @@ class ObjectsBackend:
     def children(self, prefix: str) -> Children:
         import obstore  # noqa: PLC0415
 
-        found = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
-        folders = tuple(folder.rstrip("/") for folder in found["common_prefixes"])
-        return Children(folders, tuple(_entry(meta) for meta in found["objects"] if meta["path"] != prefix))
+        listing = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
+        folders = tuple(folder.rstrip("/") for folder in listing["common_prefixes"])
+        return Children(folders, tuple(_entry(meta) for meta in listing["objects"] if meta["path"] != prefix))
 
     def has_below(self, prefix: str) -> bool:
         try:
@@ -320,20 +320,20 @@ def _asked(request: Callable[[], _T]) -> _T:
         raise _failure(_said(error)) from error
 
 
-def _failure(said: str) -> StoreError | FileNotFoundError:
-    found = _STATUS.search(said)
-    remedy = next((text for address, text in _METADATA.items() if address in said), None)
+def _failure(message: str) -> StoreError | FileNotFoundError:
+    status_match = _STATUS.search(message)
+    remedy = next((text for address, text in _METADATA.items() if address in message), None)
     if remedy is not None:  # the clients' last resort, where there are no credentials
-        return StoreError(f"there are no credentials; {remedy}", retry=found is None, answered=False, advice="")
-    if found is None:
-        return StoreError(said, answered="error sending request" not in said)
-    status = int(found[1])
+        return StoreError(f"there are no credentials; {remedy}", retry=status_match is None, answered=False, advice="")
+    if status_match is None:
+        return StoreError(message, answered="error sending request" not in message)
+    status = int(status_match[1])
     if status == 404:  # of a listing: there is no such bucket
-        return FileNotFoundError(errno.ENOENT, said)
-    return StoreError(said, retry=status >= 500 or status in _RETRIED, busy=status in _BUSY)
+        return FileNotFoundError(errno.ENOENT, message)
+    return StoreError(message, retry=status >= 500 or status in _RETRIED, busy=status in _BUSY)
 
 
 def _said(error: Exception) -> str:
     """Return the sentence of an error, without its inner parts, and without anything that may be secret."""
-    said = _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
-    return _REQUEST.sub(r"\1: ", _KIND.sub("", said))
+    message = _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
+    return _REQUEST.sub(r"\1: ", _KIND.sub("", message))

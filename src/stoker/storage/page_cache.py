@@ -33,18 +33,18 @@ def drop_from_page_cache(paths: Iterable[Path]) -> float:
         raise ConfigError(
             "this system has no posix_fadvise, so its page cache cannot be emptied; measure without --cold"
         )
-    kept = total = 0
+    cached = total = 0
     for path in paths:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(file)  # what is not on the disk yet cannot be dropped
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
             size = os.fstat(file).st_size
-            kept += _cached_bytes(file, size)
+            cached += _cached_bytes(file, size)
             total += size
         finally:
             os.close(file)
-    return kept / total if total else 0.0
+    return cached / total if total else 0.0
 
 
 def require_cold(paths: Sequence[Path]) -> None:

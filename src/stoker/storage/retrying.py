@@ -162,16 +162,16 @@ class ContentCheck:
         Raises:
             StoreError: They do not fit, and it was not read like this often enough; it is worth reading again.
         """
-        found = self._digest_if_other(blob.data, blob.etag)
-        if found is None:
+        digest = self._digest_if_other(blob.data, blob.etag)
+        if digest is None:
             return
         with self._lock:
-            before, times = self._suspects.pop(key, (found, 0))
-            times = times + 1 if before == found else 1
+            before, times = self._suspects.pop(key, (digest, 0))
+            times = times + 1 if before == digest else 1
             if times == _SAME_READS:
                 self._others += 1
                 return
-            self._suspects[key] = (found, times)
+            self._suspects[key] = (digest, times)
             while len(self._suspects) > _MAX_SUSPECTS:
                 self._suspects.popitem(last=False)
         raise StoreError(f"its bytes are not those of its etag {blob.etag}")
@@ -191,12 +191,12 @@ class ContentCheck:
 
     def _digest_if_other(self, data: Data, etag: str | None) -> bytes | None:
         """Return the MD5 of ``data`` if the etag is another one."""
-        said = _MD5.fullmatch(etag) if etag else None
-        if said is None or self._others >= _ENOUGH:
+        match = _MD5.fullmatch(etag) if etag else None
+        if match is None or self._others >= _ENOUGH:
             return None
-        found = _md5(data)
-        wanted = bytes.fromhex(said[1]) if said[1] else base64.b64decode(said[2])
-        return None if found == wanted else found
+        digest = _md5(data)
+        wanted = bytes.fromhex(match[1]) if match[1] else base64.b64decode(match[2])
+        return None if digest == wanted else digest
 
 
 def _md5(data: Data) -> bytes:
@@ -346,10 +346,10 @@ class RetryingStore:
     def _part(self, key: str, start: int, length: int) -> bytes:
         data = self._backend.get_range(key, start, length)
         if len(data) != length:
-            found = self._backend.stat(key).size_bytes
+            size_bytes = self._backend.stat(key).size_bytes
             problem = f"{len(data)} bytes came from byte {start} on instead of {length}"
             # A short answer may come from the wire; a short object stays one.
-            raise StoreError(f"{problem}; it has {found} bytes", retry=found >= start + length)
+            raise StoreError(f"{problem}; it has {size_bytes} bytes", retry=size_bytes >= start + length)
         return data
 
     def _put(self, key: str, data: Data) -> None:

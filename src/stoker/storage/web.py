@@ -201,15 +201,15 @@ class _Exchange:
             return
         self._is_late = True
         with self._lock:
-            for one in self._sockets:
+            for sock in self._sockets:
                 with contextlib.suppress(OSError):
-                    one.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Forget the sockets."""
         with self._lock:
-            for one in self._sockets:
-                one.close()
+            for sock in self._sockets:
+                sock.close()
             self._sockets.clear()
 
 
@@ -245,9 +245,9 @@ class _Watch:
             with self._changed:
                 while not self._exchanges:
                     self._changed.wait()
-                found = list(self._exchanges)
+                exchanges = list(self._exchanges)
             now = time.monotonic()
-            for exchange in found:
+            for exchange in exchanges:
                 exchange.end_if_due(now)
             time.sleep(_LOOK_SECONDS)
 
@@ -269,7 +269,7 @@ class _LookUp:
 
     since: float
     done: threading.Event = field(default_factory=threading.Event)
-    found: list[Any] = field(default_factory=list)
+    addresses: list[Any] = field(default_factory=list)
     error: OSError | None = None
 
     @property
@@ -311,13 +311,13 @@ class _Names:
             again = look_up.may_succeed
             problem = "the name of its server cannot be found" if again else "the name of its server is not known"
             raise StoreError(problem, retry=again, answered=not again)
-        return look_up.found
+        return look_up.addresses
 
     def _run(self) -> None:
         while True:
             (host, port), look_up = self._wanted.get()
             try:
-                look_up.found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+                look_up.addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
             except OSError as error:
                 look_up.error = error
             except UnicodeError:  # a name of more than 63 letters
@@ -336,23 +336,23 @@ class _Watched:
         for family, kind, protocol, _, address in _client.get().names.addresses(
             connection._dns_host, connection.port, exchange
         ):
-            one = socket.socket(family, kind, protocol)
+            sock = socket.socket(family, kind, protocol)
             try:
-                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                one.settimeout(CONNECT_SECONDS)
-                exchange.watch(one.fileno())
-                one.connect(address)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.settimeout(CONNECT_SECONDS)
+                exchange.watch(sock.fileno())
+                sock.connect(address)
             except OSError as error:
-                one.close()
+                sock.close()
                 exchange.check()
                 if error.errno in _NO_MEANS:
                     raise
                 problem = _no_connection(error, by_proxy=bool(connection.proxy))
             except BaseException:
-                one.close()
+                sock.close()
                 raise
             else:
-                return one
+                return sock
         raise problem
 
     def request(self, *args: Any, **kwargs: Any) -> None:
@@ -596,14 +596,16 @@ def _answer(response: BaseHTTPResponse, wanted: _Wanted, exchange: _Exchange) ->
 
 def _part(response: BaseHTTPResponse, span: tuple[int, int], exchange: _Exchange) -> _Answer:
     """Return the part of a file that a response brings, or nothing where the file ends before."""
-    said = response.headers.get("Content-Range", "").strip()
-    found = _CONTENT_RANGE.fullmatch(said)
-    total = None if found is None or found[2] == "*" else int(found[2])
+    content_range = response.headers.get("Content-Range", "").strip()
+    match = _CONTENT_RANGE.fullmatch(content_range)
+    total = None if match is None or match[2] == "*" else int(match[2])
     etag = response.headers.get("ETag")
     if response.status == _PAST_THE_END:
         return _Answer(b"", total, etag)
-    if found is None or found[1] != str(span[0]) or response.headers.get("Content-Encoding", "identity") != "identity":
-        raise StoreError(f"the server sends {said[:80]!r} where bytes {span[0]} to {span[1] - 1} were asked for")
+    if match is None or match[1] != str(span[0]) or response.headers.get("Content-Encoding", "identity") != "identity":
+        raise StoreError(
+            f"the server sends {content_range[:80]!r} where bytes {span[0]} to {span[1] - 1} were asked for"
+        )
     return _Answer(_body(response, None, span[1] - span[0], exchange), total, etag)
 
 
@@ -649,13 +651,13 @@ def _retry_after(response: BaseHTTPResponse) -> float:
 def _translated(error: Exception) -> StoreError | OSError:
     """Return what went wrong in plain words; never the text of another library, which may hold anything."""
     causes = [error, error.__cause__, *error.args]
-    for one in causes:
-        if isinstance(one, OSError) and one.errno in _NO_MEANS:
-            return one
+    for cause in causes:
+        if isinstance(cause, OSError) and cause.errno in _NO_MEANS:
+            return cause
     if isinstance(error, ProxyError):
         return StoreError("the proxy of this machine does not answer", answered=False)
     for kind, problem, retry in _PROBLEMS:
-        if any(isinstance(one, kind) for one in causes):
+        if any(isinstance(cause, kind) for cause in causes):
             return StoreError(problem, retry=retry)
     return StoreError("the connection was lost")
 
