@@ -250,13 +250,13 @@ def steps_from(order: EpochOrder, consumed: int, topology: Topology) -> Iterator
     """
     left = steps_left(order.length, consumed, topology)
     while left > 0:
-        made = []
+        steps = []
         for _ in range(min(left, _TOGETHER)):
             step = take_step(order, consumed, topology)
-            made.append(step)
+            steps.append(step)
             consumed = step.consumed
-        left -= len(made)
-        yield from made
+        left -= len(steps)
+        yield from steps
 
 
 def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:

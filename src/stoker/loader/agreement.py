@@ -58,16 +58,16 @@ class Agreement:
         if self not in loaders and len(loaders) < _MOST_LOADERS:
             loaders.append(self)
         if self in loaders:
-            number, told = loaders.index(self), [each._facts for each in loaders]
+            number, ours = loaders.index(self), [each._facts for each in loaders]
             neighbours = {(rank - 1) % size, (rank + 1) % size}  # all agree if each pair of them does
-            for other, theirs in _exchanged(group[0], f"{key}/{{}}", rank, told, neighbours).items():
+            for other, theirs in _exchanged(group[0], f"{key}/{{}}", rank, ours, neighbours).items():
                 if number < len(theirs):
-                    _check(f"rank {rank} and rank {other}", told, theirs, number)
+                    _check(f"rank {rank} and rank {other}", ours, theirs, number)
 
 
-def _check(ranks: str, told: list[dict[str, Any]], theirs: list[dict[str, Any]], number: int) -> None:
-    mine, its = told[number], theirs[number]
-    if all(_differing(mine, each) for each in theirs) and all(_differing(each, its) for each in told):
+def _check(ranks: str, ours: list[dict[str, Any]], theirs: list[dict[str, Any]], number: int) -> None:
+    mine, its = ours[number], theirs[number]
+    if all(_differing(mine, each) for each in theirs) and all(_differing(each, its) for each in ours):
         values = ", ".join(f"{name} is {mine[name]!r} and {its[name]!r}" for name in _differing(mine, its))
         message = f"this loader differs between {ranks}: {values}; samples would be missing or repeated"
         advice = "Give all ranks the same settings and the same state, or check_ranks=False if each has data of its own"
@@ -78,15 +78,15 @@ def _differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
     return [name for name in mine if name in theirs and mine[name] != theirs[name]]
 
 
-def _exchanged(store: Any, key: str, rank: int, told: list[Any], others: set[int]) -> dict[int, list[dict[str, Any]]]:
-    """Write what this rank has told, and return what others have, if that takes no more than a second."""
+def _exchanged(store: Any, key: str, rank: int, ours: list[Any], others: set[int]) -> dict[int, list[dict[str, Any]]]:
+    """Write the facts of this rank, and return those of others, if that takes no more than a second."""
     answers: dict[int, list[dict[str, Any]]] = {}
     is_jax = hasattr(store, "key_value_try_get")
 
     def talk() -> None:
         with suppress(Exception):  # of a store that is gone
             more = {"allow_overwrite": True} if is_jax else {}
-            (store.key_value_set if is_jax else store.set)(key.format(rank), json.dumps(told), **more)
+            (store.key_value_set if is_jax else store.set)(key.format(rank), json.dumps(ours), **more)
         for other in others:
             with suppress(Exception):  # JAX raises where nothing was written; PyTorch would wait
                 if is_jax or store.check([key.format(other)]):

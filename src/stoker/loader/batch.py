@@ -89,7 +89,7 @@ class Batch:
 def batch_text(batch: Any) -> str:
     """Return a `stoker.Batch`, or what has its fields, in one line."""
     images = batch.images if isinstance(batch.images, tuple) else (batch.images,)
-    shapes = " and ".join(f"{getattr(one, 'dtype', '?')} {tuple(getattr(one, 'shape', ()))}" for one in images)
+    shapes = " and ".join(f"{getattr(array, 'dtype', '?')} {tuple(getattr(array, 'shape', ()))}" for array in images)
     boxes = "" if batch.boxes is None else ", with boxes"
     fields = f", fields {', '.join(batch.fields)}" if batch.fields else ""
     position, where = batch.position, ""

@@ -109,10 +109,10 @@ def _padded(boxes: Boxes, most: int) -> PaddedBoxes:
     counts = np.diff(boxes.offsets)
     place = np.arange(len(boxes.labels)) - np.repeat(boxes.offsets[:-1], counts)
     sample = np.repeat(np.arange(len(counts)), counts)
-    kept = place < most
-    to = sample[kept], place[kept]
+    fits = place < most
+    to = sample[fits], place[fits]
     corners = np.zeros((len(counts), most, 4), np.float32)
     labels = np.full((len(counts), most), -1, np.int64)
     objects = np.full((len(counts), most), -1, np.int32)
-    corners[to], labels[to], objects[to] = boxes.corners[kept], boxes.labels[kept], boxes.objects[kept]
+    corners[to], labels[to], objects[to] = boxes.corners[fits], boxes.labels[fits], boxes.objects[fits]
     return PaddedBoxes(corners, labels, objects, counts)

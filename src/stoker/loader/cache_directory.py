@@ -95,8 +95,8 @@ def find_entries(directory: Path) -> list[CacheEntry]:
     Raises:
         OSError: The directory cannot be read.
     """
-    found = [_entry(path) for path in directory.iterdir() if path.suffix == SAMPLES_SUFFIX]
-    return sorted((entry for entry in found if entry is not None), key=lambda entry: (entry.last_use, entry.key))
+    entries = [_entry(path) for path in directory.iterdir() if path.suffix == SAMPLES_SUFFIX]
+    return sorted((entry for entry in entries if entry is not None), key=lambda entry: (entry.last_use, entry.key))
 
 
 def unfinished_files(directory: Path) -> Iterator[Path]:

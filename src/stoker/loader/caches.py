@@ -282,10 +282,10 @@ class _Use:
 
 def _stats(counts: list[_native.CacheCounts], budget: int) -> CacheStats:
     return CacheStats(
-        hits=sum(one.hits for one in counts),
-        misses=sum(one.misses for one in counts),
-        bytes=max((one.bytes for one in counts), default=0),
+        hits=sum(count.hits for count in counts),
+        misses=sum(count.misses for count in counts),
+        bytes=max((count.bytes for count in counts), default=0),
         budget=budget,
-        full=any(one.full for one in counts),
-        errors=sum(one.errors for one in counts),
+        full=any(count.full for count in counts),
+        errors=sum(count.errors for count in counts),
     )

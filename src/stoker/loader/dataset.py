@@ -164,14 +164,14 @@ class Sample:
         """
         if name not in self.schema.fields:
             raise ConfigError(f"there is no field {name!r}; there are {', '.join(self.schema.fields) or 'none'}")
-        one = self.schema.fields[name]
+        extra = self.schema.fields[name]
         if name in self.problems:
             raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
         try:
-            stored = one.decode(name, self.features)
-            if not one.is_image:
+            stored = extra.decode(name, self.features)
+            if not extra.is_image:
                 return stored
-            if (form := one.form()).kind == "mask":
+            if (form := extra.form()).kind == "mask":
                 return decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
             return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
         except (ExampleError, ImageError) as error:
@@ -266,7 +266,7 @@ def texts_of(sample: Sample) -> list[str]:
     Raises:
         ExampleError: One is damaged.
     """
-    return [cut(sample.field(name)) for name, one in sample.schema.fields.items() if one.form().kind == "text"]
+    return [cut(sample.field(name)) for name, extra in sample.schema.fields.items() if extra.form().kind == "text"]
 
 
 def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
@@ -548,8 +548,8 @@ class Dataset:
         if len(missing):
             names = len(np.unique(draws))
             message = f"of {len(ends)} parts of {self._name}, number {missing[0]} would have no sample"
-            found = f"it has {format_count(len(self), 'sample')}, {names:,} of them different"
-            raise ConfigError(f"{message}: {found}; make fewer parts, or give another seed=")
+            counts = f"it has {format_count(len(self), 'sample')}, {names:,} of them different"
+            raise ConfigError(f"{message}: {counts}; make fewer parts, or give another seed=")
         return part_of
 
     def _draws(self, seed: int) -> NDArray[np.uint64]:
@@ -601,11 +601,11 @@ class Dataset:
         """
         if not isinstance(label, str):
             return check_range("label", label, -1, 2**63 - 1)
-        found = [number for number, known in enumerate(self.classes) if known.name == label]
-        if not found:
+        labels = [number for number, known in enumerate(self.classes) if known.name == label]
+        if not labels:
             message = f"{self.path} has no class named {label!r}"
             raise ConfigError(f"{message}; dataset.classes lists the names, and labels can be given as numbers")
-        return found[0]
+        return labels[0]
 
     def __repr__(self) -> str:
         shards = len(self.shards)
@@ -769,11 +769,11 @@ class Dataset:
 
     def _file_places(self) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""
-        found = set()
+        places = set()
         for number in self.numbers:
             path, _, offset = self.records.where(int(number))
-            found.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
-        return [Path(path) for path in sorted(found)]
+            places.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
+        return [Path(path) for path in sorted(places)]
 
     @property
     def has_boxes(self) -> bool:
@@ -809,13 +809,13 @@ def _listed(labels: Iterable[int | str]) -> list[int | str]:
 
 def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | None, divisions: int) -> Dataset:
     """Open a pickled dataset again, with the same selection of samples, to be divided as that would be."""
-    found = opener()
-    if found.identity != identity:
-        message = f"{found.path} holds the dataset {found.identity}, but the one that was pickled is {identity}"
+    dataset = opener()
+    if dataset.identity != identity:
+        message = f"{dataset.path} holds the dataset {dataset.identity}, but the one that was pickled is {identity}"
         raise ConfigError(f"{message}; do not change a dataset while it is read, or open it again in each process")
     if numbers is None:
-        return found
-    part = found._part(numbers)
+        return dataset
+    part = dataset._part(numbers)
     part._divisions = divisions
     return part
 

@@ -231,7 +231,7 @@ class SampleEngine:
         images = [np.empty((0, *shape), output.dtype) for shape in shapes]
         masks = [np.empty((0, *spec.shape), np.uint8) for spec in self._specs]
         planes = [
-            images if form.kind == "image" else [one.astype(form.dtype) for one in masks]
+            images if form.kind == "image" else [mask.astype(form.dtype) for mask in masks]
             for form in self._fields.forms.values()
             if form.is_plane
         ]
@@ -248,7 +248,7 @@ class SampleEngine:
             valid=step.valid,
             seeds=seeds,
             position=Position(submitted.epoch + 1, 0) if step.last else Position(submitted.epoch, step.consumed),
-            boxes=None if form is None else self._of_transforms([form.form(one) for one in boxes]),
+            boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
             fields=self._fields_of(submitted, columns, planes) if self._fields.forms else {},
             origin=self._origin,
         )

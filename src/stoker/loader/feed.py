@@ -106,11 +106,11 @@ class Feed:
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:
-    for one in parts_of(dataset):
-        if not one.has_boxes:
-            message = f"{one.path} has no boxes: its records follow the layout {one.schema.preset!r}"
+    for part in parts_of(dataset):
+        if not part.has_boxes:
+            message = f"{part.path} has no boxes: its records follow the layout {part.schema.preset!r}"
             raise ConfigError(f"{message}; omit boxes=, or build with --preset imagenet")
-        one.load_boxes()
+        part.load_boxes()
     if isinstance(dataset, Mix):
         _check_box_classes(dataset)
 

@@ -156,13 +156,13 @@ class ImageFiles:
         damaged = []
         for index, item in enumerate(self.table):
             try:
-                found: Sequence[Box] = self._tree.read_boxes(item, self._split)
+                item_boxes: Sequence[Box] = self._tree.read_boxes(item, self._split)
             except SourceError as error:
                 damaged.append(str(error))
                 continue
-            counts[index] = len(found)
-            boxes += found
-            labels += [_label(box, item.label) for box in found]
+            counts[index] = len(item_boxes)
+            boxes += item_boxes
+            labels += [_label(box, item.label) for box in item_boxes]
         if damaged:
             message = f"{len(damaged)} of {len(self.table)} annotations are damaged, their images count as one object"
             warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)

@@ -385,11 +385,11 @@ def loader_in(value: object) -> Loader:
     Raises:
         ConfigError: There is none.
     """
-    found = value
+    candidate = value
     for _ in range(_MAX_WRAPPED):
-        if isinstance(found, Loader):
-            return found
-        found = getattr(found, "loader", None)
+        if isinstance(candidate, Loader):
+            return candidate
+        candidate = getattr(candidate, "loader", None)
     message = f"{type(value).__name__} is not a stoker.Loader, and has none as its attribute 'loader'"
     raise ConfigError(f"{message}; give the loader that the training loop iterates")
 

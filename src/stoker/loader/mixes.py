@@ -75,7 +75,11 @@ class Mix:
     def fields(self) -> dict[str, Field]:
         """What samples of all of the datasets have beside the image, the class and the boxes, by name."""
         first, *others = self.datasets
-        return {name: one for name, one in first.fields.items() if all(part.fields.get(name) == one for part in others)}
+        return {
+            name: field
+            for name, field in first.fields.items()
+            if all(part.fields.get(name) == field for part in others)
+        }
 
     def __repr__(self) -> str:
         shares = "as they are" if self.weights is None else ", ".join(f"{weight:.3g}" for weight in self.weights)
@@ -170,11 +174,11 @@ class MixedSamples:
             here = np.flatnonzero(part_of == number)
             if len(here) == 0:
                 continue
-            found = _sample_at(part, place[here] + np.uint64(epoch * self._counts[number] % 2**64))
-            request.numbers[here] = found.numbers + self._image_starts[number]
-            request.indices[here] = found.indices + self._first_indices[number]
-            if found.objects is not None and request.objects is not None:
-                request.objects[here] = found.objects
+            part_request = _sample_at(part, place[here] + np.uint64(epoch * self._counts[number] % 2**64))
+            request.numbers[here] = part_request.numbers + self._image_starts[number]
+            request.indices[here] = part_request.indices + self._first_indices[number]
+            if part_request.objects is not None and request.objects is not None:
+                request.objects[here] = part_request.objects
         return request
 
     def source(self, *, check: bool) -> _native.SampleSource:

@@ -86,7 +86,9 @@ def batch_block(batch: Any) -> str:
     title = f"<b>{escaped(repr(batch)[1:-1])}</b>"
     more = len(batch) - min(len(batch), _MAX_SAMPLES)
     try:
-        figures = [one for place in range(len(batch) - more) for one in _sample_figures(batch, place)]
+        figures = [
+            sample_figure for place in range(len(batch) - more) for sample_figure in _sample_figures(batch, place)
+        ]
     except (StokerError, TypeError, ValueError, IndexError) as error:  # a field was replaced by something else
         return block(title, [f"cannot be shown: {error}"])
     return block(title, [f"the first {_MAX_SAMPLES}; {more:,} more"] if more else [], figures)

@@ -268,12 +268,12 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     """Return the classes that a list in one of some folders names; empty without one."""
     for folder in folders:
         try:
-            found = read_class_names(folder, label_key)
+            classes = read_class_names(folder, label_key)
         except (ManifestError, PermissionError) as error:
             warnings.warn(f"{error}; the classes have no names", stacklevel=2)
             continue
-        if found:
-            return found
+        if classes:
+            return classes
     return ()
 
 

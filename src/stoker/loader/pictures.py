@@ -93,7 +93,7 @@ def draw_boxes(picture: Image.Image, boxes: Iterable[Box]) -> None:
 def draw_pixel_boxes(picture: Image.Image, extent: tuple[int, int], corners: NDArray[Any]) -> None:
     """Draw boxes, (T, 4) in pixels of an image of this width and height, onto its picture."""
     width, height = extent
-    draw_boxes(picture, [Box(*one) for one in (corners.astype(float) / (width, height, width, height)).tolist()])
+    draw_boxes(picture, [Box(*box) for box in (corners.astype(float) / (width, height, width, height)).tolist()])
 
 
 def draw_mask(picture: Image.Image, ids: NDArray[Any]) -> None:
@@ -115,7 +115,7 @@ def draw_mask(picture: Image.Image, ids: NDArray[Any]) -> None:
 
 def first_mask(fields: Mapping[str, Field]) -> str | None:
     """Return the name of the mask that is drawn over images; None without one."""
-    return next((name for name, one in fields.items() if one.form().kind == "mask"), None)
+    return next((name for name, field in fields.items() if field.form().kind == "mask"), None)
 
 
 def cut(text: str) -> str:

@@ -360,11 +360,11 @@ def cpu_share() -> CpuShare:
 def _local_ranks() -> tuple[int, str | None]:
     """Return how many ranks there are on this node, and the variable by which the launcher says so, if one does."""
     _, horovod = _horovod_module()
-    found = [(name, count) for name in _LOCAL if (count := _count(os.environ.get(name))) is not None]
+    counts = [(name, count) for name in _LOCAL if (count := _count(os.environ.get(name))) is not None]
     if horovod is not None:
-        return int(horovod.local_size()), found[0][0] if found else None
-    if found:
-        return found[0][1], found[0][0]
+        return int(horovod.local_size()), counts[0][0] if counts else None
+    if counts:
+        return counts[0][1], counts[0][0]
     if "SLURM_STEP_NUM_TASKS" in os.environ and (tasks := _slurm_tasks()) is not None:
         return tasks, _SLURM_LOCAL
     if (context := _ray_context()) is not None:
@@ -401,10 +401,10 @@ def _slurm_tasks() -> int | None:
     nodes: list[int] = []
     node = os.environ.get("SLURM_NODEID", "")
     for part in os.environ.get(_SLURM_LOCAL, "").split(","):
-        found = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,6})\))?", part, re.ASCII)
-        if found is None:
+        match = re.fullmatch(r"([0-9]{1,9})(?:\(x([0-9]{1,6})\))?", part, re.ASCII)
+        if match is None:
             return None
-        nodes += [int(found[1])] * int(found[2] or 1)
+        nodes += [int(match[1])] * int(match[2] or 1)
     at = int(node) if node.isascii() and node.isdigit() else -1
     return nodes[at] if 0 <= at < len(nodes) and nodes[at] > 0 else None
 

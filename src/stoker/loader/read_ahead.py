@@ -136,8 +136,8 @@ class StoppableFiles:
     """
 
     def __init__(self, files: Sequence[RemoteFiles], stop: threading.Event) -> None:
-        self._files = sorted(files, key=lambda one: one.first)
-        self._firsts = [one.first for one in self._files]
+        self._files = sorted(files, key=lambda remote: remote.first)
+        self._firsts = [remote.first for remote in self._files]
         self._stop = stop
 
     def read(self, number: int, offset: int, length: int) -> bytes:

@@ -103,9 +103,9 @@ def _padded(ragged: Ragged, most: int, fill: int) -> Padded:
     counts = np.diff(ragged.offsets)
     place = np.arange(len(ragged.values)) - np.repeat(ragged.offsets[:-1], counts)
     sample = np.repeat(np.arange(len(counts)), counts)
-    kept = place < most
+    fits = place < most
     values = np.full((len(counts), most, *ragged.values.shape[1:]), fill, ragged.values.dtype)
-    values[sample[kept], place[kept]] = ragged.values[kept]
+    values[sample[fits], place[fits]] = ragged.values[fits]
     return Padded(values, counts)
 
 
@@ -151,15 +151,15 @@ class FieldReader:
         Raises:
             ExampleError: A record holds what the field cannot have.
         """
-        made = dict(zip(self._planes, planes, strict=True))
+        fields = dict(zip(self._planes, planes, strict=True))
         for (name, form), column in zip(self._columns.items(), columns, strict=True):
             try:
-                made[name] = _batch_value(form, column)
+                fields[name] = _batch_value(form, column)
             except _BadValueError as error:
                 path, record, offset = place(error.row)
                 message = f"{PurePath(path).name}, record {record} at byte {offset}: feature {name!r} {error}"
                 raise ExampleError(message, path=path, record=record, offset=offset) from error
-        return {name: made[name] for name in self.forms}
+        return {name: fields[name] for name in self.forms}
 
     def empty_columns(self) -> list[NativeColumn]:
         """Return the columns of a batch without samples."""

@@ -124,8 +124,8 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
         list(weights) if not hasattr(weights, "__array__") and hasattr(weights, "__iter__") else weights
     )
     if values.ndim != 1 or len(values) == 0 or values.dtype.kind not in "iufb":
-        found = f"an array of {values.dtype}, shape {values.shape}"
-        raise ConfigError(f"weights is {found}; give one number for each sample, or a mapping from class to weight")
+        actual = f"an array of {values.dtype}, shape {values.shape}"
+        raise ConfigError(f"weights is {actual}; give one number for each sample, or a mapping from class to weight")
     values = values.astype(np.float64)
     wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
@@ -172,8 +172,8 @@ class Sampled:
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         """Return the samples at slots of an epoch; random choices depend on the slot, since a sample may come twice."""
         chosen = self._choice.draw(slots, epoch) if self._independent else self._choice.take(slots, epoch)
-        found = self._samples.locate(chosen, epoch)
-        return type(found)(found.numbers, found.objects, found.indices, slots)
+        request = self._samples.locate(chosen, epoch)
+        return type(request)(request.numbers, request.objects, request.indices, slots)
 
     def source(self, *, check: bool) -> _native.SampleSource:
         """Return the native reader of the dataset."""
@@ -270,21 +270,21 @@ def shares_of(size: int, weights: Sequence[int]) -> list[int]:
 
 def _weights_of(by_class: Mapping[int | str, float], dataset: Dataset, labels: list[int]) -> NDArray[np.uint64]:
     """Return the weights of classes that have samples."""
-    found: dict[int, float] = {}
+    weights: dict[int, float] = {}
     for key, weight in by_class.items():
         label = dataset.label_named(key)
-        if label in found:
+        if label in weights:
             raise ConfigError(f"class {key!r} has two weights, by its label and by its name; give one")
-        found[label] = weight
+        weights[label] = weight
     for label in labels:
-        if label not in found:
+        if label not in weights:
             name = f" ({dataset.classes[label].name!r})" if label < len(dataset.classes) else ""
             raise ConfigError(f"class {label}{name} has samples and no weight; give it one, 0 to leave it out")
     present = set(labels)
-    strange = next((label for label in found if label not in present), None)
-    if strange is not None and found[strange] != 0:
+    strange = next((label for label in weights if label not in present), None)
+    if strange is not None and weights[strange] != 0:
         raise ConfigError(f"class {strange} has a weight and no sample in {dataset.path}; omit it, or give it 0")
-    return whole_numbers([found[label] for label in labels])
+    return whole_numbers([weights[label] for label in labels])
 
 
 def _refuse_no_share(shares: list[int], weights: list[int], labels: list[int], size: int) -> None:

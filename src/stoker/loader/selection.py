@@ -58,8 +58,8 @@ def select(numbers: Numbers, index: Any, name: str) -> Numbers:
         return chosen if isinstance(chosen, range) else _evenly_spaced(chosen)
     positions, size = np.asarray(index), len(numbers)
     if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iub"):
-        found = f"{positions.dtype} of shape {positions.shape}"
-        raise TypeError(f"samples are chosen by a slice, or by a list of integers or of booleans, not by {found}")
+        actual = f"{positions.dtype} of shape {positions.shape}"
+        raise TypeError(f"samples are chosen by a slice, or by a list of integers or of booleans, not by {actual}")
     if positions.dtype.kind == "b":
         if len(positions) != size:
             raise IndexError(f"{len(positions)} booleans for the {size} samples of {name}; give one for each")

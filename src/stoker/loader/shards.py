@@ -141,9 +141,9 @@ def find_splits(place: Location) -> dict[str, Sequence[Location]]:
         DatasetNotFoundError: The names of the shards promise others that are not there.
         OSError: The place cannot be read.
     """
-    found = find_shards(place)
-    refuse_incomplete(place, found)
-    return {name: split.paths for name, split in found.items()}
+    splits = find_shards(place)
+    refuse_incomplete(place, splits)
+    return {name: split.paths for name, split in splits.items()}
 
 
 def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
@@ -222,11 +222,11 @@ def open_listed(
     return tuple(corrected)
 
 
-def _check_length(path: Location, found: int, listed: int) -> None:
+def _check_length(path: Location, size_bytes: int, listed: int) -> None:
     """See that a shard is as long as the manifest says."""
-    if found != listed:
-        message = f"{path} has {found} bytes, but manifest.json says {listed}; restore it, or build again"
-        raise TruncatedShardError(message, path=str(path), offset=min(found, listed))
+    if size_bytes != listed:
+        message = f"{path} has {size_bytes} bytes, but manifest.json says {listed}; restore it, or build again"
+        raise TruncatedShardError(message, path=str(path), offset=min(size_bytes, listed))
 
 
 def _with_records(shard: OpenShard, listed: int) -> OpenShard:
@@ -259,8 +259,8 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
     try:
         return OpenShard.of(path, read_index(path, size_bytes))
     except FileNotFoundError:
-        kept = KeptIndex.of(path.local_path())
-    rows = kept.read()
+        kept_index = KeptIndex.of(path.local_path())
+    rows = kept_index.read()
     if rows is None:
         rows = _native.scan_shard(str(path), check=False)
         written = False
@@ -268,7 +268,7 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
             with contextlib.suppress(OSError):  # a read-only place
                 written = write_index(path, rows).is_file()
         if not written:
-            kept.write(rows)
+            kept_index.write(rows)
     return OpenShard.of(path, rows)
 
 
@@ -377,15 +377,15 @@ def _read_anew(shard: OpenShard) -> OpenShard:
 
 
 def _open_plain(shard: _ListedObject, count: int | None) -> OpenShard:
-    kept = shard.kept()
-    if count is not None and kept.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
-    rows = kept.read()
+    kept_index = shard.kept()
+    if count is not None and kept_index.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept_index.path, stamp=shard.stamp)
+    rows = kept_index.read()
     if rows is None:
         rows = shard.fetch_rows()
-        kept.write(rows)
-    if count == len(rows) and kept.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, kept.path, stamp=shard.stamp)
+        kept_index.write(rows)
+    if count == len(rows) and kept_index.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, kept_index.path, stamp=shard.stamp)
     return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
 
 

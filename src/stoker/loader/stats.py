@@ -76,12 +76,12 @@ class LoaderStats:
 
     def __sub__(self, earlier: LoaderStats) -> LoaderStats:
         """Return what was done in between."""
-        made: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for field in fields(self):
             new, old = getattr(self, field.name), getattr(earlier, field.name)
-            made[field.name] = None if new is None or old is None else new - old if field.name in _SUMS else new
-        made["stages"] = {name: stage - earlier.stages[name] for name, stage in self.stages.items()}
-        return LoaderStats(**made)
+            values[field.name] = None if new is None or old is None else new - old if field.name in _SUMS else new
+        values["stages"] = {name: stage - earlier.stages[name] for name, stage in self.stages.items()}
+        return LoaderStats(**values)
 
     def scalars(self) -> dict[str, float]:
         """Return figures for a training log, by name: rates and shares, of the time that these figures are about.
@@ -89,7 +89,7 @@ class LoaderStats:
         Any writer takes them: ``for name, value in scalars.items(): writer.add_scalar(name, value, step)``.
         """
         seconds, threads = max(self.seconds, _NANO), max(self.busy_seconds + self.idle_seconds, _NANO)
-        made = {
+        figures = {
             "input/images_per_second": self.samples / seconds,
             "input/bytes_per_second": self.bytes_read / seconds,
             "input/wait_share": self.wait_seconds / max(self.wait_seconds + self.consumer_seconds, _NANO),
@@ -98,8 +98,8 @@ class LoaderStats:
             "input/threads_busy_share": self.busy_seconds / threads,
         }
         for name, stage in self.stages.items():
-            made[f"input/{name}_share"] = stage.seconds / threads
-        return made
+            figures[f"input/{name}_share"] = stage.seconds / threads
+        return figures
 
     def prometheus(self, labels: Mapping[str, str] | None = None) -> str:
         """Return the counters in Prometheus's text format, to be served by whatever serves the process's metrics.
@@ -117,7 +117,7 @@ class LoaderStats:
         return "\n".join(lines) + "\n"
 
     def _metrics(self) -> list[tuple[str, str, str, float | dict[str, float]]]:
-        made: list[tuple[str, str, str, float | dict[str, float]]] = [
+        metrics: list[tuple[str, str, str, float | dict[str, float]]] = [
             ("batches_total", "counter", "Batches handed out.", self.batches),
             ("samples_total", "counter", "Samples handed out.", self.samples),
             ("read_bytes_total", "counter", "Bytes of records or files read.", self.bytes_read),
@@ -130,12 +130,12 @@ class LoaderStats:
             ("threads", "gauge", "Decoding threads.", self.threads),
         ]
         if self.cpu_seconds is not None:
-            made.append(("cpu_seconds_total", "counter", "CPU time of decoding threads.", self.cpu_seconds))
+            metrics.append(("cpu_seconds_total", "counter", "CPU time of decoding threads.", self.cpu_seconds))
         seconds: dict[str, float] = {name: stage.seconds for name, stage in self.stages.items()}
         counts: dict[str, float] = {name: stage.count for name, stage in self.stages.items()}
-        made.append(("stage_seconds_total", "counter", "Time of decoding threads in each stage.", seconds))
-        made.append(("stage_samples_total", "counter", "Samples that went through each stage.", counts))
-        return made
+        metrics.append(("stage_seconds_total", "counter", "Time of decoding threads in each stage.", seconds))
+        metrics.append(("stage_samples_total", "counter", "Samples that went through each stage.", counts))
+        return metrics
 
 
 _SUMS = {field.name for field in fields(LoaderStats)} - {"threads", "stages"}
