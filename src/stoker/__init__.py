@@ -144,15 +144,15 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"stoker.{name}")
     if name == "open":
-        found = importlib.import_module("stoker.loader").open_dataset
+        value = importlib.import_module("stoker.loader").open_dataset
     elif name == "__version__":
-        found = importlib.import_module("stoker.config").stoker_version()
+        value = importlib.import_module("stoker.config").stoker_version()
     elif name in _HOMES:
-        found = getattr(importlib.import_module(f"stoker.{_HOMES[name]}"), name)
+        value = getattr(importlib.import_module(f"stoker.{_HOMES[name]}"), name)
     else:
         raise AttributeError(f"module 'stoker' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

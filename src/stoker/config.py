@@ -76,11 +76,11 @@ def parse_size(text: str) -> int:
     Raises:
         ConfigError: ``text`` is not a size, or less than one byte.
     """
-    found = _SIZE.fullmatch(text)
-    unit = _UNITS.get(found[2].upper()) if found else None
-    if found is None or unit is None:
+    match = _SIZE.fullmatch(text)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
         raise ConfigError(f"not a size: {text!r}; write for example 128MB or 1GiB")
-    size = float(found[1]) * unit
+    size = float(match[1]) * unit
     if not 1 <= size <= MAX_SIZE:  # before it is made whole, which an endless one cannot be
         raise ConfigError(f"size {text!r} is out of range; it must be at least 1 byte and at most 4 EiB")
     return int(size)

@@ -115,9 +115,9 @@ class ExportReport:
 
     def __repr__(self) -> str:
         facts = [
-            f"{name}: {format_count(one.records, 'record')} in {format_count(one.files, 'file')}, "
-            f"{format_size(one.size_bytes)}"
-            for name, one in self.splits.items()
+            f"{name}: {format_count(split.records, 'record')} in {format_count(split.files, 'file')}, "
+            f"{format_size(split.size_bytes)}"
+            for name, split in self.splits.items()
         ]
         if self.rejects:
             facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
@@ -181,22 +181,22 @@ def export(  # noqa: PLR0913 - settings by name
     if not out.is_local:
         raise ConfigError(f"{destination} is in a store; export to a folder of this machine, then copy it there")
     datasets = _chosen(open_splits(dataset, keys), split, dataset)
-    for one in datasets.values():
-        _check(one, to)
+    for split_dataset in datasets.values():
+        _check(split_dataset, to)
     for message in _losses(datasets, to):
         warnings.warn(message, SourceWarning, stacklevel=2)
     splits = {}
     with progress_of_call("exporting", progress, "records") as shown, folder_at_once(Path(out.local_path())) as folder:
         run = _Run(sum(map(len, datasets.values())), max_rejects, shown)
-        for name, one in datasets.items():
-            with read_in_order(one), _WRITERS[to](folder, name, one, limit) as writer:
-                run.write_all(name, one, writer)
+        for name, split_dataset in datasets.items():
+            with read_in_order(split_dataset), _WRITERS[to](folder, name, split_dataset, limit) as writer:
+                run.write_all(name, split_dataset, writer)
             splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
         classes = next(iter(datasets.values())).classes
         if to == "webdataset" and classes:
             names, texts = (
                 [text.encode("utf-8", "surrogateescape") for text in column]
-                for column in zip(*((one.name, one.text) for one in classes), strict=True)
+                for column in zip(*((class_label.name, class_label.text) for class_label in classes), strict=True)
             )
             write_labels(folder, names, texts, 0)
     return ExportReport(splits, tuple(run.rejects), time.monotonic() - started)
@@ -274,7 +274,7 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
         if is_suffix or not name.replace("-", "_").isidentifier():
             message = f"field {name!r} of {dataset.path} cannot be a part of the names of files"
             raise ConfigError(f"{message}; export to parquet, or rename it")
-    names = [one.name for one in dataset.classes]
+    names = [class_label.name for class_label in dataset.classes]
     if to != "webdataset" and len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise ConfigError(f"{dataset.path} has two classes named {twice!r}; export to webdataset, which has their ids")
@@ -288,11 +288,11 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
     """Yield what the files will not say of a dataset, by name."""
     dataset = next(iter(datasets.values()))
     known = dataset.classes[dataset.schema.label_base :]
-    if to != "webdataset" and any(one.text for one in known):
+    if to != "webdataset" and any(class_label.text for class_label in known):
         yield f"the texts of {format_count(len(known), 'class')} are not written: a {to} has only their names"
     if to == "folder" and known:
-        names = [one.name for one in known]
-        seen = set() if any(one.manifest is None for one in datasets.values()) else _classes_with_images(datasets)
+        names = [class_label.name for class_label in known]
+        seen = set() if any(part.manifest is None for part in datasets.values()) else _classes_with_images(datasets)
         empty = [name for name in names if seen and name not in seen]
         if empty:
             yield f"no image has {_listed('the class', 'the classes', empty)}, so no folder tells of them"
@@ -301,23 +301,23 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
                 f"readers number the classes of a folder from 0 in the order of their names, unlike {dataset.path}"
             )
             yield f"{message}; to keep the ids, build again with its {LABELS_NAME} as the list of labels"
-    named = [name for name, one in dataset.fields.items() if one.class_names is not None]
+    named = [name for name, field in dataset.fields.items() if field.class_names is not None]
     if to != "parquet" and named:
         yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
 
 
 def _classes_with_images(datasets: Mapping[str, Dataset]) -> set[str]:
-    found = set()
+    names = set()
     for dataset in datasets.values():
         if dataset.manifest is not None:
             counts = dataset.manifest.splits[dataset.split].class_counts
-            found |= {one.name for one, count in zip(dataset.classes, counts, strict=False) if count}
-    return found
+            names |= {class_label.name for class_label, count in zip(dataset.classes, counts, strict=False) if count}
+    return names
 
 
-def _listed(one: str, several: str, names: Sequence[str]) -> str:
+def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
     shown = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
-    return f"{one if len(names) == 1 else several} {shown}"
+    return f"{singular if len(names) == 1 else plural} {shown}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,9 +400,9 @@ def _image_suffix(data: bytes) -> str:
 
 
 def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | None]:
-    found = {**{side: getattr(box, side) for side in _BOX_SIDES}, "label": box.label}
+    values = {**{side: getattr(box, side) for side in _BOX_SIDES}, "label": box.label}
     named = box.label is not None and 0 <= box.label < len(names)
-    return found | ({"class": names[box.label or 0]} if named else {})
+    return values | ({"class": names[box.label or 0]} if named else {})
 
 
 def _box_classes(dataset: Dataset) -> list[str]:
@@ -410,7 +410,7 @@ def _box_classes(dataset: Dataset) -> list[str]:
     schema = dataset.schema
     if schema.box_names:
         return [BACKGROUND] * schema.label_base + list(schema.box_names)
-    return [one.name for one in dataset.classes]
+    return [class_label.name for class_label in dataset.classes]
 
 
 class _Writer(ABC):
@@ -466,16 +466,16 @@ class _Writer(ABC):
 
     def _json_values(self, record: _Record, *, without: str | None = None) -> dict[str, Any]:
         """Return the extra values of a record as JSON has them, images and masks left out."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, field in self._fields.items():
             if not field.is_image and name != without:
-                found[name] = field.to_plain(record.values[name])
+                values[name] = field.to_plain(record.values[name])
         if record.boxes is not None:
-            found["boxes"] = [_box(box, self._box_names) for box in record.boxes]
-        return found
+            values["boxes"] = [_box(box, self._box_names) for box in record.boxes]
+        return values
 
     def _images(self, record: _Record) -> list[tuple[str, bytes]]:
-        return [(name, record.values[name]) for name, one in self._fields.items() if one.is_image]
+        return [(name, record.values[name]) for name, field in self._fields.items() if field.is_image]
 
 
 class _Folder(_Writer):
@@ -631,7 +631,7 @@ class _Parquet(_Writer):
             self._paths.append(self._folder / f"{self._split}-{len(self._paths):05d}")
             with attach_filename(self._paths[-1]):
                 self._file = self._parquet.ParquetWriter(self._paths[-1], self._schema)
-        columns = [self._arrow.array([row[one.name] for row in self._rows], one.type) for one in self._schema]
+        columns = [self._arrow.array([row[column.name] for row in self._rows], column.type) for column in self._schema]
         with attach_filename(self._paths[-1]):
             self._file.write_batch(self._arrow.RecordBatch.from_arrays(columns, schema=self._schema))
         self._written_bytes += self._group_bytes
@@ -666,7 +666,10 @@ _WRITERS: dict[ExportFormat, type[_Writer]] = {"webdataset": _Tars, "parquet": _
 
 def _schema(arrow: ModuleType, dataset: Dataset, *, has_boxes: bool) -> Any:
     """Return the columns, and what ``datasets`` must know of them: which are images, and the names of classes."""
-    columns = {"image": Image().arrow(arrow), "label": class_column(arrow, [one.name for one in dataset.classes])}
+    columns = {
+        "image": Image().arrow(arrow),
+        "label": class_column(arrow, [class_label.name for class_label in dataset.classes]),
+    }
     columns |= {name: field.arrow(arrow) for name, field in dataset.fields.items()}
     if has_boxes:
         columns["boxes"] = box_column(arrow, _box_classes(dataset))

@@ -45,5 +45,5 @@ class PerProcess(Generic[_T]):
     def get(self) -> _T:
         """Return the value of this process."""
         number = process_number()
-        found = self._values.get(number)
-        return self._values.setdefault(number, self._make()) if found is None else found
+        value = self._values.get(number)
+        return self._values.setdefault(number, self._make()) if value is None else value

@@ -215,11 +215,11 @@ def info(data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> Image
         OSError: The file cannot be read.
     """
     try:
-        found = bytes(_bytes_of(data))
-        kind = sniff(found)
+        content = bytes(_bytes_of(data))
+        kind = sniff(content)
         if kind not in FORMATS and kind != "jpeg":
-            raise ImageError(not_an_image(kind, found))
-        return _jpeg_info(found) if kind == "jpeg" else _other_info(found, kind)
+            raise ImageError(not_an_image(kind, content))
+        return _jpeg_info(content) if kind == "jpeg" else _other_info(content, kind)
     except StokerError as error:
         raise _with_path(error, data) from error.__cause__
 

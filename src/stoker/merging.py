@@ -95,11 +95,11 @@ class MergeReport:
 
     def __repr__(self) -> str:
         manifest = self.manifest
-        made = f"{self.copied_shards:,} copied, {self.rewritten_shards:,} with new class ids"
+        shards = f"{self.copied_shards:,} copied, {self.rewritten_shards:,} with new class ids"
         facts = (
             f"{self.outcome}: dataset {manifest.dataset_id}",
             f"{format_count(manifest.records, 'record')} of {format_count(manifest.classes, 'class')}",
-            f"shards: {made}, {self.resumed_shards:,} from an earlier run",
+            f"shards: {shards}, {self.resumed_shards:,} from an earlier run",
             format_seconds(self.seconds),
         )
         return f"<stoker.MergeReport {'; '.join(facts)}>"
@@ -151,7 +151,7 @@ def merge(
     if isinstance(datasets, (str, os.PathLike, Location)):
         raise ConfigError(f"datasets is {str(datasets)!r}; give a list of at least two")
     with progress_of_call("merging", progress, "records") as shown:
-        return _merge([location(one) for one in datasets], location(destination), shown, link=link)
+        return _merge([location(dataset) for dataset in datasets], location(destination), shown, link=link)
 
 
 # People call it `stoker.merge`.
@@ -162,7 +162,7 @@ def _merge(
     datasets: Sequence[Location], destination: Location, progress: Progress | None, *, link: bool
 ) -> MergeReport:
     started = time.monotonic()
-    parts = [_Part.read(one) for one in datasets]
+    parts = [_Part.read(dataset) for dataset in datasets]
     _refuse_unlike(parts)
     if link:
         _refuse_links(parts, destination)
@@ -256,7 +256,7 @@ class _Job:
 
 
 class _Plan:
-    """What becomes of the datasets.
+    """The merged dataset, and the job of each of its shards.
 
     Args:
         parts: The datasets, which may be joined.
@@ -341,7 +341,7 @@ _COMMON = (
 
 def _common(manifest: Manifest) -> tuple[object, ...]:
     schema = manifest.schema
-    fields = {name: one.to_json() for name, one in schema.fields.items()}
+    fields = {name: field.to_json() for name, field in schema.fields.items()}
     keys = replace(schema, features={}, fields={}, box_names=(), preset="", label_base=0)
     alike = (schema.preset, schema.label_base, fields, bool(schema.box_names))
     return *alike, keys, manifest.compression, dict(manifest.recipe)
@@ -353,12 +353,12 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
         return parts[0].classes
     joined: dict[str, ClassLabel] = {}
     for part in parts:
-        names = [one.name for one in part.classes]
+        names = [class_label.name for class_label in part.classes]
         if len(set(names)) < len(names):
             twice = next(name for name, count in Counter(names).items() if count > 1)
             raise ConfigError(f"{part.place} has two classes named {twice!r}, so classes cannot be told by their names")
-        for one in part.classes:
-            joined.setdefault(one.name, one)
+        for class_label in part.classes:
+            joined.setdefault(class_label.name, class_label)
     preset = parts[0].manifest.schema.preset
     if preset not in _NUMBERED_LABELS and any(len(part.classes) < len(joined) for part in parts):
         message = (
@@ -369,8 +369,8 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
 
 
 def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str]) -> _Changes | None:
-    """Return what becomes of the classes of a dataset in the merged one; None where all stay as they are."""
-    place = {one.name: number for number, one in enumerate(classes)}
+    """Return the new ids of a dataset's classes, and the texts that change; None where all stay as they are."""
+    place = {class_label.name: number for number, class_label in enumerate(classes)}
     schema = part.manifest.schema
     same_classes = part.classes == tuple(classes[: len(part.classes)])
     if same_classes and schema.box_names == tuple(box_names[: len(schema.box_names)]):
@@ -379,14 +379,16 @@ def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str
     if not same_classes and preset not in _NUMBERED_LABELS:
         message = f"the classes of {part.place} have other ids, and the records of layout {preset} hold more than these"
         raise ConfigError(f"{message}; 'stoker repack --preset imagenet' makes datasets that can be merged")
-    masks = [name for name, one in schema.fields.items() if one.form().kind == "mask"]
+    masks = [name for name, field in schema.fields.items() if field.form().kind == "mask"]
     if not same_classes and masks and any(split.box_counts for split in part.manifest.splits.values()):
         message = f"the classes of the boxes in {part.place} would have other ids, but not those in its masks"
         raise ConfigError(f"{message}, the field {masks[0]!r}; build it again from a file with the categories of all")
-    ids = {number: number if same_classes else place[one.name] for number, one in enumerate(part.classes)}
+    ids = {
+        number: number if same_classes else place[class_label.name] for number, class_label in enumerate(part.classes)
+    }
     box_place = {name: number for number, name in enumerate(box_names, schema.label_base)}
     box_ids = {old: box_place[name] for old, name in enumerate(schema.box_names, schema.label_base)}
-    texts = {number: classes[ids[number]].text for number, one in enumerate(part.classes)}
+    texts = {number: classes[ids[number]].text for number, class_label in enumerate(part.classes)}
     texts = {number: text for number, text in texts.items() if text != part.classes[number].text}
     return _Changes(ids, texts, box_ids if schema.box_names else ids)
 
@@ -433,8 +435,8 @@ def _joined_source(manifests: Sequence[Manifest]) -> SourceInfo:
 
 def _sums(counts: Iterator[Mapping[str, int]]) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
+    for part_counts in counts:
+        total.update(part_counts)
     return dict(sorted(total.items()))
 
 
@@ -444,16 +446,16 @@ def _joined_formats(manifests: Sequence[Manifest]) -> Mapping[str, Mapping[str, 
         return {}
     total: Counter[tuple[str, str]] = Counter()
     for manifest in manifests:
-        total.update({(name, made): n for name, counts in manifest.formats.items() for made, n in counts.items()})
+        total.update({(name, method): n for name, counts in manifest.formats.items() for method, n in counts.items()})
     return nested_counts(total)
 
 
 def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
-    found: dict[str, dict[str, None]] = {}
+    encoders: dict[str, dict[str, None]] = {}
     for manifest in manifests:
         for name, version in manifest.encoders.items():
-            found.setdefault(name, {})[version] = None
-    return {name: ", ".join(versions) for name, versions in sorted(found.items())}
+            encoders.setdefault(name, {})[version] = None
+    return {name: ", ".join(versions) for name, versions in sorted(encoders.items())}
 
 
 def _refuse_links(parts: Sequence[_Part], destination: Location) -> None:
@@ -517,10 +519,10 @@ def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = 
         raise _changed(job, f"it has {size_bytes} bytes with the CRC-32C {crc:08x}")
 
 
-def _changed(job: _Job, found: str) -> ShardError:
+def _changed(job: _Job, actual: str) -> ShardError:
     path = job.place / job.shard.name
     listed = f"{job.shard.size_bytes} bytes with {job.shard.crc32c:08x}"
-    message = f"{path} was changed or damaged after the build: {found}, but {MANIFEST_NAME} says {listed}"
+    message = f"{path} was changed or damaged after the build: {actual}, but {MANIFEST_NAME} says {listed}"
     return ShardError(f"{message}; restore it, or build again", path=str(path))
 
 
@@ -597,8 +599,8 @@ def renumbered(features: Features, manifest: Manifest, changes: _Changes, where:
 def _finish(plan: _Plan, destination: Location, done: Mapping[str, Shard]) -> Manifest:
     """Write what describes the shards; the manifest last."""
     base = plan.manifest.schema.label_base
-    names = [os.fsencode(one.name) for one in plan.classes[base:]]
-    texts = [one.text.encode("utf-8", "surrogateescape") for one in plan.classes[base:]]
+    names = [os.fsencode(class_label.name) for class_label in plan.classes[base:]]
+    texts = [class_label.text.encode("utf-8", "surrogateescape") for class_label in plan.classes[base:]]
     files = {
         LABELS_NAME: write_labels(destination, names, texts, base),
         REJECTS_NAME: write_rejects(destination, plan.rejects),

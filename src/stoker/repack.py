@@ -195,8 +195,8 @@ def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
     """Refuse splits of which one has a list of classes with a background, and another has none."""
     bases = {dataset.split: dataset.schema.label_base for dataset in datasets if len(dataset)}
     if len(set(bases.values())) > 1:
-        found = ", ".join(f"{split} from {base}" for split, base in bases.items())
-        message = f"the classes of {root} count from different numbers: {found}, as the lists beside them say"
+        numbers = ", ".join(f"{split} from {base}" for split, base in bases.items())
+        message = f"the classes of {root} count from different numbers: {numbers}, as the lists beside them say"
         raise ConfigError(f"{message}; give --from-label-base 0 or 1 for all")
 
 
@@ -218,11 +218,11 @@ def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple
 def _splits(root: str) -> list[str]:
     """Return the splits of a dataset, train first."""
     place = location(root)
-    found = _found_splits(place)
-    if not found:
+    splits = _found_splits(place)
+    if not splits:
         raise no_records(place)
-    known = [split for split in SPLITS if split in found]
-    return known + sorted(set(found) - set(known))
+    known = [split for split in SPLITS if split in splits]
+    return known + sorted(set(splits) - set(known))
 
 
 def _found_splits(place: Location) -> Mapping[str, object]:
@@ -254,20 +254,20 @@ class _Listing:
 
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
-        found = []
+        records = []
         with read_in_order(dataset):
             for key in range(len(dataset)):
-                found.append(self._look(dataset, key))
-                self._report(found[-1])
-        items = [(label, one, place) for one in found for place, label in one.items()]
-        if all(one.name or one.is_damaged for one in found):
+                records.append(self._look(dataset, key))
+                self._report(records[-1])
+        items = [(label, record, place) for record in records for place, label in record.items()]
+        if all(record.name or record.is_damaged for record in records):
             items.sort(key=lambda item: (item[0], item[1].name, item[1].key, item[2]))
         else:
             items.sort(key=lambda item: (item[0], item[1].key, item[2]))
         first = len(self._builder)
-        for label, one, place in items:
-            path = f"{dataset.split}#{one.key}".encode() + (b" " + one.name if one.name else b"")
-            self._builder.add(Item(path, label, one.size_bytes, one.key, place, {"dataset": number}))
+        for label, record, place in items:
+            path = f"{dataset.split}#{record.key}".encode() + (b" " + record.name if record.name else b"")
+            self._builder.add(Item(path, label, record.size_bytes, record.key, place, {"dataset": number}))
         self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
 
     def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
@@ -291,10 +291,10 @@ class _Listing:
         name = sample.source.encode("utf-8", "surrogateescape")
         return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
 
-    def _report(self, one: _Record) -> None:
+    def _report(self, record: _Record) -> None:
         self._seen += 1
-        self._damaged += one.is_damaged
-        self._size_bytes += one.size_bytes
+        self._damaged += record.is_damaged
+        self._size_bytes += record.size_bytes
         if self._progress is not None and (self._seen % _REPORT_EVERY == 0 or self._seen == self._total):
             self._progress(done=self._seen, total=self._total, size_bytes=self._size_bytes, rejects=self._damaged)
 
@@ -345,15 +345,17 @@ class ClassNames:
         known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
         if of_boxes and datasets and datasets[0].schema.box_names:
             known = tuple(ClassLabel(name, "") for name in datasets[0].schema.box_names)
-        self._names = {label: os.fsencode(one.name) for label, one in enumerate(known)}
-        self._texts = {label: one.text.encode("utf-8", "surrogateescape") for label, one in enumerate(known)}
+        self._names = {label: os.fsencode(class_label.name) for label, class_label in enumerate(known)}
+        self._texts = {
+            label: class_label.text.encode("utf-8", "surrogateescape") for label, class_label in enumerate(known)
+        }
         self._listed = bool(known)
         self._most = len(known) - 1
 
     def see(self, label: int, sample: Sample, objects: Sequence[int]) -> None:
         """Take note of a record's class and of those of its objects."""
         self._most = max(self._most, label, *objects)
-        if not self._listed and any(one != label for one in objects):
+        if not self._listed and any(object_label != label for object_label in objects):
             self._see_objects(sample, objects)
         if label < 0 or self._listed or label in self._names:
             return

@@ -408,8 +408,8 @@ def versions(*, compressed: bool) -> dict[str, str]:
     Args:
         compressed: Whether shards are compressed, so that zlib decides bytes, too.
     """
-    found = {name: _version(name) for name in ("stoker", "pillow")}
-    return found | ({"zlib": zlib.ZLIB_RUNTIME_VERSION} if compressed else {})
+    version_of = {name: _version(name) for name in ("stoker", "pillow")}
+    return version_of | ({"zlib": zlib.ZLIB_RUNTIME_VERSION} if compressed else {})
 
 
 def check_versions(wanted: Mapping[str, str]) -> None:
@@ -449,18 +449,18 @@ def task_error(error: Exception, shard: str | None) -> TaskError:
     """
     message = str(error) if str(error) else type(error).__name__
     place = f"{f'shard {shard}, ' if shard else ''}on {socket.gethostname()}"
-    said = {"message": f"{message} ({place})", "is_setup": isinstance(error, ConfigError)}
-    return TaskError(_FAILURE_MARK + json.dumps(said))
+    payload = {"message": f"{message} ({place})", "is_setup": isinstance(error, ConfigError)}
+    return TaskError(_FAILURE_MARK + json.dumps(payload))
 
 
 def explain(error: Exception) -> ClusterError | ConfigError:
     """Return an error of ours for one of Spark's: what a task met, or the last line before the traces of Java."""
     text = str(error)
     try:
-        said, _ = json.JSONDecoder().raw_decode(text.partition(_FAILURE_MARK)[2])
-        message, is_setup = str(said["message"]), said["is_setup"]
+        payload, _ = json.JSONDecoder().raw_decode(text.partition(_FAILURE_MARK)[2])
+        message, is_setup = str(payload["message"]), payload["is_setup"]
         if not message:
-            raise ValueError(said)
+            raise ValueError(payload)
     except (KeyError, RecursionError, TypeError, ValueError):  # no task said anything, or it was cut on its way
         message = f"Spark could not build: {_reason(text)}; docs/how-to/spark.md says what executors need"
         is_setup = False

@@ -178,11 +178,13 @@ def dataset(
         feed, start = feed.resumed(state)
     form = _Form(feed)
     spec = tuple(form.spec(name) for name in elements)
-    made = tf.data.Dataset.from_generator(_Passes(feed, calling_place(), start, tuple(elements)), output_signature=spec)
+    batches = tf.data.Dataset.from_generator(
+        _Passes(feed, calling_place(), start, tuple(elements)), output_signature=spec
+    )
     if start.consumed == 0:
-        made = made.apply(tf.data.experimental.assert_cardinality(feed.steps))
+        batches = batches.apply(tf.data.experimental.assert_cardinality(feed.steps))
     # One batch ahead, so that handing over from Python costs the training step nothing.
-    return made.prefetch(1).with_options(_options())
+    return batches.prefetch(1).with_options(_options())
 
 
 def _options() -> tf.data.Options:

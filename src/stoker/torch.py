@@ -157,9 +157,9 @@ def torch_batch(batch: Batch) -> TorchBatch[Any]:
 def _changed(batch: Batch | TorchBatch[Any], kind: type, change: Callable[[Any], Any]) -> TorchBatch[Any]:
     names = ("images", "labels", "indices", "valid", "seeds", "boxes", "fields")
     *arrays, boxes, fields = (_mapped(getattr(batch, name), kind, change) for name in names)
-    made: TorchBatch[Any] = TorchBatch(*arrays)
-    made.boxes, made.fields, made.position, made.origin = boxes, fields, batch.position, batch.origin
-    return made
+    changed: TorchBatch[Any] = TorchBatch(*arrays)
+    changed.boxes, changed.fields, changed.position, changed.origin = boxes, fields, batch.position, batch.origin
+    return changed
 
 
 def _for_numpy(tensor: Tensor) -> Tensor:
@@ -375,8 +375,8 @@ class DataLoader(Generic[TransformT_co]):
         self.loader.load_state_dict(self.loader.state_dict(Position(state["epoch"], consumed)))
 
     def _convert(self, batch: Batch) -> TorchBatch[Any]:
-        made = torch_batch(batch)
-        return made.pin_memory() if self._pin else made
+        converted = torch_batch(batch)
+        return converted.pin_memory() if self._pin else converted
 
     def _take_rank(self) -> None:
         """Take the rank that this process has now, where a trainer brought the loader here before the ranks met."""
@@ -642,8 +642,8 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
                 yield sample.decode(), sample.label
                 continue
             known = dataclasses.replace(sample, schema=dataclasses.replace(sample.schema, fields=self._fields)).fields
-            found = {name: value_of_sample(form, known[name]) for name, form in forms.items()}
-            yield sample.decode(), sample.label, _mapped(found, np.ndarray, _tensor)
+            values = {name: value_of_sample(form, known[name]) for name, form in forms.items()}
+            yield sample.decode(), sample.label, _mapped(values, np.ndarray, _tensor)
 
     def _transformed(self, numbers: list[int]) -> Iterator[tuple[Any, ...]]:
         engine = self._engine_for(len(numbers))

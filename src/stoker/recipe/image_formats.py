@@ -255,9 +255,9 @@ def _image_of(pixels: NDArray[Any]) -> Image.Image:
 def encoder_versions() -> dict[str, str]:
     """Return the versions of what makes the bytes of a PNG or a WebP, by the names of the libraries."""
     zlib_ng = features.version("zlib_ng")
-    found = {"Pillow": PIL.__version__, "libwebp": features.version("webp")}
-    found |= {"zlib-ng": zlib_ng} if zlib_ng else {"zlib": features.version("zlib")}
-    return {name: version for name, version in sorted(found.items()) if version}
+    versions = {"Pillow": PIL.__version__, "libwebp": features.version("webp")}
+    versions |= {"zlib-ng": zlib_ng} if zlib_ng else {"zlib": features.version("zlib")}
+    return {name: version for name, version in sorted(versions.items()) if version}
 
 
 @cache
@@ -318,8 +318,8 @@ def _may_be_turned(data: bytes, kind: str) -> bool:
 
 
 def _orientation(image: Image.Image) -> int:
-    found = image.getexif().get(_ORIENTATION_TAG, 1)
-    return found if found in range(1, 9) else 1
+    value = image.getexif().get(_ORIENTATION_TAG, 1)
+    return value if value in range(1, 9) else 1
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:

@@ -306,11 +306,11 @@ def parse_resize(text: str) -> StoredSize | None:
     """
     if text == "off":
         return None
-    found = re.fullmatch(r"([a-z]+):([0-9]{1,6})(?:x([0-9]{1,6}))?", text, re.ASCII)
-    if found is None or found[1] not in get_args(ResizeMode) or (found[1] == "exact") != (found[3] is not None):
+    match = re.fullmatch(r"([a-z]+):([0-9]{1,6})(?:x([0-9]{1,6}))?", text, re.ASCII)
+    if match is None or match[1] not in get_args(ResizeMode) or (match[1] == "exact") != (match[3] is not None):
         message = "write short:256, long:512, max:512, exact:300x300, square:300 or off"
         raise ConfigError(f"{option('resize')} {text!r} is not understood; {message}")
-    return StoredSize(cast("ResizeMode", found[1]), int(found[2]), int(found[3] or found[2]))
+    return StoredSize(cast("ResizeMode", match[1]), int(match[2]), int(match[3] or match[2]))
 
 
 def parse_encode(text: str) -> Encode:
@@ -325,12 +325,12 @@ def parse_encode(text: str) -> Encode:
     """
     if text == "png":
         return PngEncode()
-    if found := re.fullmatch(r"raw(?::(HWC|CHW))?", text, re.ASCII):
-        return RawEncode(cast("TensorOrder", found[1] or "HWC"))
-    if found := re.fullmatch(r"webp:(?:([0-9]{1,3})|lossless)", text, re.ASCII):
-        return WebpEncode(None if found[1] is None else int(found[1]))
-    found = re.fullmatch(r"jpeg:([0-9]{1,3})(?::(420|444))?(:standard)?", text, re.ASCII)
-    if found is None:
+    if match := re.fullmatch(r"raw(?::(HWC|CHW))?", text, re.ASCII):
+        return RawEncode(cast("TensorOrder", match[1] or "HWC"))
+    if match := re.fullmatch(r"webp:(?:([0-9]{1,3})|lossless)", text, re.ASCII):
+        return WebpEncode(None if match[1] is None else int(match[1]))
+    match = re.fullmatch(r"jpeg:([0-9]{1,3})(?::(420|444))?(:standard)?", text, re.ASCII)
+    if match is None:
         message = "write jpeg:90, jpeg:90:444, jpeg:90:standard, png, webp:90, webp:lossless, raw or raw:CHW"
         raise ConfigError(f"{option('encode')} {text!r} is not understood; {message}")
-    return JpegEncode(int(found[1]), _SUBSAMPLINGS[found[2] or "420"], "standard" if found[3] else "optimal")
+    return JpegEncode(int(match[1]), _SUBSAMPLINGS[match[2] or "420"], "standard" if match[3] else "optimal")

@@ -152,14 +152,14 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
             return _convert_pixels(pixels, recipe, crop, 1, *_storing_of_pixels(recipe))
         image = convert(encode_png(pixels), recipe, crop)
         return replace(image, storing=replace(image.storing, source="pixels", made="encoded"))
-    found = _look(data, recipe)
-    storing, encode = _decide(found, recipe, crop)
+    header = _look(data, recipe)
+    storing, encode = _decide(header, recipe, crop)
     if storing.made == "kept":
-        size = found.width, found.height
-        return StoredImage(_kept(data, found.kind, recipe), *size, storing, source_size=size)
-    if found.kind == "jpeg":
-        return _convert_jpeg(data, found, recipe, crop, storing, encode)
-    pixels, turned = _decode_other(data, found.kind, recipe, _modes(encode, recipe))
+        size = header.width, header.height
+        return StoredImage(_kept(data, header.kind, recipe), *size, storing, source_size=size)
+    if header.kind == "jpeg":
+        return _convert_jpeg(data, header, recipe, crop, storing, encode)
+    pixels, turned = _decode_other(data, header.kind, recipe, _modes(encode, recipe))
     return _convert_pixels(pixels, recipe, crop, turned if recipe.exif == "apply" else 1, storing, encode)
 
 
@@ -231,14 +231,14 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
     if not isinstance(data, bytes):
         _checked_pixels(data, recipe)
         return _storing_of_pixels(recipe)[0]
-    found = _look(data, recipe)
-    storing, _ = _decide(found, recipe, crop)
-    if found.kind == "jpeg" or storing.made == "kept":
-        _check_further(data, found.kind, recipe)
-    elif found.kind in NATIVE_FORMATS:
+    header = _look(data, recipe)
+    storing, _ = _decide(header, recipe, crop)
+    if header.kind == "jpeg" or storing.made == "kept":
+        _check_further(data, header.kind, recipe)
+    elif header.kind in NATIVE_FORMATS:
         _native.check_image(data, recipe.max_pixels)
     else:
-        decode_with_pillow(data, found.kind, recipe.check_pixels)
+        decode_with_pillow(data, header.kind, recipe.check_pixels)
     return storing
 
 
@@ -265,27 +265,27 @@ def _look(data: bytes, recipe: Recipe) -> _Found:
     return _Found(kind, None, width, height, turned, is_lossy=kind == "webp" and is_lossy_webp(data))
 
 
-def _decide(found: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
-    """Return what becomes of an image, and how it is encoded if it is not kept."""
-    fits = crop is None and _keeps_size(found, recipe)
-    if fits and found.foreign is None and found.orientation == 1:
-        return Storing(found.kind, cast("StoredFormat", found.kind), "kept"), JpegEncode()
-    is_whole = recipe.resize is None and crop is None and found.orientation == 1
-    encode = recipe.encode_of(is_lossy=found.is_lossy, is_whole=is_whole)
-    source = found.foreign or found.kind
-    if fits and found.foreign is None and encode.format == found.kind:
-        source = f"turned {found.kind}"
+def _decide(header: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
+    """Return how an image is stored, and how it is encoded if it is not kept."""
+    fits = crop is None and _keeps_size(header, recipe)
+    if fits and header.foreign is None and header.orientation == 1:
+        return Storing(header.kind, cast("StoredFormat", header.kind), "kept"), JpegEncode()
+    is_whole = recipe.resize is None and crop is None and header.orientation == 1
+    encode = recipe.encode_of(is_lossy=header.is_lossy, is_whole=is_whole)
+    source = header.foreign or header.kind
+    if fits and header.foreign is None and encode.format == header.kind:
+        source = f"turned {header.kind}"
     return Storing(source, encode.format, "encoded"), encode
 
 
-def _keeps_size(found: _Found, recipe: Recipe) -> bool:
+def _keeps_size(header: _Found, recipe: Recipe) -> bool:
     """Return whether the recipe leaves the bytes of an ordinary image alone."""
-    if not _keeps_format(found.kind, recipe):
+    if not _keeps_format(header.kind, recipe):
         return False
     resize = recipe.resize
-    if resize is None or (recipe.restart and found.kind == "jpeg"):
+    if resize is None or (recipe.restart and header.kind == "jpeg"):
         return resize is None  # with markers to be written, what fits into `max` is encoded like the rest
-    return resize.mode == "max" and resize.target(found.width, found.height) == (found.width, found.height)
+    return resize.mode == "max" and resize.target(header.width, header.height) == (header.width, header.height)
 
 
 def _keeps_format(kind: str, recipe: Recipe) -> bool:
@@ -348,18 +348,18 @@ def not_an_image(kind: str, data: bytes) -> str:
 
 
 def _convert_jpeg(
-    data: bytes, found: _Found, recipe: Recipe, crop: Box | None, storing: Storing, encode: Encode
+    data: bytes, header: _Found, recipe: Recipe, crop: Box | None, storing: Storing, encode: Encode
 ) -> StoredImage:
-    turned = found.orientation
-    corners = _part(found.width, found.height, recipe, crop, turned)
-    window = window_of(corners, found.width, found.height, turned)
+    turned = header.orientation
+    corners = _part(header.width, header.height, recipe, crop, turned)
+    window = window_of(corners, header.width, header.height, turned)
     if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
         stored, width, height = _reencode(data, corners, recipe, encode)
-        return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (found.width, found.height))
+        return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (header.width, header.height))
     pixels: Pixels = _native.decode_image(data, corners, max_pixels=recipe.max_pixels)
-    if found.is_grey and "L" in _modes(encode, recipe):
+    if header.is_grey and "L" in _modes(encode, recipe):
         pixels = np.ascontiguousarray(pixels[:, :, :1])
-    size = found.width, found.height
+    size = header.width, header.height
     return _store(_Picture(turn(pixels, turned), turned, window, storing, size), recipe, encode)
 
 

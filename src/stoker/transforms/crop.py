@@ -189,7 +189,9 @@ class MultiCrop:
 
 def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> list[_native.TransformSpec]:
     """Return the core's form of each transform of one decode."""
-    return [one.native() for one in transform.transforms] if isinstance(transform, MultiCrop) else [transform.native()]
+    return (
+        [part.native() for part in transform.transforms] if isinstance(transform, MultiCrop) else [transform.native()]
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -226,8 +228,8 @@ def check_operations(transform: Transform, mode: Mode) -> None:
     Raises:
         ConfigError: The transform has one, such as a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
     """
-    for one in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
-        for name, operation in one.operations().items():
+    for part in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
+        for name, operation in part.operations().items():
             if mode not in operation.modes:
                 message = f"{name} is {operation!r}, but the dataset was opened with mode={mode!r}"
                 raise ConfigError(f"{message}; omit it, or open with mode={' or '.join(map(repr, operation.modes))}")

@@ -116,4 +116,6 @@ def _are_channels(values: object, least: float) -> bool:
         numbers = [float(number) for number in values]  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         return False
-    return len(numbers) in {count for count, _ in _CHANNELS.values()} and all(least < one < math.inf for one in numbers)
+    return len(numbers) in {count for count, _ in _CHANNELS.values()} and all(
+        least < number < math.inf for number in numbers
+    )
