@@ -16,6 +16,7 @@ with warnings.catch_warnings():
 
 from stoker import _native, fields
 from stoker.recipe.image_formats import encode_png
+from stoker.types import EncodedImage
 
 RAW = {"bool", "int8", "int16", "int32", "uint8", "uint16", "float16", "float64"}
 SAME_BITS = {"uint32": tf.int32, "uint64": tf.int64}
@@ -94,11 +95,21 @@ def test_every_kind_by_its_documented_spec(record: dict[str, tuple[Any, Any]]) -
         assert np.array_equal(np.asarray(held), np.asarray(stored), equal_nan=kind == "float")
 
 
+class Files:
+    """The image of a record, beside which a mask of any size is stored as a PNG of its ids."""
+
+    def image(self, name: str, value: Any) -> EncodedImage:
+        raise NotImplementedError(name, value)
+
+    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
+        del name, bits
+        return EncodedImage(encode_png(value[:, :, None]), "png", *value.shape)
+
+
 def test_masks_are_pngs_of_their_ids() -> None:
     for bits, dtype in ((8, tf.uint8), (16, tf.uint16)):
         ids = np.random.default_rng(bits).integers(0, 2**bits, (5, 7)).astype(dtype.as_numpy_dtype)
-        picture = fields.EncodedImage(encode_png(ids[:, :, None]), "png", 5, 7)
-        payload = _native.write_example(fields.Mask(bits).encode("mask", picture))
+        payload = _native.write_example(fields.Mask(bits).encode("mask", ids, Files()))
         spec = {
             "mask/encoded": tf.io.FixedLenFeature([], tf.string),
             "mask/height": tf.io.FixedLenFeature([], tf.int64),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from stoker import _native
 from stoker.config import without_address
-from stoker.declare import Instance, Range
+from stoker.declare import Instance
 from stoker.errors import ConfigError
 from stoker.transforms.color import ColorJitter
 from stoker.transforms.operation import Operation
-from stoker.transforms.settings import MAX_SIDE, Filter, Probability, Ratios, Shares, Size, extent
+from stoker.transforms.settings import Filter, Probability, Ratios, Shares, Side, Size, extent
 
 if TYPE_CHECKING:
     from stoker.types import Mode
@@ -81,7 +81,7 @@ class CenterCrop(ImageTransform):
     """
 
     size: Size
-    resize: Annotated[int, Range(1, MAX_SIDE)] = 256
+    resize: Side = 256
     filter: Filter = "bilinear"
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from stoker.config import check_range
+from stoker.declare import Range
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -105,6 +106,9 @@ def _check_shifts(name: str, jitter: Jitter) -> Jitter:
 
 Size = Annotated[int | tuple[int, int], _check_size]
 """A side, or height and width, in pixels."""
+
+Side = Annotated[int, Range(1, MAX_SIDE)]
+"""A side in pixels."""
 
 Filter = Annotated[Literal["nearest", "box", "bilinear", "bicubic", "lanczos"], check_filter]
 """A resampling filter."""
