@@ -196,8 +196,8 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
     """
     root = Path(directory)
     files = _files(root, spec)
-    made = not _holds(root, spec, files)
-    if made:
+    is_new = not _holds(root, spec, files)
+    if is_new:
         with folder_at_once(root) as folder:
             _write(folder, spec, _files(folder, spec), progress)
 
@@ -207,7 +207,7 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
     damaged = {below(file.path): DAMAGED[file.damage] for file in files if file.damage in DAMAGED}
     noisy = {below(f.boxes_path): _NOISE for f in files if f.boxes_path is not None and f.damage == _NOISY}
     oddities = {below(file.path): ODD[file.odd] for file in files if file.odd}
-    return SampleReport(len(files), _size_bytes(files), oddities, damaged | noisy, made)
+    return SampleReport(len(files), _size_bytes(files), oddities, damaged | noisy, is_new)
 
 
 def _files(root: Path, spec: SampleSpec) -> list[_File]:
@@ -248,10 +248,10 @@ def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
         return False
     what = "something else"
     if (root / "sample.json").is_file():
-        found = {path for path in root.rglob("*") if not path.is_dir()}
+        present = {path for path in root.rglob("*") if not path.is_dir()}
         boxes = {file.boxes_path for file in files} - {None}
         expected = {file.path for file in files} | boxes | {root / name for name in (*_lists(spec), "sample.json")}
-        if found == expected and (root / "sample.json").read_text(errors="replace") == _mark(spec, files):
+        if present == expected and (root / "sample.json").read_text(errors="replace") == _mark(spec, files):
             return True
         what = "a sample of other settings, or one that was changed"
     raise DestinationError(f"{root} holds {what}; name another directory, or remove it", path=str(root))

@@ -93,15 +93,15 @@ def _run_configured(args: argparse.Namespace) -> int:
             message = f"--{name} has no effect on {args.dataset}, which is measured alone with its own settings"
             raise ConfigError(f"{message}; omit it, or give one of its lists instead")
     chosen = {name: getattr(args, name) for name in ("batch_size", "threads", "seconds", "rounds")}
-    found = measure_configured(args.dataset, args.split, **chosen)
+    measured = measure_configured(args.dataset, args.split, **chosen)
     if args.json:
-        print_json(dataclasses.asdict(found))
+        print_json(dataclasses.asdict(measured))
         return 0
-    speed = f"{found.images_per_second:,.0f} images/s ({found.lowest:,.0f} to {found.highest:,.0f})"
-    prefetch = "" if found.prefetch is None else f", prefetch {found.prefetch}"
-    size = " x ".join(map(str, found.shape))
-    threads = format_count(found.threads, "thread")
-    Printer().line(f"{speed}: {found.split}, batches of {found.batch_size} x {size}, {threads}{prefetch}")
+    speed = f"{measured.images_per_second:,.0f} images/s ({measured.lowest:,.0f} to {measured.highest:,.0f})"
+    prefetch = "" if measured.prefetch is None else f", prefetch {measured.prefetch}"
+    size = " x ".join(map(str, measured.shape))
+    threads = format_count(measured.threads, "thread")
+    Printer().line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
     return 0
 
 
@@ -137,7 +137,7 @@ def print_report(report: BenchReport) -> None:
     printer.table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
     for heading, reasons in (("failed", report.failed), ("left out", report.left_out)):
         for reason in dict.fromkeys(reasons.values()):
-            keys = [key for key, said in reasons.items() if said == reason]
+            keys = [key for key, why in reasons.items() if why == reason]
             printer.line(f"{heading}: {', '.join(keys)}: {reason}")
     printer.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
 

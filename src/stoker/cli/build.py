@@ -180,8 +180,8 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
         Printer().detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
         Printer().detail(f"shards: {expected.shard_rule}")
         if is_verbose():
-            made = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
-            Printer().line(f"{made}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
+            line = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
+            Printer().line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
 
     return announce
 

@@ -64,21 +64,21 @@ def run(args: argparse.Namespace) -> int:
         return _write_page(args)
     if args.source is not None:
         raise UsageError("--source has no effect without --html; give both, or omit it")
-    found = dataset_info(args.dataset, _records(args), record_keys(args))
-    if args.records is not None and not isinstance(found, ForeignInfo):
+    info = dataset_info(args.dataset, _records(args), record_keys(args))
+    if args.records is not None and not isinstance(info, ForeignInfo):
         message = f"--records has no effect: {args.dataset} is described without reading records"
         raise UsageError(f"{message}; omit it, or add --html")
-    turned, looked_at = (0, 0) if isinstance(found, UnfinishedInfo) else found.turned
+    turned, looked_at = (0, 0) if isinstance(info, UnfinishedInfo) else info.turned
     if args.json:
-        print_json(_document(found) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})
-    elif isinstance(found, DatasetInfo):
-        _print_dataset(found)
-    elif isinstance(found, UnfinishedInfo):
-        _print_unfinished(found)
-    elif isinstance(found, ImagesInfo):
-        _print_images(found)
+        print_json(_document(info) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})
+    elif isinstance(info, DatasetInfo):
+        _print_dataset(info)
+    elif isinstance(info, UnfinishedInfo):
+        _print_unfinished(info)
+    elif isinstance(info, ImagesInfo):
+        _print_images(info)
     else:
-        _print_foreign(found)
+        _print_foreign(info)
     if turned and not args.json:
         Printer().line(f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at")
     return 0
@@ -105,53 +105,53 @@ def _write_page(args: argparse.Namespace) -> int:
     return 0
 
 
-def _document(found: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> dict[str, Any]:
-    if isinstance(found, ImagesInfo):
+def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> dict[str, Any]:
+    if isinstance(info, ImagesInfo):
         return {
             "state": "images",
-            "path": found.path,
-            "splits": {name: _plain(split) for name, split in found.splits.items()},
-            "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
-            **_box_classes(found),
-            "suffixes": dict(found.suffixes),
-            **({"fields": {name: one.to_json() for name, one in found.fields.items()}} if found.fields else {}),
-            **({"examples": dict(found.examples)} if found.fields else {}),
-            "boxes": dict(found.boxes),
-            "ignored": dict(found.ignored),
-            "warnings": list(found.warnings),
+            "path": info.path,
+            "splits": {name: _plain(split) for name, split in info.splits.items()},
+            "classes": [_plain(known) | {"total": known.total} for known in info.histogram],
+            **_box_classes(info),
+            "suffixes": dict(info.suffixes),
+            **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
+            **({"examples": dict(info.examples)} if info.fields else {}),
+            "boxes": dict(info.boxes),
+            "ignored": dict(info.ignored),
+            "warnings": list(info.warnings),
         }
-    if isinstance(found, UnfinishedInfo):
-        return {"state": "unfinished", **_plain(found), "remedy": found.remedy}
-    if isinstance(found, ForeignInfo):
-        splits = {name: _plain(split) for name, split in found.splits.items()}
-        keys = {key: _plain(seen) for key, seen in found.keys.items()}
+    if isinstance(info, UnfinishedInfo):
+        return {"state": "unfinished", **_plain(info), "remedy": info.remedy}
+    if isinstance(info, ForeignInfo):
+        splits = {name: _plain(split) for name, split in info.splits.items()}
+        keys = {key: _plain(seen) for key, seen in info.keys.items()}
         return {
             "state": "foreign",
-            "path": found.path,
+            "path": info.path,
             "splits": splits,
-            "looked_at": found.looked_at,
+            "looked_at": info.looked_at,
             "keys": keys,
-            "formats": dict(found.formats),
-            "layout": found.layout and found.layout.preset,
+            "formats": dict(info.formats),
+            "layout": info.layout and info.layout.preset,
         }
-    manifest = json.loads(format_manifest(found.manifest))
+    manifest = json.loads(format_manifest(info.manifest))
     for split in manifest["splits"].values():
         split["mean_bytes"] = round(split["bytes"] / split["records"], 1) if split["records"] else None
     return {
         "state": "finished",
-        "path": found.path,
+        "path": info.path,
         **manifest,
-        "records": found.manifest.records,
-        "rejects": found.manifest.rejects,
-        **({"examples": dict(found.examples)} if found.examples else {}),
-        "classes": [_plain(known) | {"total": known.total} for known in found.histogram],
-        **_box_classes(found),
-        **({"being_built": True} if found.being_built else {}),
+        "records": info.manifest.records,
+        "rejects": info.manifest.rejects,
+        **({"examples": dict(info.examples)} if info.examples else {}),
+        "classes": [_plain(known) | {"total": known.total} for known in info.histogram],
+        **_box_classes(info),
+        **({"being_built": True} if info.being_built else {}),
     }
 
 
-def _box_classes(found: DatasetInfo | ImagesInfo) -> dict[str, Any]:
-    counted = [_plain(known) | {"total": known.total} for known in found.box_histogram]
+def _box_classes(info: DatasetInfo | ImagesInfo) -> dict[str, Any]:
+    counted = [_plain(known) | {"total": known.total} for known in info.box_histogram]
     return {"box_classes": counted} if counted else {}
 
 
@@ -160,11 +160,11 @@ def _plain(value: UnfinishedInfo | ForeignSplit | ImageSplit | KeySummary | Clas
     return {"bytes" if name == "size_bytes" else name: field for name, field in dataclasses.asdict(value).items()}
 
 
-def _print_dataset(found: DatasetInfo) -> None:
-    printer, manifest = Printer(), found.manifest
+def _print_dataset(info: DatasetInfo) -> None:
+    printer, manifest = Printer(), info.manifest
     schema, source = manifest.schema, manifest.source
-    printer.line(f"{found.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
-    if found.being_built:
+    printer.line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
+    if info.being_built:
         printer.line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
     items = format_count(source.items, "item")
     printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
@@ -199,25 +199,25 @@ def _print_dataset(found: DatasetInfo) -> None:
     if schema.box_names:
         names = ", ".join(schema.box_names[:_NAMED]) + ", ..." * (len(schema.box_names) > _NAMED)
         printer.line(f"classes of boxes: {len(schema.box_names):,}: {names}")
-    _print_fields(printer, schema.fields, found.examples, "in the first record")
+    _print_fields(printer, schema.fields, info.examples, "in the first record")
     printer.line("")
-    _print_histograms(printer, found, list(manifest.splits), schema.label_note)
+    _print_histograms(printer, info, list(manifest.splits), schema.label_note)
 
 
 def _print_fields(printer: Printer, fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
     if fields:
         printer.line("")
-        described = [(name, one.summary, examples[name]) for name, one in fields.items()]
+        described = [(name, field.summary, examples[name]) for name, field in fields.items()]
         printer.table(["field", "kind", where], described)
 
 
 def _checked(manifest: Manifest) -> str:
     """Return what the build looked at of the images that it stored."""
     recipe = manifest.recipe
-    kept = recipe.get("kind") == "keep" or str(recipe.get("resize")).startswith("max:")
+    keeps_images = recipe.get("kind") == "keep" or str(recipe.get("resize")).startswith("max:")
     if recipe.get("kind") == "encode":
-        kept = any("kept" in counts for counts in manifest.formats.values())
-    if not kept:
+        keeps_images = any("kept" in counts for counts in manifest.formats.values())
+    if not keeps_images:
         return "all data of every image"
     if recipe.get("check") == "header":
         return "header and markers or chunks of every image kept, not its pixels; 'stoker verify' decodes them"
@@ -234,13 +234,13 @@ def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
     printer.table(["feature", "kind", ">length", "use"], rows)
 
 
-def _print_histograms(printer: Printer, found: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
-    boxes = sum(known.total for known in found.box_histogram)
-    if not found.box_histogram or any(known.total for known in found.histogram):
-        _print_histogram(printer, found.histogram, splits, "classes", "records", [note] * bool(note))
-    if found.box_histogram:
+def _print_histograms(printer: Printer, info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
+    boxes = sum(known.total for known in info.box_histogram)
+    if not info.box_histogram or any(known.total for known in info.histogram):
+        _print_histogram(printer, info.histogram, splits, "classes", "records", [note] * bool(note))
+    if info.box_histogram:
         what = f"classes of {format_count(boxes, 'box')}"
-        _print_histogram(printer, found.box_histogram, splits, what, "boxes", [note] * bool(note))
+        _print_histogram(printer, info.box_histogram, splits, what, "boxes", [note] * bool(note))
 
 
 def _print_histogram(
@@ -270,43 +270,43 @@ def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[obj
     )
 
 
-def _print_unfinished(found: UnfinishedInfo) -> None:
+def _print_unfinished(info: UnfinishedInfo) -> None:
     printer = Printer()
-    planned = "" if found.planned_shards is None else f" of {found.planned_shards:,}"
-    printer.line(f"{found.path}: unfinished build, {found.shards:,}{planned} shards are complete")
-    size = format_size(found.size_bytes)
-    printer.line(f"so far: {format_count(found.records, 'record')}, {size}, {format_count(found.rejects, 'reject')}")
-    rows = [(key, _setting(value)) for key, value in found.settings.items() if key != "source"]
+    planned = "" if info.planned_shards is None else f" of {info.planned_shards:,}"
+    printer.line(f"{info.path}: unfinished build, {info.shards:,}{planned} shards are complete")
+    size = format_size(info.size_bytes)
+    printer.line(f"so far: {format_count(info.records, 'record')}, {size}, {format_count(info.rejects, 'reject')}")
+    rows = [(key, _setting(value)) for key, value in info.settings.items() if key != "source"]
     if rows:
         printer.table(["setting", "value"], rows)
-    printer.line(f"to do: {found.remedy}")
+    printer.line(f"to do: {info.remedy}")
 
 
-def _print_foreign(found: ForeignInfo) -> None:
+def _print_foreign(info: ForeignInfo) -> None:
     printer = Printer()
-    printer.line(f"{found.path}: TFRecords without a manifest")
+    printer.line(f"{info.path}: TFRecords without a manifest")
     rows = []
-    for name, split in found.splits.items():
+    for name, split in info.splits.items():
         records = "?" if split.records is None else f"{split.records:,}"
         missing = ", ".join(f"{number:05d}" for number in split.missing[:5]) + (
             ", ..." if len(split.missing) > 5 else ""
         )
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
-    uncounted = [split for split in found.splits.values() if split.records is None]
+    uncounted = [split for split in info.splits.values() if split.records is None]
     if any(split.compression == "none" for split in uncounted):
         printer.line("records are known only where every shard has an index; 'stoker index' writes them")
     if any(split.compression != "none" for split in uncounted):
         printer.line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
     printer.line("")
-    if found.layout is None:
+    if info.layout is None:
         printer.line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
     else:
-        count = "count from 1" if found.layout.label_base else "are read as they are stored"
-        printer.line(f"layout: {found.layout.preset}; labels {count}")
-    first = f"the first {format_count(found.looked_at, 'record')}"
-    if found.formats:
-        printer.line(f"images of {first}: {counted(found.formats)}")
+        count = "count from 1" if info.layout.label_base else "are read as they are stored"
+        printer.line(f"layout: {info.layout.preset}; labels {count}")
+    first = f"the first {format_count(info.looked_at, 'record')}"
+    if info.formats:
+        printer.line(f"images of {first}: {counted(info.formats)}")
     printer.line(f"keys of {first}:")
     features = [
         (
@@ -314,32 +314,32 @@ def _print_foreign(found: ForeignInfo) -> None:
             " or ".join(seen.kinds),
             seen.shortest if seen.shortest == seen.longest else f"{seen.shortest} to {seen.longest}",
             format_size(seen.size_bytes / seen.records) if "bytes" in seen.kinds else "",
-            "all" if seen.records == found.looked_at else f"{seen.records:,}",
+            "all" if seen.records == info.looked_at else f"{seen.records:,}",
         )
-        for key, seen in found.keys.items()
+        for key, seen in info.keys.items()
     ]
     printer.table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
 
 
-def _print_images(found: ImagesInfo) -> None:
+def _print_images(info: ImagesInfo) -> None:
     printer = Printer()
-    printer.line(f"{found.path}: images, not built")
+    printer.line(f"{info.path}: images, not built")
     rows = [
         (name, f"{s.images:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), f"{s.unlabelled:,}")
-        for name, s in found.splits.items()
+        for name, s in info.splits.items()
     ]
     printer.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
-    printer.line(f"names end in: {_named(found.suffixes)}")
-    for where in dict.fromkeys(found.boxes.values()):
-        splits = ", ".join(name for name, place in found.boxes.items() if place == where)
+    printer.line(f"names end in: {_named(info.suffixes)}")
+    for where in dict.fromkeys(info.boxes.values()):
+        splits = ", ".join(name for name, place in info.boxes.items() if place == where)
         printer.line(f"boxes: {where} for {splits}")
-    if found.ignored:
-        printer.line(f"ignored: {counted(found.ignored)}")
-    for warning in found.warnings:
+    if info.ignored:
+        printer.line(f"ignored: {counted(info.ignored)}")
+    for warning in info.warnings:
         printer.line(f"warning: {warning}")
-    _print_fields(printer, found.fields, found.examples, "of the first image")
+    _print_fields(printer, info.fields, info.examples, "of the first image")
     printer.line("")
-    _print_histograms(printer, found, list(found.splits), "")
+    _print_histograms(printer, info, list(info.splits), "")
     printer.line("")
     printer.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
 

@@ -167,8 +167,8 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         dest="command", metavar="COMMAND", required=True, prog="stoker", help=argparse.SUPPRESS
     )
     # What says which command it is has no need of the others, and they take time to import.
-    for one in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
-        module = importlib.import_module(f"stoker.cli.{one}")
+    for word in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
+        module = importlib.import_module(f"stoker.cli.{word}")
         command = module.add_parser(subparsers)
         command.set_defaults(run=module.run)
     return parser
@@ -231,8 +231,8 @@ def _message(error: Reported) -> str:
     if isinstance(error, StokerError):
         return str(error)
     if isinstance(error, MemoryError):
-        said = f": {error}" if str(error) else ""
-        return f"not enough memory{said}; allow more, or use fewer threads"
+        detail = f": {error}" if str(error) else ""
+        return f"not enough memory{detail}; allow more, or use fewer threads"
     if isinstance(error, RuntimeError):
         return (
             "the system refuses to start more threads; allow more, or more memory (ulimit -u, ulimit -v), or use fewer"

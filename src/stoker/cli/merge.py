@@ -69,9 +69,9 @@ def _print(report: MergeReport, args: argparse.Namespace) -> None:
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
     ]
     printer.table(("split", "records", "shards", "size"), rows)
-    made = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
-    made += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)
-    made += [f"{report.resumed_shards:,} from an earlier run"] * (report.resumed_shards > 0)
+    parts = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
+    parts += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)
+    parts += [f"{report.resumed_shards:,} from an earlier run"] * (report.resumed_shards > 0)
     took = format_seconds(report.seconds)
-    printer.line(f"{', '.join(made)}; {format_count(manifest.classes, 'class')}, {took}")
+    printer.line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
     printer.line(f"dataset {manifest.dataset_id} in {args.destination}")

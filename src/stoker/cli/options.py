@@ -89,12 +89,12 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     given = {name: getattr(args, name) for name in known if hasattr(args, name)}
     given["num_images"] = None if args.num_images == _ALL else args.num_images
     given["allow_huge"] = args.yes
-    for name, short, made in (("resize", "img_size", "square:{}"), ("encode", "quality", "jpeg:{}")):
+    for name, short, template in (("resize", "img_size", "square:{}"), ("encode", "quality", "jpeg:{}")):
         value = getattr(args, short)
         if value is not None and given[name] is not None:
             raise UsageError(f"--{name} and --{short.replace('_', '-')} contradict each other; give one of them")
         if value is not None:
-            given[name] = made.format(value)
+            given[name] = template.format(value)
     try:
         return BuildOptions(**given).settings(args.source)
     except ConfigError as error:

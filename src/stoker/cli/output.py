@@ -113,17 +113,17 @@ def converted_line(manifest: Manifest) -> str:
     return f"{title}: {counted(manifest.converted)}"
 
 
-def how_made(image_format: str, made: str, recipe_kind: str) -> str:
+def how_made(image_format: str, method: str, recipe_kind: str) -> str:
     """Return how images of a format are stored; those that the recipe *restart* counts as kept have other bytes."""
-    is_transcoded = (image_format, made, recipe_kind) == ("jpeg", "kept", "restart")
-    return "transcoded without loss" if is_transcoded else made
+    is_transcoded = (image_format, method, recipe_kind) == ("jpeg", "kept", "restart")
+    return "transcoded without loss" if is_transcoded else method
 
 
 def formats_line(manifest: Manifest) -> str:
     """Return how many images a dataset has of which format, and how they were made: ``7 jpeg kept, 2 png encoded``."""
     kind = str(manifest.recipe.get("kind"))
-    pairs = [(name, made, count) for name, counts in manifest.formats.items() for made, count in counts.items()]
-    return ", ".join(f"{count:,} {name} {how_made(name, made, kind)}" for name, made, count in pairs)
+    pairs = [(name, method, count) for name, counts in manifest.formats.items() for method, count in counts.items()]
+    return ", ".join(f"{count:,} {name} {how_made(name, method, kind)}" for name, method, count in pairs)
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -162,14 +162,14 @@ class Printer:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Print a table; columns whose head starts with ``>`` are set to the right."""
-        made = Table(box=None, pad_edge=False, header_style="cyan")
+        table = Table(box=None, pad_edge=False, header_style="cyan")
         for column in columns:
             right = column.startswith(">")
-            made.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
+            table.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
         for row in rows:
-            made.add_row(*(printable(str(cell)) for cell in row))
+            table.add_row(*(printable(str(cell)) for cell in row))
         with self._console.capture() as captured:
-            self._console.print(made)
+            self._console.print(table)
         for line in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
             sys.stdout.write(line.rstrip() + "\n")
 

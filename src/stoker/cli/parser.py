@@ -49,10 +49,10 @@ class CommandParser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse the words; an option or a word that the command does not take is an error."""
         assert args is not None, "main() passes the words"
-        found, extras = super().parse_known_args(self._spelled_out(args), namespace)
+        parsed, extras = super().parse_known_args(self._spelled_out(args), namespace)
         if extras:
             self.error(f"no option {extras[0]}" if extras[0].startswith("-") else f"one word too many: {extras[0]!r}")
-        return found, extras
+        return parsed, extras
 
     def _spelled_out(self, words: Sequence[str]) -> list[str]:
         """Return the words with the full names of the options that are this parser's to read."""

@@ -42,48 +42,48 @@ def run(args: argparse.Namespace) -> int:
     with shown_progress("listing") as progress:
         tree = open_source(settings.source, progress)
     with shown_progress("checking") as progress:
-        found = forecast(tree, settings, progress)
+        report = forecast(tree, settings, progress)
     if args.json:
-        print_json(_document(found))
+        print_json(_document(report))
     else:
-        _print(found)
-    return EXIT_REJECTS if found.is_withheld else 0
+        _print(report)
+    return EXIT_REJECTS if report.is_withheld else 0
 
 
-def _document(found: BuildForecast) -> dict[str, Any]:
-    tree, survey, estimate = found.plan.tree, found.survey, found.estimate
+def _document(report: BuildForecast) -> dict[str, Any]:
+    tree, survey, estimate = report.plan.tree, report.survey, report.estimate
     return {
         "source": tree.root,
-        "recipe": found.settings.recipe.resolved(),
+        "recipe": report.settings.recipe.resolved(),
         "classes": [
             {"name": os.fsdecode(name), "text": text.decode("utf-8", "replace"), "items": count}
-            | ({"boxes": found.box_counts[label]} if found.box_counts else {})
-            for label, (name, text, count) in enumerate(zip(tree.classes, tree.texts, found.class_counts, strict=True))
+            | ({"boxes": report.box_counts[label]} if report.box_counts else {})
+            for label, (name, text, count) in enumerate(zip(tree.classes, tree.texts, report.class_counts, strict=True))
         ],
-        "items": found.plan.items,
-        "bytes": found.plan.size_bytes,
+        "items": report.plan.items,
+        "bytes": report.plan.size_bytes,
         "splits": {
             split.name: {"items": len(split.rows), "bytes": split.size_bytes, "shards": len(split.shard_names)}
-            for split in found.plan.splits
+            for split in report.plan.splits
         },
-        "shard_rule": found.plan.shard_rule,
+        "shard_rule": report.plan.shard_rule,
         "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
         "stored": [
-            {"source": one.source, "format": one.format, "made": one.made, "images": count}
-            for one, count in survey.storings.items()
+            {"source": storing.source, "format": storing.format, "made": storing.made, "images": count}
+            for storing, count in survey.storings.items()
         ],
         "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
         "exif_orientation": {"images": survey.turned, "looked_at": survey.looked_at},
         "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in survey.rejects],
-        "expected_rejects": found.rejects,
-        "withheld": found.is_withheld,
+        "expected_rejects": report.rejects,
+        "withheld": report.is_withheld,
         "ignored": tree.ignored,
         "estimate": {
             "bytes": estimate.size_bytes,
             "seconds": round(estimate.seconds, 1),
-            "threads": found.settings.threads,
+            "threads": report.settings.threads,
             "sampled": estimate.sampled,
             "rejected": estimate.rejected,
             "converted": estimate.converted,
@@ -92,19 +92,19 @@ def _document(found: BuildForecast) -> dict[str, Any]:
     }
 
 
-def _print(found: BuildForecast) -> None:
-    printer, tree, survey, estimate = Printer(), found.plan.tree, found.survey, found.estimate
-    items, size, counts = found.plan.items, format_size(found.plan.size_bytes), found.class_counts
+def _print(report: BuildForecast) -> None:
+    printer, tree, survey, estimate = Printer(), report.plan.tree, report.survey, report.estimate
+    items, size, counts = report.plan.items, format_size(report.plan.size_bytes), report.class_counts
     of = f" of {min(counts):,} to {max(counts):,}" if any(counts) else ""
     if any(counts) and min(counts) == max(counts):
         of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
-    if found.box_counts:
-        of = f", {format_count(sum(found.box_counts), 'box')}"
+    if report.box_counts:
+        of = f", {format_count(sum(report.box_counts), 'box')}"
     classes = format_count(len(tree.classes), "class")
     of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
     printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # Of images by URL no bytes are known.
-    per_byte, per_item = estimate.size_bytes / max(1, found.plan.size_bytes), estimate.size_bytes / max(1, items)
+    per_byte, per_item = estimate.size_bytes / max(1, report.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
         (
             s.name,
@@ -113,17 +113,19 @@ def _print(found: BuildForecast) -> None:
             f"{len(s.shard_names):,}",
             format_size((s.size_bytes * per_byte or len(s.rows) * per_item) / len(s.shard_names)),
         )
-        for s in found.plan.splits
+        for s in report.plan.splits
     ]
     printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
-    printer.line(f"shards: {found.plan.shard_rule}")
+    printer.line(f"shards: {report.plan.shard_rule}")
     whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
     printer.line("content: " + counted(survey.formats) + whole)
     if survey.storings:
-        stored = counted({_stored(one, found.settings.recipe): count for one, count in survey.storings.items()})
+        stored = counted(
+            {_stored(storing, report.settings.recipe): count for storing, count in survey.storings.items()}
+        )
         printer.line(f"stored: {stored}{whole}")
     if survey.turned:
-        how = "applied" if found.settings.recipe.exif == "apply" else "stored as it is, --exif apply turns the pixels"
+        how = "applied" if report.settings.recipe.exif == "apply" else "stored as it is, --exif apply turns the pixels"
         printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {how}")
     if tree.ignored:
         printer.line(f"ignored: {counted(tree.ignored)}")
@@ -136,11 +138,11 @@ def _print(found: BuildForecast) -> None:
     printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
-    threads = format_count(found.settings.threads, "thread")
-    printer.line(f"recipe {found.settings.recipe}: {cost} on {threads} ({sample})")
-    if estimate.size_bytes > LARGE_BYTES and not found.settings.accept_size:
+    threads = format_count(report.settings.threads, "thread")
+    printer.line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
+    if estimate.size_bytes > LARGE_BYTES and not report.settings.accept_size:
         printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
-    printer.line(_verdict(found))
+    printer.line(_verdict(report))
 
 
 def _stored(storing: Storing, recipe: Recipe) -> str:
@@ -149,14 +151,14 @@ def _stored(storing: Storing, recipe: Recipe) -> str:
     return f"{storing.source} encoded" if storing.source == storing.format else f"{storing.source} to {storing.format}"
 
 
-def _verdict(found: BuildForecast) -> str:
-    """Return what will become of the items."""
-    rejected, looked_at, items = len(found.survey.rejects), found.survey.looked_at, found.plan.items
+def _verdict(report: BuildForecast) -> str:
+    """Return how many items would be rejected, and whether the manifest would be withheld."""
+    rejected, looked_at, items = len(report.survey.rejects), report.survey.looked_at, report.plan.items
     if looked_at < items:
         sample = f"from a sample of {looked_at:,}: {rejected:,}"
-        checked = f"about {found.rejects:,} of {items:,} would be rejected ({sample})"
+        checked = f"about {report.rejects:,} of {items:,} would be rejected ({sample})"
         accept = "the build says how many, for --max-rejects"
     else:
         checked = f"{rejected:,} of {items:,} will be rejected"
-        accept = f"build with --max-rejects {found.rejects} to accept them"
-    return f"{checked}; the manifest would be withheld: {accept}" if found.is_withheld else checked
+        accept = f"build with --max-rejects {report.rejects} to accept them"
+    return f"{checked}; the manifest would be withheld: {accept}" if report.is_withheld else checked

@@ -126,10 +126,10 @@ def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
 def _transform(node: ast.expr) -> SheetTransform:
     if isinstance(node, ast.Name) and node.id in NAMED_TRANSFORMS:
         return NAMED_TRANSFORMS[node.id]
-    made = _value(node)
-    if not isinstance(made, SheetTransform):
+    transform = _value(node)
+    if not isinstance(transform, SheetTransform):
         raise ValueError(f"{ast.unparse(node)[:60]} is not a transform")
-    return made
+    return transform
 
 
 def _value(node: ast.expr) -> Any:
@@ -161,10 +161,10 @@ def parse_epochs(text: str) -> tuple[int, ...]:
     """
     epochs: list[int] = []
     for part in text.split(","):
-        found = _EPOCHS.fullmatch(part.strip())
-        if found is None:
+        match = _EPOCHS.fullmatch(part.strip())
+        if match is None:
             raise UsageError(f"--epochs is {text[:200]!r}; give for example 0-3, or 0,5,89")
-        first, last = int(found[1]), int(found[2] or found[1])
+        first, last = int(match[1]), int(match[2] or match[1])
         check_range("--epochs (how many)", len(epochs) + last - first + 1, len(epochs) + 1, _MAX_EPOCHS)
         epochs += range(first, last + 1)
     return tuple(epochs)

@@ -168,5 +168,5 @@ _STANFORD_DOGS = RemoteDataset(
     preset="dogs-onehot",
 )
 
-DATASETS: dict[str, RemoteDataset] = {made.name: made for made in (_IMAGENET, _TINY_IMAGENET, _STANFORD_DOGS)}
+DATASETS: dict[str, RemoteDataset] = {dataset.name: dataset for dataset in (_IMAGENET, _TINY_IMAGENET, _STANFORD_DOGS)}
 """Every dataset that can be downloaded, by name."""

@@ -274,11 +274,11 @@ def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client,
     """
     transfer = _Transfer(file, target, client, watcher)
     try:
-        kept = transfer.size
+        resumed = transfer.size
         transfer.run(places)
     finally:
         transfer.close()
-    return transfer.fetched, kept
+    return transfer.fetched, resumed
 
 
 class _Transfer:
@@ -354,8 +354,8 @@ class _Transfer:
                     self._watcher.note(f"{reasons[-1]}; asking at the next place")
             else:
                 return
-        kept = f"; {format_size(self.size)} of it are kept in {self._path}" if self.size else ""
-        raise DownloadError("; ".join(reasons) + kept, path=str(self._target))
+        hint = f"; {format_size(self.size)} of it are kept in {self._path}" if self.size else ""
+        raise DownloadError("; ".join(reasons) + hint, path=str(self._target))
 
     def _get_from(self, url: str) -> None:
         """Get all bytes that are missing from one place, with as many requests as that takes."""
@@ -404,9 +404,9 @@ class _Transfer:
             remedy = _REMEDIES.get(status, "this is not the answer to a download: give another place with --url")
             raise _PlaceError(f"HTTP {status}: {remedy}")
         text = response.headers.get("Content-Range", "").strip()
-        found = _CONTENT_RANGE.fullmatch(text)
-        total = int(found[2]) if found is not None and found[2] != "*" else None
-        is_next = status == 206 and self.size > 0 and found is not None and found[1] == str(self.size)
+        match = _CONTENT_RANGE.fullmatch(text)
+        total = int(match[2]) if match is not None and match[2] != "*" else None
+        is_next = status == 206 and self.size > 0 and match is not None and match[1] == str(self.size)
         if not is_next or (total is not None and size not in (None, total)):
             sent = "nothing" if status == 416 else repr(text[:80])
             why = f"sends {sent} instead of the bytes from {self.size} on"

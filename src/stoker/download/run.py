@@ -22,7 +22,7 @@ Outcome = Literal["there already", "fetched", "resumed"]
 
 @dataclass(frozen=True, slots=True)
 class FetchedFile:
-    """What became of one file.
+    """The result for one file.
 
     Attributes:
         path: Where it is.
@@ -96,32 +96,32 @@ def download(
     client = Client(places, account, ask)
     done: list[FetchedFile] = []
     try:
-        found = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
-        check_space(directory, sum(one.missing_bytes for one in found.values()))
+        local_files = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
+        check_space(directory, sum(local_file.missing_bytes for local_file in local_files.values()))
         try:
             for file in dataset.files:
-                _mark_missing(found, done)
-                one, path = found[file.name], directory / file.saved_as
+                _mark_missing(local_files, done)
+                local_file, path = local_files[file.name], directory / file.saved_as
                 outcome: Outcome = "there already"
                 fetched = 0
-                if not one.is_right:
-                    fetched, kept = fetch(file, path, places, client, watcher)
-                    outcome = "resumed" if kept else "fetched"
-                folder = one.unpacked()
-                size, moved = path.stat().st_size, tuple(one.moved_aside)
+                if not local_file.is_right:
+                    fetched, resumed = fetch(file, path, places, client, watcher)
+                    outcome = "resumed" if resumed else "fetched"
+                folder = local_file.unpacked()
+                size, moved = path.stat().st_size, tuple(local_file.moved_aside)
                 done.append(FetchedFile(path, outcome, size, fetched, file.checksum, folder, moved))
         finally:
-            _mark_missing(found, done)
+            _mark_missing(local_files, done)
     except (OSError, KeyboardInterrupt) as error:
         error.add_note("run the same command to resume")
         raise
     return DownloadReport(tuple(done), directory / dataset.source, time.monotonic() - started)
 
 
-def _mark_missing(found: Mapping[str, _Found], done: Sequence[FetchedFile]) -> None:
+def _mark_missing(local_files: Mapping[str, _Found], done: Sequence[FetchedFile]) -> None:
     """Once a file is there, let the others show as unfinished: readers refuse such a folder."""
-    for one in found.values() if done else ():
-        one.mark_missing()
+    for local_file in local_files.values() if done else ():
+        local_file.mark_missing()
 
 
 class _Found:
@@ -147,8 +147,8 @@ class _Found:
     @property
     def missing_bytes(self) -> int:
         """Bytes that are still to be fetched, as far as the size is known."""
-        kept = self._part.stat().st_size if self._part.is_file() else 0
-        return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - kept)
+        partial_bytes = self._part.stat().st_size if self._part.is_file() else 0
+        return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - partial_bytes)
 
     def unpacked(self) -> Path | None:
         """Return the folder of an archive, made if it is missing or not whole; None if there is to be none."""
@@ -169,17 +169,17 @@ class _Found:
         size = path.stat().st_size
         if file.size_bytes not in (None, size):
             return f"it has {size} bytes and should have {file.size_bytes}"
-        made = hash_of(file)
+        hasher = hash_of(file)
         done = 0
         with path.open("rb", buffering=0) as opened:
             while data := opened.read(2**20):
-                made.update(data)
+                hasher.update(data)
                 done += len(data)
                 self._watcher.advanced(name=file.name, stage="checking", done=done, total=size)
         algorithm, _, digest = file.checksum.partition(":")
-        if made.hexdigest() == digest:
+        if hasher.hexdigest() == digest:
             return None
-        return f"its {algorithm.upper()} is {made.hexdigest()} and should be {digest}"
+        return f"its {algorithm.upper()} is {hasher.hexdigest()} and should be {digest}"
 
     def _move_aside(self, path: Path, why: str) -> None:
         count = 1

@@ -61,10 +61,10 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
             check_space(archive.parent, total)
             temporary.mkdir()
             _write(members, temporary, total, lambda done: _tell(watcher, archive, done, total))
-        made = temporary / unpacking.folder if unpacking.is_inside else temporary
-        if not made.is_dir():
+        unpacked = temporary / unpacking.folder if unpacking.is_inside else temporary
+        if not unpacked.is_dir():
             raise _refusal(archive, f"it has no folder {unpacking.folder}")
-        made.rename(folder)
+        unpacked.rename(folder)
         sync_directory(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -89,10 +89,10 @@ def is_unpacked(archive: Path, unpacking: Unpacking) -> bool:
 
 def _has(path: Path, size_bytes: int) -> bool:
     try:
-        found = path.lstat()
+        status = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return False
-    return stat.S_ISREG(found.st_mode) and found.st_size == size_bytes
+    return stat.S_ISREG(status.st_mode) and status.st_size == size_bytes
 
 
 @contextmanager
@@ -166,12 +166,12 @@ def _check(archive: Path, members: list[_Member], unpacking: Unpacking) -> None:
 
 
 def _folders(names: list[str]) -> set[str]:
-    found: set[str] = set()
+    folders: set[str] = set()
     for name in names:
         folder = name
-        while (folder := folder.rpartition("/")[0]) and folder not in found:
-            found.add(folder)
-    return found
+        while (folder := folder.rpartition("/")[0]) and folder not in folders:
+            folders.add(folder)
+    return folders
 
 
 def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[int], None]) -> None:
