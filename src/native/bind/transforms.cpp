@@ -7,11 +7,13 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "bind/bind.h"
@@ -21,15 +23,24 @@
 namespace stoker::bind {
 namespace {
 
-using NamedSettings = std::pair<std::string, SettingValues>;
+using GivenSettings = std::map<std::string, std::variant<std::string, std::vector<double>>>;
+using NamedSettings = std::pair<std::string, GivenSettings>;
 using Made = nb::ndarray<nb::numpy, uint8_t, nb::ndim<3>>;
 
-TransformSpec transform_of(std::string name, SettingValues settings, std::vector<NamedSettings> operations) {
+SettingValues values_of(GivenSettings given) {
+  SettingValues values;
+  for (auto& [name, value] : given) {
+    std::visit([&](auto& of_a_kind) { values.emplace(name, std::move(of_a_kind)); }, value);
+  }
+  return values;
+}
+
+TransformSpec transform_of(std::string name, GivenSettings settings, std::vector<NamedSettings> operations) {
   std::vector<OperationSettings> changes;
   for (NamedSettings& operation : operations) {
-    changes.emplace_back(std::move(operation.first), std::move(operation.second));
+    changes.emplace_back(std::move(operation.first), values_of(std::move(operation.second)));
   }
-  return TransformSpec({std::move(name), std::move(settings)}, std::move(changes));
+  return TransformSpec({std::move(name), values_of(std::move(settings))}, std::move(changes));
 }
 
 nb::object plan_of(const TransformSpec& transform, Extent image, const SampleRandom& random,
@@ -61,7 +72,7 @@ void register_transforms(nb::module_& m) {
   nb::class_<TransformSpec>(m, "TransformSpec", "What is made of every image.")
       .def(
           "__init__",
-          [](TransformSpec* spec, std::string name, SettingValues settings,
+          [](TransformSpec* spec, std::string name, GivenSettings settings,
              std::vector<NamedSettings> operations) {
             new (spec)
                 TransformSpec(transform_of(std::move(name), std::move(settings), std::move(operations)));

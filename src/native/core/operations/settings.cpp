@@ -28,10 +28,10 @@ const SettingValue& OperationSettings::value(const std::string& name) {
 
 const std::vector<double>& OperationSettings::numbers(const std::string& name, size_t fewest, size_t most,
                                                       double low, double high) {
-  const auto* numbers = std::get_if<std::vector<double>>(&value(name));
-  if (numbers != nullptr && numbers->size() >= fewest && numbers->size() <= most &&
-      std::ranges::all_of(*numbers, [&](double number) { return low <= number && number <= high; })) {
-    return *numbers;  // of which each is a number
+  const auto& numbers = value(name).numbers;
+  if (numbers.size() >= fewest && numbers.size() <= most &&
+      std::ranges::all_of(numbers, [&](double number) { return low <= number && number <= high; })) {
+    return numbers;  // of which each is a number
   }
   refuse(name + " must be " + (fewest == most ? "" : std::to_string(fewest) + " or ") + std::to_string(most) +
          " numbers from " + std::to_string(low) + " to " + std::to_string(high));
@@ -63,9 +63,9 @@ Extent OperationSettings::size(const std::string& name) {
 }
 
 Filter OperationSettings::filter(const std::string& name) {
-  const auto* word = std::get_if<std::string>(&value(name));
-  if (word == nullptr) refuse(name + " must be the name of a filter");
-  return filter_named(*word);
+  const auto& word = value(name).word;
+  if (word.empty()) refuse(name + " must be the name of a filter");
+  return filter_named(word);
 }
 
 }  // namespace stoker

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "core/base/pixels.h"
@@ -13,8 +13,16 @@
 
 namespace stoker {
 
-// A word, or numbers: one, a pair, or 0 and 1 for false and true.
-using SettingValue = std::variant<std::string, std::vector<double>>;
+// A word, or numbers: one, a pair, or 0 and 1 for false and true; the other is empty. No std::variant: that
+// of libstdc++ 12 destroys what is not there where a copy finds no memory.
+struct SettingValue {
+  SettingValue(std::string given) : word(std::move(given)) {}
+  SettingValue(const char* given) : word(given) {}
+  SettingValue(std::vector<double> given) : numbers(std::move(given)) {}
+
+  std::string word;
+  std::vector<double> numbers;
+};
 using SettingValues = std::map<std::string, SettingValue>;
 
 struct Bounds {
