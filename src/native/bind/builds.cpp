@@ -19,7 +19,7 @@
 #include "bind/given_features.h"
 #include "core/base/errors.h"
 #include "core/builds/record_builder.h"
-#include "core/resize/filter_names.h"
+#include "core/resize/resample_plan.h"
 #include "core/threads/per_thread.h"
 
 namespace stoker::bind {

@@ -18,7 +18,7 @@
 #include "bind/bind.h"
 #include "core/base/pixels.h"
 #include "core/images/image_decoder.h"
-#include "core/resize/filter_names.h"
+#include "core/resize/resample_plan.h"
 #include "core/threads/per_thread.h"
 #include "core/transforms/part_decoder.h"
 

@@ -12,8 +12,8 @@
 
 #include "bind/bind.h"
 #include "core/base/errors.h"
-#include "core/resize/filter_names.h"
 #include "core/resize/resample_modes.h"
+#include "core/resize/resample_plan.h"
 #include "core/resize/resample_tf1.h"
 
 namespace stoker::bind {

@@ -12,11 +12,6 @@ namespace {
 
 constexpr const char* kNames[kColorOps] = {"brightness", "contrast", "saturation", "hue"};
 
-// 0..bound-1, from one word.
-size_t pick(uint32_t word, size_t bound) {
-  return static_cast<size_t>((uint64_t{word} * bound) >> 32);
-}
-
 class ColorJitter : public PixelOperation {
  public:
   // Bounds of hue are shifts, -0.5 to 0.5 of the circle; all others are factors, 1 for no change.
@@ -56,7 +51,7 @@ class ColorJitter : public PixelOperation {
       plan.factors[op] = bounds_[op].at(unit(shares[op]));
       if (is_done_[op]) plan.order[plan.count++] = static_cast<ColorOp>(op);
     }
-    for (size_t last = plan.count; last > 1; --last) {
+    for (auto last = static_cast<uint32_t>(plan.count); last > 1; --last) {
       std::swap(plan.order[last - 1], plan.order[pick(places[last - 1], last)]);
     }
     return plan;

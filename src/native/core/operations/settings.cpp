@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/base/errors.h"
-#include "core/resize/filter_names.h"
 
 namespace stoker {
 
@@ -20,10 +19,10 @@ void OperationSettings::refuse_others() const {
 }
 
 const SettingValue& OperationSettings::value(const std::string& name) {
-  const auto found = values_.find(name);
-  if (found == values_.end()) refuse(name + " is missing");
+  const auto entry = values_.find(name);
+  if (entry == values_.end()) refuse(name + " is missing");
   read_.insert(name);
-  return found->second;
+  return entry->second;
 }
 
 const std::vector<double>& OperationSettings::numbers(const std::string& name, size_t fewest, size_t most,

@@ -46,8 +46,6 @@ class OperationSettings {
     return numbers(name, 1, 1, least, most)[0];
   }
   int32_t whole(const std::string& name, int32_t least, int32_t most);
-  // False where it is not given.
-  bool flag(const std::string& name) { return has(name) && whole(name, 0, 1) == 1; }
   // A smallest and a largest number.
   Bounds bounds(const std::string& name, double least, double most);
   // The same, where one number stands for the bounds at this distance around `neutral`.

@@ -40,4 +40,9 @@ inline double unit(uint32_t word) {
   return word * 0x1p-32;
 }
 
+// 0 .. count - 1, from the same.
+inline uint32_t pick(uint32_t word, uint32_t count) {
+  return static_cast<uint32_t>((uint64_t{word} * count) >> 32);
+}
+
 }  // namespace stoker

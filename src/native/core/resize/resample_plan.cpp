@@ -180,6 +180,16 @@ void check(Extent in, Extent out, Rect window) {
 
 }  // namespace
 
+Filter filter_named(const std::string& name) {
+  if (name == "nearest") return Filter::kNearest;
+  if (name == "box") return Filter::kBox;
+  if (name == "bilinear") return Filter::kBilinear;
+  if (name == "bicubic") return Filter::kBicubic;
+  if (name == "lanczos") return Filter::kLanczos;
+  throw Error(ErrorCode::kBadArgument,
+              "Unknown filter " + name + "; use nearest, box, bilinear, bicubic or lanczos");
+}
+
 TapsView Taps::view(size_t begin, size_t outputs) const {
   const size_t at = begin * stride;
   return {first.data() + begin,

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "core/base/pixels.h"
@@ -19,6 +20,9 @@ namespace stoker {
 inline constexpr int32_t kMostResized = 1 << 28;
 
 enum class Filter { kNearest, kBox, kBilinear, kBicubic, kLanczos };
+
+// By the name that people type. Throws kBadArgument for another.
+Filter filter_named(const std::string& name);
 
 // One axis: output i is the weighted sum of inputs first[i] .. first[i] + count[i] - 1.
 //
