@@ -181,9 +181,9 @@ def test_half_a_million_annotations_take_little_memory() -> None:
     for number in range(1000):
         builder.add(b"n01440764", b"n01440764_%d" % number, box)
     table = builder.finish(frozenset({b"n01440764"}))
-    columns = (table.keys, table.corners, table.sources, table.names)
+    columns = (table.keys, table.boxes, table.sources, table.names)
     assert sum(column.nbytes for column in columns) / 1000 < 80
-    assert table.corners.dtype == np.float64  # resizing places boxes before they become float32
+    assert table.boxes["corners"].dtype == np.float64  # resizing places boxes before they become float32
 
 
 def test_names_longer_than_any_file_name_are_refused() -> None:

@@ -288,6 +288,7 @@ def decode_endlessly(
     """
     count, epoch = len(images), 0
     order = in_order = np.arange(count, dtype=np.uint64)
+    native = transform.native()
     while True:
         while len(order) < size:
             epoch += 1
@@ -296,7 +297,7 @@ def decode_endlessly(
         _native.decode_loop(
             images=images,
             indices=order[:size],
-            transform=transform.native(),
+            transform=native,
             seed=seed or 0,
             epoch=epoch,
             threads=threads,

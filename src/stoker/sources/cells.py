@@ -61,14 +61,13 @@ class Cells:
         """
         try:
             cell_values = json.loads(cells.decode("utf-8", "surrogatepass"))
-            known = (column[0] for column in self.columns if column is not None)
-            values = {name: None for name in known if names is None or name in names}
+            fields = self.fields
+            values = {name: None for name in fields if names is None or name in names}
             for column, value in zip(self.columns, cell_values, strict=False):
                 if column is not None and column[0] in values:
                     values[column[0]] = self._value(column[1], value, base)
             if self.fills:
-                filled = ((name, self.fields[name].missing) for name, cell in values.items() if cell is None)
-                values.update(filled)
+                values.update((name, fields[name].missing) for name, cell in values.items() if cell is None)
         except (TypeError, ValueError) as error:
             raise SourceError(f"the values of its fields are damaged: {error}; list the source again") from error
         return values

@@ -118,6 +118,11 @@ class ItemTable:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def image_rows(self) -> NDArray[np.int64]:
+        """Return a row for each image, however many of its objects are items: int64, in the order of the listing."""
+        rows = np.flatnonzero(self.objects <= 0)
+        return rows[np.argsort(self.numbers[rows])]
+
     def __getitem__(self, row: int) -> Item:
         label, size_bytes, number, index = (int(getattr(self, name)[row]) for name in _NUMBERS)
         own = next(iter(self._own(row, row + 1)))

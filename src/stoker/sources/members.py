@@ -6,23 +6,21 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Self, cast
 
-import numpy as np
-
 from stoker.errors import SourceError
 from stoker.fields import from_json
 from stoker.sources.columns import GrowingColumn, chunks
-from stoker.sources.reader import Extents, Reader, numbers_in, to_bytes, to_text
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import read_slice
-from stoker.storage import from_uri, parse_json
+from stoker.storage import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from stoker.sources.columns import Column
     from stoker.sources.items import Item, ItemTable
-    from stoker.types import Field
 
 _MAX_VALUE_BYTES = 2**24
 
@@ -47,33 +45,16 @@ class MemberPlaces:
         return {"archive": self._archives.finish(), "offset": self._offsets.finish()}
 
 
-class MemberReader(Reader):
+class MemberReader(ArchiveReader):
     """Reads members of tars. The columns of an item say where its bytes are: in ``archive``, from ``offset`` on.
 
     The column ``slices`` has where the value of each field begins in ``archive``, and its length; -1 for a value that
     is not there.
 
-    Args:
-        base: Folder of the tars.
-        archives: Absolute paths or URLs of the tars.
-        fields: The fields, by name.
+    See `ArchiveReader`.
     """
 
     name = "members"
-
-    def __init__(self, base: bytes, archives: tuple[bytes, ...], fields: Mapping[str, Field]) -> None:
-        self.base, self.archives, self.fields = base, archives, fields
-        self.latency = "disk" if all(from_uri(place).is_local for place in self.places) else "store"
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """The tars, and their folder."""
-        return (self.base, *self.archives)
-
-    def locate(self, item: Item) -> bytes:
-        """Return the tar."""
-        archive: int = item.columns["archive"]
-        return self.archives[archive]
 
     def image(self, item: Item) -> bytes:
         """Return the bytes of a member. See `Reader.image`."""
@@ -109,8 +90,7 @@ class MemberReader(Reader):
             return b""
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
         slices = cast("NDArray[np.int64]", table.columns["slices"])
-        rows = np.flatnonzero(table.objects <= 0)  # once for all objects of an image
-        rows = rows[np.argsort(table.numbers[rows])]
+        rows = table.image_rows()
         for first, end in chunks(len(rows)):
             digest.update(slices[rows[first:end], 1::2].astype("<i8").tobytes())
         return digest.digest()

@@ -15,7 +15,7 @@ from stoker.fields import from_json
 from stoker.progress import progress_of_call
 from stoker.sources.columns import new_column
 from stoker.sources.items import ItemTableBuilder
-from stoker.sources.reader import Extents, Reader, numbers_in, to_bytes, to_text
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.sources.unpacked import Columns, Unpacked, unpack
 from stoker.storage import from_uri, join
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
-class ParquetReader(Reader):
+class ParquetReader(ArchiveReader):
     """Reads rows of Parquet files: the column ``archive`` of an item is its file, ``row`` its row.
 
     Args:
-        base: Folder of the files.
-        archives: Absolute paths or URLs of the files.
+        base: As of `ArchiveReader`.
+        archives: The same.
         digests: What stands for the length and the footer of each.
         columns: What is used of them.
         fields: What that is beside the images, by name.
@@ -53,24 +53,13 @@ class ParquetReader(Reader):
         columns: Columns,
         fields: Mapping[str, Field],
     ) -> None:
-        self.base, self.archives, self.fields = base, archives, dict(fields)
-        self.latency = "disk" if all(from_uri(place).is_local for place in self.places) else "store"
+        super().__init__(base, archives, dict(fields))
         self._digests, self._columns = digests, columns
         self._locks = [threading.Lock() for _ in archives]
         self._files: dict[int, Unpacked | SourceError] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetReader, (self.base, self.archives, self._digests, self._columns, self.fields)
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """The files, and their folder."""
-        return (self.base, *self.archives)
-
-    def locate(self, item: Item) -> bytes:
-        """Return the Parquet file."""
-        archive: int = item.columns["archive"]
-        return self.archives[archive]
 
     def image(self, item: Item) -> bytes:
         """Return the bytes of an image, of a file that is unpacked. See `Reader.image`.

@@ -213,6 +213,30 @@ class FileReader(Reader):
         return cls(to_bytes(described["base"]), described["latency"], cells)
 
 
+class ArchiveReader(Reader):
+    """Reads images that are parts of larger files, whose number is the column ``archive`` of an item.
+
+    Args:
+        base: Folder of the files.
+        archives: Absolute paths or URLs of the files.
+        fields: The extra fields that items have, by name.
+    """
+
+    def __init__(self, base: bytes, archives: tuple[bytes, ...], fields: Mapping[str, Field]) -> None:
+        self.base, self.archives, self.fields = base, archives, fields
+        self.latency = "disk" if all(from_uri(place).is_local for place in self.places) else "store"
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """The files, and their folder."""
+        return (self.base, *self.archives)
+
+    def locate(self, item: Item) -> bytes:
+        """Return the file that an image is a part of."""
+        archive: int = item.columns["archive"]
+        return self.archives[archive]
+
+
 def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
     """Return a column of numbers of a saved listing.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from stoker.sources.items import Item, ItemTable
 
 BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
-"""A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class."""
+"""A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class or -1."""
 
 
 class Annotations(Protocol):
@@ -100,8 +100,7 @@ class TableBoxes:
 
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any box."""
-        rows = np.flatnonzero(table.objects <= 0)  # once for all objects of an image
-        rows = rows[np.argsort(table.numbers[rows])]
+        rows = table.image_rows()
         boxes, damaged = _boxes_of(table, rows), cast("Blobs", table.columns["damaged"])
         bounds = (boxes.starts // BOX.itemsize).tolist()
         extents = [(table.paths[row], (bounds[at], bounds[at + 1])) for at, row in enumerate(rows.tolist())]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError
-from stoker.sources.imagenet.boxes import place_box, read_annotation
+from stoker.sources.imagenet.boxes import place_box, read_annotation, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -233,8 +233,7 @@ class YoloLabels:
 def _text_of(path: bytes) -> bytes:
     """Return the path of the text that belongs to an image."""
     *folders, name = path.split(b"/")
-    if b"images" in folders:
-        folders[len(folders) - 1 - folders[::-1].index(b"images")] = b"labels"
+    replace_last(folders, b"images", b"labels")
     return b"/".join((*folders, name.rpartition(b".")[0] + b".txt"))
 
 

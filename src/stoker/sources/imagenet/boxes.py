@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import math
 import os
-import struct
 from array import array
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -24,6 +23,7 @@ from stoker.errors import SourceError, StorageError
 from stoker.sources.columns import chunks
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
+from stoker.sources.table_boxes import BOX
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 from stoker.storage import join, split_bucket
 from stoker.types import Box
@@ -49,7 +49,6 @@ _TINY_SIDE = 64
 _MAX_KEY_BYTES = 255
 """Longest name a file can have; the keys are stored at the length of the longest."""
 
-_UNLABELLED = struct.Struct("<4di")  # of `stoker.sources.table_boxes.BOX`
 _MAX_BOXES = 2**24
 _MAX_NAMES = 2**16
 _MAX_DAMAGED = 2**18
@@ -156,10 +155,17 @@ def annotations_beside(where: bytes) -> bytes | None:
     """Return an absolute path or a URL with ``Annotations`` for its last part ``Data``; None if it has no such part."""
     bucket, rest = split_bucket(where)
     parts = rest.split(b"/")
-    if b"Data" not in parts:
+    if not replace_last(parts, b"Data", b"Annotations"):
         return None
-    parts[len(parts) - 1 - parts[::-1].index(b"Data")] = b"Annotations"
     return (bucket and bucket + b"/") + b"/".join(parts)
+
+
+def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
+    """Rename the last part of a path that has a name; return whether there is one."""
+    if name not in parts:
+        return False
+    parts[len(parts) - 1 - parts[::-1].index(name)] = new
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +288,7 @@ class BoxTable:
         where: File they come from.
         keys: Bytes (M,), ascending: for each box, the name of its image without its ending, after the class and a slash
             if ``per_class``.
-        corners: float64 (M, 4): xmin, ymin, xmax, ymax as fractions.
+        boxes: `BOX` (M,), without classes.
         sources: int32 (M,): number of the annotation it was read from. Of two of the same name the later one counts.
         names: int32 (M,): index into ``vocabulary`` of what the annotation calls the object; -1 if it does not say.
         vocabulary: Names of objects.
@@ -293,7 +299,7 @@ class BoxTable:
 
     where: str
     keys: NDArray[np.bytes_]
-    corners: NDArray[np.float64]
+    boxes: NDArray[np.void]
     sources: NDArray[np.int32]
     names: NDArray[np.int32]
     vocabulary: tuple[bytes, ...]
@@ -330,7 +336,7 @@ class BoxTable:
     def _chosen(self, first: int, last: int, class_name: bytes) -> bytes:
         newest = self.sources[first:last].max()
         chosen = (row for row in range(first, last) if self.sources[row] == newest and self._is_of(row, class_name))
-        return b"".join(_UNLABELLED.pack(*self.corners[row].tolist(), -1) for row in chosen)
+        return b"".join(self.boxes[row].tobytes() for row in chosen)
 
     def _is_of(self, row: int, class_name: bytes) -> bool:
         if self.names[row] < 0:
@@ -403,10 +409,12 @@ class BoxTableBuilder:
         per_class = not self._folders.isdisjoint(class_names)
         keys = self._key_array(with_folder=per_class)
         order = np.argsort(keys, kind="stable")
+        boxes = np.empty(len(order), BOX)
+        boxes["corners"], boxes["label"] = np.frombuffer(self._corners, np.float64).reshape(-1, 4)[order], -1
         return BoxTable(
             where=self._where,
             keys=keys[order],
-            corners=np.frombuffer(self._corners, np.float64).reshape(-1, 4)[order],
+            boxes=boxes,
             sources=np.frombuffer(self._sources, np.int32)[order],
             names=np.frombuffer(self._names, np.int32)[order],
             vocabulary=tuple(self._vocabulary),
