@@ -125,9 +125,9 @@ class Contest:
             nonlocal before
             row, program = rows[key], programs[key]
             self._say(f"{line}: turn {len(row.turns) + 1} of {settings.rounds}: {row.entry.title}")
-            said = program.take_turn(seconds)
+            answer = program.take_turn(seconds)
             after = calibration.measure()
-            row.turns.append(said | {"calibration": (before + after) / 2})
+            row.turns.append(answer | {"calibration": (before + after) / 2})
             row.peak_mb, before = program.peak_mb, after
 
         in_turns(

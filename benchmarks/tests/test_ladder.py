@@ -53,9 +53,9 @@ def test_keys_and_names_are_those_of_no_other_case() -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_step_has_the_shape_of_the_transform(own_copy: BenchImages, key: str) -> None:
-    found = [batch.numpy() for batch in pipeline(spec_for("train", 3), own_copy, key).take(4)]
-    assert {(batch.shape, batch.dtype.name) for batch in found} == {((3, 224, 224, 3), "uint8")}
-    assert all(batch.std() > 1 for batch in found)
+    batches = [batch.numpy() for batch in pipeline(spec_for("train", 3), own_copy, key).take(4)]
+    assert {(batch.shape, batch.dtype.name) for batch in batches} == {((3, 224, 224, 3), "uint8")}
+    assert all(batch.std() > 1 for batch in batches)
 
 
 def test_all_steps_do_the_same_work(own_copy: BenchImages) -> None:
@@ -91,8 +91,8 @@ def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
 
 
 def test_crops_are_drawn_anew_from_what_is_cached(images: BenchImages) -> None:
-    found = pixels_of(spec_for("train"), images, "cache-memory", 4 * IMAGES)
-    assert len(set(found)) == 4 * IMAGES
+    pixels = pixels_of(spec_for("train"), images, "cache-memory", 4 * IMAGES)
+    assert len(set(pixels)) == 4 * IMAGES
 
 
 @pytest.mark.parametrize("key", ["serial", "tfrecord"])

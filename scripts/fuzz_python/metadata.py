@@ -21,12 +21,12 @@ def one_input(data: bytes) -> None:
     tree = list_source(str(_FOLDER))
     assert 0 < len(tree.table) <= data.count(b"\n") + 1
     for item in tree.table:
-        found = tree.reader.values(item)
-        assert found.keys() == tree.fields.keys()
+        values = tree.reader.values(item)
+        assert values.keys() == tree.fields.keys()
         for name, field in tree.fields.items():
-            if isinstance(field, ValueField) and found[name] is not None:
+            if isinstance(field, ValueField) and values[name] is not None:
                 try:
-                    field.encode(name, found[name])
+                    field.encode(name, values[name])
                 except SourceError:
                     continue
 

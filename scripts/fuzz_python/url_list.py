@@ -23,8 +23,8 @@ def one_input(data: bytes) -> None:
     for item in tree.table if tree.latency == "web" else ():
         with suppress(StoreError):
             assert checked(item.path).lower().startswith(("http://", "https://"))
-        found = tree.reader.values(item)
-        assert found.keys() == tree.fields.keys()
+        values = tree.reader.values(item)
+        assert values.keys() == tree.fields.keys()
 
 
 def seeds() -> list[bytes]:

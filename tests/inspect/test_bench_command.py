@@ -132,8 +132,8 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
     if source == "compressed":
         assert main(["build", str(photos), str(tmp_path / "compressed"), "--compression", "gzip"]) == 0
     places = {"photos": photos, "dataset": dataset, "compressed": tmp_path / "compressed"}
-    found = objection(case_of(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
-    assert (reason in found) if reason else not found
+    why = objection(case_of(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
+    assert (reason in why) if reason else not why
 
 
 def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:

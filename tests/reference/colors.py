@@ -27,14 +27,14 @@ ENHANCERS = {
 
 def bounds(jitter) -> dict[str, tuple[float, float]]:
     """Of a ColorJitter: the smallest and the largest number of each operation that changes anything."""
-    found = {}
+    settings = {}
     for name in OPERATIONS:
         value, neutral = getattr(jitter, name), 0.0 if name == "hue" else 1.0
         if not isinstance(value, tuple):
             value = (neutral - value if name == "hue" else max(0.0, neutral - value), neutral + value)
         if value != (neutral, neutral):
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def plan(bounds: dict[str, tuple[float, float]], draws) -> list[tuple[str, float]]:

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 def boxes(tree: SourceTree) -> dict[str, list[Any]]:
     """The boxes of each image, or what is wrong with them."""
-    found = {}
+    by_key = {}
     for split, rows in tree.splits.items():
         for item in tree.table.take(rows):
             image = tree.load(item, split)
-            found[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
-    return found
+            by_key[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
+    return by_key
 
 
 def dataset(root: Path, yaml: str, *images: str, **labels: str) -> Path:
