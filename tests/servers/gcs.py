@@ -103,7 +103,7 @@ def running(folder: Path | None = None, *, keeps: bool = False) -> Iterator[GcsS
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with started("gcs", partial(GcsServer, keeps=keeps), folder, "address already in use") as server:
+    with started("gcs", partial(GcsServer, keeps=keeps), folder) as server:
         yield server
 
 

@@ -137,7 +137,7 @@ def running(folder: Path | None = None) -> Iterator[HdfsServer]:
     Raises:
         ServerError: There is no Java, there are no jars, or it did not come up.
     """
-    with started("hdfs", HdfsServer, folder, "BindException") as server:
+    with started("hdfs", HdfsServer, folder) as server:
         yield server
 
 

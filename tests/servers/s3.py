@@ -23,7 +23,7 @@ from .processes import Process, ServerError, free_ports, started
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_READY_SECONDS = 45  # SeaweedFS takes five, but now and then it waits for minutes: starting it again is quicker
+_READY_SECONDS = 45  # it takes five
 
 
 class S3Server:
@@ -51,13 +51,6 @@ class S3Server:
 
     def start(self) -> None:
         """Start it, or start it again with the same data and the same port, and wait until it takes a put."""
-        try:
-            self._start()
-        except ServerError:
-            self.kill()
-            self._start()
-
-    def _start(self) -> None:
         self._master.start()
         self._master.wait_until(self._elected, _READY_SECONDS)
         self._process.start()
@@ -124,7 +117,7 @@ def running(folder: Path | None = None) -> Iterator[S3Server]:
     Raises:
         ServerError: It is not installed or did not come up.
     """
-    with started("s3", S3Server, folder, "address already in use") as server:
+    with started("s3", S3Server, folder) as server:
         yield server
 
 

@@ -180,7 +180,7 @@ def running(size: Size = Size(), folder: Path | None = None) -> Iterator[SparkCl
     Raises:
         ServerError: There is no Java or no pyspark, or it did not come up.
     """
-    with started("spark", partial(SparkCluster, size=size), folder, "BindException") as server:
+    with started("spark", partial(SparkCluster, size=size), folder) as server:
         yield server
 
 

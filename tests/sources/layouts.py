@@ -243,6 +243,15 @@ def yolo(root: Path) -> Path:
     return root
 
 
+def roboflow(root: Path) -> Path:
+    """As Roboflow exports it, whose paths lead one folder too high."""
+    fill(root, "train/images/2.jpg", "train/images/1.jpg", "valid/images/3.jpg")
+    (root / "data.yaml").write_text("train: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['cat']\n")
+    (root / "train/labels").mkdir()
+    (root / "train/labels/1.txt").write_text("0 0.5 0.5 0.25 0.5\n")
+    return root
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -290,6 +299,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         mapped_list,
         pipeline_config,
         yolo,
+        roboflow,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

@@ -123,9 +123,9 @@ def list_yolo(look: Look, contents: _Contents) -> SourceTree:
     """
     path = contents.path
     base = path.parent.resolve()
-    inner = base / contents.below if contents.below and not is_absolute(os.fsencode(contents.below)) else base
-    if inner.is_dir() and inner.resolve().lies_in(base):
-        base = inner.resolve()
+    if (below := "/".join(_parts(contents.below))) and not is_absolute(os.fsencode(contents.below)):
+        inner = (base / below).resolve()
+        base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
     walk, present = Walk(builder.base, look.without), False
@@ -149,13 +149,18 @@ def list_yolo(look: Look, contents: _Contents) -> SourceTree:
     return dataclasses.replace(tree, classes=contents.names, texts=(b"",) * len(contents.names))
 
 
+def _parts(name: str) -> list[str]:
+    """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
+    return [part for part in name.split("/") if part not in ("", ".")]
+
+
 def _below(path: Location, base: Location, name: str) -> bytes:
     """Return the path of a folder below a base.
 
     Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
     """
-    parts = [part for part in name.split("/") if part not in ("", ".")]
-    if parts[:1] == [".."] and not (base / name).is_dir():
+    parts = _parts(name)
+    if parts[:1] == [".."] and not (base.parent / "/".join(parts[1:])).is_dir():
         parts = parts[1:]
     if is_absolute(os.fsencode(name)) or ".." in parts:
         _refuse(path, f"{name!r} is no folder in {base}; give paths of folders relative to that")
