@@ -17,12 +17,14 @@
 
 namespace stoker {
 
-// crop (in the stored image) -> resized to `resized` -> the part `window` of it -> mirrored if `flip`.
+// crop (in the stored image) -> resized to `resized` by `filter` -> the part `window` of it -> mirrored if
+// `flip`.
 struct TransformPlan {
   Rect crop;
   Extent resized;
   Rect window;
   bool flip = false;
+  Filter filter = Filter::kBilinear;
 };
 
 // Decides which pixels of an image become the result. Its settings are read once; it may be used by any

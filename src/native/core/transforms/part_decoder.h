@@ -7,8 +7,7 @@
 
 #include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
-#include "core/images/image_decoder.h"
-#include "core/resize/resample_modes.h"
+#include "core/transforms/region_decoder.h"
 
 namespace stoker {
 
@@ -34,15 +33,9 @@ class PartDecoder {
   void write(RgbSlot slot);
 
  private:
-  void resize(RgbSlot slot);
-  void copy(RgbSlot slot);
-
-  ImageDecoder decoder_;
-  PixelMode mode_ = PixelMode::kRgb;
-  std::optional<ModeResampler> resampler_;  // of the mode
+  RegionDecoder regions_;
+  TransformPlan plan_;
   bool resizes_ = false;
-  Rect needed_;  // of the image, at 1/shrink_ of its size
-  int32_t shrink_ = 1;
 };
 
 }  // namespace stoker

@@ -74,7 +74,8 @@ TransformPlan TransformSpec::plan(Extent image, const SampleRandom& random,
   if (object && !geometry_->shows_objects()) {
     throw Error(ErrorCode::kBadArgument, "this transform shows whole images, not objects");
   }
-  TransformPlan plan{{0, 0, image.width, image.height}, out_, {0, 0, out_.width, out_.height}, false};
+  TransformPlan plan{
+      {0, 0, image.width, image.height}, out_, {0, 0, out_.width, out_.height}, false, filter_};
   geometry_->plan(image, random, object, plan);
   plan.flip = hflip_ > 0.0 && unit(random.draw(RandomOp::kFlip, 0)[0]) < hflip_;
   return plan;

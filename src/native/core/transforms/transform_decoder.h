@@ -7,8 +7,7 @@
 
 #include "core/base/stored_image.h"
 #include "core/clocks/stage_clock.h"
-#include "core/images/image_decoder.h"
-#include "core/resize/resample_modes.h"
+#include "core/transforms/region_decoder.h"
 #include "core/transforms/transform.h"
 
 namespace stoker {
@@ -20,7 +19,7 @@ class TransformDecoder {
   // both modes of decoding.
   explicit TransformDecoder(DecodeMode decode = DecodeMode::kExact, StageClock* clock = nullptr,
                             PixelMode mode = PixelMode::kRgb)
-      : decode_(mode == PixelMode::kI16 ? DecodeMode::kExact : decode), mode_(mode), clock_(clock) {}
+      : decode_(decode), mode_(mode), clock_(clock), regions_(clock) {}
 
   // Writes the rows of each transform to its slot, in the mode of pixels; the image is decoded once, and only
   // as much of it as the transforms need. Throws kBadImage or kImageTooLarge, also for a raw image whose
@@ -50,29 +49,16 @@ class TransformDecoder {
   // What was opened and planned.
   void run(const StoredImage& image, std::span<const TransformSpec> transforms, const SampleRandom& random,
            std::span<const RgbSlot> slots);
-  void decode_file(std::span<const TransformSpec> transforms, std::span<const RgbSlot> slots,
-                   EntryPoints* entries);
-  // How much smaller the image may be decoded for all transforms.
-  int32_t shrink_of(std::span<const TransformSpec> transforms) const;
-  void decode_raw(const StoredImage& image, const TransformSpec& transform, const TransformPlan& plan,
-                  RgbSlot slot);
-  void turn(Stage stage) {
-    if (clock_ != nullptr) clock_->mark_turn(stage);
-  }
-
   // Of RGB and L, in a slot.
   void change(const TransformSpec& transform, const SampleRandom& random, RgbSlot slot);
 
   DecodeMode decode_;
   PixelMode mode_;
   StageClock* clock_;
-  ImageDecoder decoder_;
-  std::vector<ModeResampler> resamplers_;  // one a transform
+  RegionDecoder regions_;
   std::vector<TransformPlan> plans_;
-  std::vector<Rect> regions_;
   Extent size_;
-  ScratchBytes pixels_;  // of raw images
-  ScratchBytes grey_;    // while its colours are changed
+  ScratchBytes grey_;  // while its colours are changed
 };
 
 }  // namespace stoker
