@@ -116,6 +116,8 @@ class Setting:
             return value
         for check in filter(callable, self.notes):
             value = check(shown, value)
+        if self.types == (bool,) and not isinstance(value, bool):  # of commands always one
+            raise ConfigError(f"{self.name} is {without_address(value)}; it must be True or False")
         if self.words and value not in self.words:
             raise ConfigError(f"{shown} is {value!r}; it must be {alternatives(list(map(repr, self.words)))}")
         for note in self.notes:

@@ -97,10 +97,8 @@ def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
     many steps as the others, all with full batches, and no loss is averaged over an empty one.
 
     Raises:
-        ConfigError: ``drop_last`` and ``tail`` contradict each other, or ``drop_last`` is neither True nor False.
+        ConfigError: ``drop_last`` and ``tail`` contradict each other.
     """
-    if not isinstance(drop_last, bool):
-        raise ConfigError(f"drop_last is {drop_last!r}; it must be True or False")
     if drop_last and tail not in (None, "drop"):
         raise ConfigError(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
     if drop_last:
@@ -120,7 +118,7 @@ class EpochOrder:
             position ``i`` holds sample ``i``.
         seed: 0 to 2**64 - 1.
         epoch: 0 to 2**64 - 1; each has its own order.
-        first: Number of positions, from 0 on, that the epoch has. Default: all ``n``.
+        count: Number of positions, from 0 on, that the epoch has. Default: all ``n``.
 
     Raises:
         ConfigError: ``shuffle`` is none of these.
@@ -130,7 +128,7 @@ class EpochOrder:
     shuffle: bool | BlockShuffle
     seed: int
     epoch: int
-    first: int | None = None
+    count: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.shuffle, bool | BlockShuffle):
@@ -145,7 +143,7 @@ class EpochOrder:
     @property
     def length(self) -> int:
         """Number of positions of the epoch."""
-        return self.n if self.first is None else min(self.first, self.n)
+        return self.n if self.count is None else min(self.count, self.n)
 
     def take(self, start: int, count: int) -> NDArray[np.uint64]:
         """Return the samples at positions ``start .. start + count - 1``, uint64 (count,)."""

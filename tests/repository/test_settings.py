@@ -32,12 +32,18 @@ class Example(Settings):
     count: Annotated[int | None, Range(1, 9), "A number."] = None
     range: Annotated[Range | bool, Instance(), "An object."] = False
     other: Annotated[Range | None, Instance("a range of numbers"), "An object."] = None
+    flag: Annotated[bool, "Yes or no."] = False
 
 
 def test_values_are_checked_as_declared() -> None:
     settings = Example("x", kind="b", count=np.int64(3), other=Range(0, 1))
     assert (settings.kind, settings.count, type(settings.count)) == ("b", 3, int)
-    assert Example.among({"name": "y", "kind": None, "count": 1, "range": True, "other": None, "more": 0}).count == 1
+    assert (
+        Example.among(
+            {"name": "y", "kind": None, "count": 1, "range": True, "other": None, "flag": True, "more": 0}
+        ).count
+        == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,6 +52,8 @@ def test_values_are_checked_as_declared() -> None:
         ({"kind": "c"}, "kind is 'c'; it must be 'a' or 'b'"),
         ({"count": 10}, "count is 10; it must be between 1 and 9"),
         ({"range": "x"}, "range is 'x'; it must be a stoker.Range, True or False"),
+        ({"flag": "no"}, "flag is 'no'; it must be True or False"),
+        ({"flag": 1}, "flag is 1; it must be True or False"),
         ({"other": Settings}, "other is the class Settings; it must be a range of numbers"),
     ],
 )

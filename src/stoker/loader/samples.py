@@ -188,7 +188,7 @@ class Limited:
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of an epoch, which ends early."""
-        return replace(self._samples.order(epoch), first=self._count)
+        return replace(self._samples.order(epoch), count=self._count)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         """Return what the slots stand for."""
