@@ -34,30 +34,31 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 VALIDATION_NAMES = ("validation", "val", "valid", "dev")
 """What people call the split validation."""
 
-_AS_ARGUMENTS: ContextVar[bool] = ContextVar("as_arguments", default=False)
+_AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
 _OTHER_OPTIONS = {"allow_huge": "--yes"}
 
 
-def option(name: str) -> str:
-    """Return how messages name a setting of builds: as the command does, or as an argument of `stoker.build`.
-
-    Args:
-        name: That of the argument: ``shard_size`` for ``--shard-size``.
-    """
-    if _AS_ARGUMENTS.get():
-        return f"{name}=True" if name in _FLAGS else name
+def option_of(name: str) -> str:
+    """Return the option of the command line for an argument: ``--shard-size`` for ``shard_size``."""
     return _OTHER_OPTIONS.get(name, f"--{name.replace('_', '-')}")
 
 
+def option(name: str) -> str:
+    """Return how messages name a setting: as an argument of Python, or as an option while a command runs."""
+    if _AS_OPTIONS.get():
+        return option_of(name)
+    return f"{name}=True" if name in _FLAGS else name
+
+
 @contextmanager
-def settings_as_arguments() -> Iterator[None]:
-    """Let messages of this thread name settings as arguments while the body of ``with`` runs."""
-    token = _AS_ARGUMENTS.set(True)
+def settings_as_options() -> Iterator[None]:
+    """Let messages of this thread name settings as the command line does while the body of ``with`` runs."""
+    token = _AS_OPTIONS.set(True)
     try:
         yield
     finally:
-        _AS_ARGUMENTS.reset(token)
+        _AS_OPTIONS.reset(token)
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_choice, check_range, settings_as_arguments
+from stoker.config import check_choice, check_range
 from stoker.errors import ConfigError, ImageError, StokerError
 from stoker.recipe import (
     FORMATS,
@@ -286,8 +286,7 @@ def encode(pixels: NDArray[Any], encode: str = "jpeg:90") -> bytes:
     Raises:
         ConfigError: The format is unknown, or does not hold such pixels or so many of them.
     """
-    with settings_as_arguments():
-        chosen = parse_encode(encode)
+    chosen = parse_encode(encode)
     if isinstance(chosen, RawEncode):
         raise ConfigError(f"encode is {encode!r}, which is pixels as they are; use jpeg, png or webp")
     shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels

@@ -23,6 +23,7 @@ import stoker
 from page_checks import checked
 from stoker.builder import BuildOptions, ShardSettings
 from stoker.cli.main import main, make_parser
+from stoker.config import settings_as_options
 from stoker.declare import declared
 from stoker.errors import (
     ConfigError,
@@ -137,10 +138,10 @@ def test_paths_and_quoted_values_are_not_rewritten(tmp_path: Path) -> None:
         stoker.build([], place, progress=False)
 
 
-def test_messages_name_options_again_after_the_function(tmp_path: Path) -> None:
+def test_messages_name_options_where_the_command_line_runs(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^shards is 0"):
         stoker.build(tmp_path, tmp_path / "out", shards=0)
-    with pytest.raises(ConfigError, match=r"^--shards is 0"):
+    with settings_as_options(), pytest.raises(ConfigError, match=r"^--shards is 0"):
         ShardSettings(train=0)
 
 
@@ -351,7 +352,7 @@ def test_what_the_listing_says_is_a_warning_where_it_was_called(tmp_path: Path) 
     for number, name in enumerate(("n01440764", "n01443537")):
         (tmp_path / "src" / name).mkdir(parents=True)
         (tmp_path / "src" / name / "a.jpg").write_bytes(picture(number))
-    with pytest.warns(LabelWarning, match="for its numbers give labels imagenet") as caught:
+    with pytest.warns(LabelWarning, match="for its numbers give labels='imagenet'") as caught:
         stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():

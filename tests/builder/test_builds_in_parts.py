@@ -89,14 +89,14 @@ def test_which_part_is_meant(text: str, environment: Mapping[str, str], expected
     [
         ("64/64", {}, "no part 64; 64 parts are numbered 0 to 63"),
         ("0/0", {}, "0 parts; there may be 1 to 1,000,000"),
-        ("3", {}, "--part 3 is not understood; write 3/64"),
+        ("3", {}, "part 3 is not understood; write 3/64"),
         ("-1/4", {}, "not understood"),
         ("1/2/3", {}, "not understood"),
         ("auto", {}, "neither SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX"),
         ("auto", {"JOB_COMPLETION_INDEX": "3"}, "STOKER_PARTS is not set; set it to the number of completions"),
         ("auto", {"JOB_COMPLETION_INDEX": "3", "STOKER_PARTS": "x"}, "STOKER_PARTS is 'x'"),
         ("auto", {"JOB_COMPLETION_INDEX": "8", "STOKER_PARTS": "8"}, "no part 8; 8 parts are numbered 0 to 7"),
-        ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "SLURM_ARRAY_TASK_COUNT is not set; give --part 3/64 instead"),
+        ("auto", {"SLURM_ARRAY_TASK_ID": "3"}, "SLURM_ARRAY_TASK_COUNT is not set; give part 3/64 instead"),
         (
             "auto",
             slurm(task=7, count=2, first=3, last=7),
@@ -232,7 +232,7 @@ def test_a_listing_left_by_a_build_with_other_settings_is_not_used(tmp_path: Pat
 
 
 def test_what_finish_says_of_missing_shards(source: Path, tmp_path: Path) -> None:
-    with pytest.raises(DestinationError, match=r"no build has begun in .*; begin with --part 0/N"):
+    with pytest.raises(DestinationError, match=r"no build has begun in .*; begin with part 0/N"):
         build_part(settings(source), tmp_path, NO_PART)
     build_part(settings(source), tmp_path, Part(1, 3))
     build_part(settings(source), tmp_path, Part(0, 3))
@@ -254,7 +254,7 @@ def test_what_does_not_go_together(source: Path, tmp_path: Path) -> None:
     refuse_unfinished(location(tmp_path / "finished"))
     (tmp_path / "alone").mkdir()
     (tmp_path / "alone/build.journal").write_bytes(b"")
-    with pytest.raises(DestinationError, match="begun without --part"):
+    with pytest.raises(DestinationError, match="begun without part"):
         build_part(settings(source), tmp_path / "alone", Part(0, 3))
 
 

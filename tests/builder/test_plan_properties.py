@@ -118,9 +118,9 @@ def test_numbers_of_shards(settings: dict[str, int], ratio: float, expected: tup
 
 def test_settings_that_do_not_fit_are_refused() -> None:
     tree = tree_of(train=[3], validation=[2])
-    with pytest.raises(ConfigError, match="--shards is 4, but split 'train' has 3 items"):
+    with pytest.raises(ConfigError, match="shards is 4, but split 'train' has 3 items"):
         make_plan(tree, settings_for(SOURCE, shards=4), RecordSize(1.0))
-    with pytest.raises(ConfigError, match="--validation-shards is 3, but split 'validation' has 2 items"):
+    with pytest.raises(ConfigError, match="validation_shards is 3, but split 'validation' has 2 items"):
         make_plan(tree, settings_for(SOURCE, validation_shards=3), RecordSize(1.0))
     with pytest.raises(ConfigError, match="no split 'validation'"):
         make_plan(tree_of(train=[3]), settings_for(SOURCE, validation_shards=1), RecordSize(1.0))

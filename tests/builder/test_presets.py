@@ -232,7 +232,7 @@ def test_one_truncated_jpeg_loses_one_record(source: Path, tmp_path: Path) -> No
 
 def test_a_dataset_that_is_huge_needs_consent(tmp_path: Path) -> None:
     imagenet = ExpectedSize(1_281_167, 1_281_167 * (300 * 300 * 3 + 306), 10**13)
-    with pytest.raises(ConfigError, match=r"about 346\.3 GB, more than 200\.0 GB; .* add --yes"):
+    with pytest.raises(ConfigError, match=r"about 346\.3 GB, more than 200\.0 GB; .* add allow_huge=True"):
         imagenet.refuse_huge()
     with pytest.raises(ConfigError, match=r"only 1\.0 MB are free"):
         ExpectedSize(10, 2_000_000, 1_000_000).refuse_huge()

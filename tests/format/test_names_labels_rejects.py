@@ -74,7 +74,7 @@ def test_the_names_of_one_shard_for_each_class() -> None:
         "a{shard}.idx", ".{shard}", "x" * 300 + "{shard}"],
 )  # fmt: skip
 def test_templates_that_make_no_names(text: str) -> None:
-    with pytest.raises(ConfigError, match="--shard-names"):
+    with pytest.raises(ConfigError, match="shard_names"):
         ShardNaming(text)
 
 

@@ -32,7 +32,7 @@ def test_resize_words_round_trip(text: str) -> None:
     "text", ["", "short", "short:", "short:0", "short:70000", "exact:300", "short:3x3", "keep:3", "exact:0x3", "max:-3"]
 )
 def test_other_resize_words_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--resize"):
+    with pytest.raises(ConfigError, match="resize"):
         parse_resize(text)
 
 
@@ -58,7 +58,7 @@ OTHER_ENCODES = [
 
 @pytest.mark.parametrize("text", OTHER_ENCODES)
 def test_other_encode_words_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="--encode"):
+    with pytest.raises(ConfigError, match="encode"):
         parse_encode(text)
 
 
@@ -102,7 +102,7 @@ def test_limits() -> None:
     with pytest.raises(ImageTooLargeError, match="3x3 pixels are more than the limit of 8"):
         Recipe(max_pixels=8).check_pixels(3, 3)
     Recipe(max_pixels=9).check_pixels(3, 3)
-    with pytest.raises(ConfigError, match="--max-pixels"):
+    with pytest.raises(ConfigError, match="max_pixels"):
         Recipe(max_pixels=0)
     with pytest.raises(ConfigError, match="filter 'sinc'"):
         Recipe(filter="sinc")  # type: ignore[arg-type]

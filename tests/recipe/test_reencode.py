@@ -92,7 +92,7 @@ def test_the_manifest_says_fast_only() -> None:
 @pytest.mark.parametrize("settings", [{}, {"resize": parse_resize("short:9"), "encode": RawEncode()},
                                        {"resize": parse_resize("short:9"), "encode": parse_encode("png")}])  # fmt: skip
 def test_fast_needs_something_to_decode_for(settings: dict[str, object]) -> None:
-    with pytest.raises(ConfigError, match="--decode fast"):
+    with pytest.raises(ConfigError, match="decode fast"):
         Recipe(decode="fast", **settings)  # type: ignore[arg-type]
 
 

@@ -100,9 +100,9 @@ def test_the_manifest_says_so() -> None:
 
 def test_pixels_have_no_markers() -> None:
     for encode in (RawEncode(), parse_encode("png"), parse_encode("webp:90")):
-        with pytest.raises(ConfigError, match="--recipe restart needs JPEG"):
+        with pytest.raises(ConfigError, match="recipe restart needs JPEG"):
             Recipe(parse_resize("short:9"), encode=encode, restart=True)
-    with pytest.raises(ConfigError, match="give --resize too"):
+    with pytest.raises(ConfigError, match="give resize too"):
         Recipe(encode=parse_encode("jpeg:90"), restart=True)
 
 

@@ -103,5 +103,5 @@ def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(t
         .locate(b"n01", b"train/n01/n01_1.JPEG")
     )
     assert found == bytes(tmp_path / "mine/n01/n01_1.xml")
-    with pytest.raises(SourceError, match="--boxes"):
+    with pytest.raises(SourceError, match="boxes"):
         list_source(root, SourceOptions(boxes=str(tmp_path / "nowhere")))

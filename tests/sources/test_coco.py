@@ -300,7 +300,7 @@ def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder
 
 def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "instances_train2017.json", annotations())
-    with pytest.raises(ConfigError, match=r"--labels has no effect on .*, which is read as COCO file; omit it"):
+    with pytest.raises(ConfigError, match=r"labels has no effect on .*, which is read as COCO file; omit it"):
         list_source(str(path), SourceOptions(labels="labels.txt"))
 
 

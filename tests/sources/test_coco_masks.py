@@ -302,7 +302,9 @@ def test_annotations_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> N
 
 def test_sources_without_masks_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, document(categories=[], annotations=[]))
-    with pytest.raises(ConfigError, match=r"has no categories, which --masks needs; give instances_\*.json, or omit"):
+    with pytest.raises(
+        ConfigError, match=r"has no categories, which masks=True needs; give instances_\*.json, or omit"
+    ):
         list_source(str(path), SourceOptions(masks=True))
     with pytest.raises(ConfigError, match=r"masks=True has no effect on .*, which is read as folder of class folders"):
         stoker.build(tmp_path / "val2017", tmp_path / "out", masks=True)

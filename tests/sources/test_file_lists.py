@@ -87,7 +87,7 @@ def test_a_folder_of_images_below_the_class(tmp_path: Path) -> None:
 def test_flat_lists_need_labels(tmp_path: Path) -> None:
     fill(tmp_path, "val/ILSVRC2012_val_00000002.JPEG", "val/ILSVRC2012_val_00000001.JPEG")
     path = write_list(tmp_path / "list.txt", "val/ILSVRC2012_val_00000002.JPEG", "val/ILSVRC2012_val_00000001.JPEG")
-    with pytest.raises(SourceError, match=r"lie in a folder called val, not .*--validation-labels"):
+    with pytest.raises(SourceError, match=r"lie in a folder called val, not .*validation_labels"):
         list_source(str(path))
     labels = write_list(tmp_path / "labels.txt", "n02", "n01")
     tree = list_source(str(path), SourceOptions(validation_labels=str(labels)))

@@ -63,7 +63,7 @@ def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path:
     assert listed(list_source(str(root), options), "validation") == expected(EXPECTED)
     alone = list_source(str(root / "val"), options)
     assert listed(alone, "validation") == expected(EXPECTED)
-    with pytest.raises(SourceError, match=r"--validation-labels .* does not exist"):
+    with pytest.raises(SourceError, match=r"validation_labels .* does not exist"):
         list_source(str(root), SourceOptions(validation_labels=str(tmp_path / "none.txt")))
 
 
@@ -113,7 +113,7 @@ def test_a_blank_line_would_shift_all_labels_after_it_and_is_refused(tmp_path: P
 
 def test_validation_images_without_any_labels_are_refused_with_a_remedy(tmp_path: Path) -> None:
     root = fill(tmp_path, "train/a/1.jpg", "val/2.jpg")
-    with pytest.raises(SourceError, match=r"without class folders; give their classes with --validation-labels$"):
+    with pytest.raises(SourceError, match=r"without class folders; give their classes with validation_labels$"):
         list_source(str(root))
 
 
@@ -129,4 +129,4 @@ def test_a_list_that_is_not_needed_is_reported(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "train/a/1.jpg", "val/a/2.jpg")
     given = write(tmp_path / "mine.txt", *WNIDS)
     tree = list_source(str(root), SourceOptions(validation_labels=str(given)))
-    assert any("--validation-labels is not used" in warning for warning in tree.warnings)
+    assert any("validation_labels is not used" in warning for warning in tree.warnings)

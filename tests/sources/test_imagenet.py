@@ -129,7 +129,7 @@ def test_without_the_devkit_the_error_says_which_file_where_and_how_to_get_it(do
     message = str(caught.value)
     assert f"{DEVKIT}, which was looked for in {root} and {root.parent}; " in message
     assert f"'stoker download imagenet {root} --devkit'" in message
-    assert "--validation-labels" in message
+    assert "validation_labels" in message
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_presets_for_imagenet_number_a_part_of_its_classes_as_in_the_whole(downl
     assert tree.classes == tuple(imagenet_classes().texts)
     assert tree.warnings[0] == (
         "the source has 5 of ImageNet's 1,000 classes; they keep their labels in the full list, as the preset asks; "
-        "give --labels FILE for others"
+        "give labels FILE for others"
     )
     assert not any("list of labels" in warning for warning in tree.warnings)
     fill(downloaded.parent / "tree", "n01440764/1.jpg", "n02119789/2.jpg", "other/3.jpg")

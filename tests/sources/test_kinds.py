@@ -33,5 +33,5 @@ def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Pa
 
 @pytest.mark.parametrize("name", ["coco_boxes", "metadata", "parquet", "webdataset"])
 def test_a_kind_that_says_its_classes_takes_no_labels_of_validation_images(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--validation-labels has no effect"):
+    with pytest.raises(ConfigError, match="validation_labels has no effect"):
         list_source(str(LAYOUTS[name](tmp_path / "source")), SourceOptions(validation_labels="labels.txt"))

@@ -15,6 +15,7 @@ import stoker
 from sources.layouts import LAYOUTS as SOURCES
 from sources.making import fill
 from stoker.cli.main import main
+from stoker.config import settings_as_options
 from stoker.errors import LabelWarning, SourceError, StokerError
 from stoker.sources import SourceOptions, list_source
 from storage.places import copy, place_in
@@ -55,7 +56,8 @@ def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
 
 
 def refused(root: Path) -> str:
-    with pytest.raises(SourceError) as error:
+    """Return what the command line says of it."""
+    with settings_as_options(), pytest.raises(SourceError) as error:
         list_source(str(root))
     return str(error.value)
 

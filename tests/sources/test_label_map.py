@@ -114,7 +114,7 @@ def test_files_that_are_not_label_maps_are_refused(tmp_path: Path, data: bytes) 
 @pytest.mark.parametrize("name", ["meta.mat", "ILSVRC2012_devkit_t12.tar.gz", "kit.tgz"])
 def test_the_devkit_is_no_label_map_and_the_error_says_what_is(tmp_path: Path, name: str) -> None:
     data = b"MATLAB 5.0 MAT-file" + b"x" * 200 if name == "meta.mat" else gzip.compress(tar_bytes({"a": b"x"}))
-    with pytest.raises(SourceError, match=r"use --labels imagenet .* and --validation-labels for the development kit"):
+    with pytest.raises(SourceError, match=r"use labels imagenet .* and validation_labels for the development kit"):
         read_label_map(write(tmp_path / name, data))
 
 
@@ -143,7 +143,7 @@ def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     where = write(tmp_path / "labels.txt", "1:n00000003\n2:n00000001\n3:n00000002\n")
     assert read_label_map(where).names == NAMES
     root = fill(tmp_path / "root", "n00000001/1.jpg", "n00000002/1.jpg", "n00000003/1.jpg")
-    said = f"{where} counts its classes from 1; they have these numbers only with --label-base 1"
+    said = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
     assert list_source(str(root), SourceOptions(labels=where)).warnings == (said,)
     where = write(tmp_path / "gap.txt", "1:a\n3:b\n")
     assert read_label_map(where).names == (b"1:a", b"3:b")  # no numbers, then

@@ -24,7 +24,7 @@ OF_IMAGENET = ["n01440764", "n01443537", "n02099601"]
 
 PART = (
     "{root} has 3 of ImageNet's 1,000 classes; they are numbered 0 to 2 by name, not as in the full list; "
-    "for its numbers give --labels imagenet (for stoker.open: source=stoker.SourceOptions(labels='imagenet'))"
+    "for its numbers give labels='imagenet' (for stoker.open: source=stoker.SourceOptions(labels='imagenet'))"
 )
 
 
@@ -81,7 +81,7 @@ def test_wordnet_ids_that_are_not_imagenets(tmp_path: Path) -> None:
     root = tree_of(tmp_path / "photos", "n00000001", "n01440764")
     (message,) = listing(root).warnings
     assert message.startswith(f"the 2 classes of {root} are called by WordNet ids; they are numbered 0 to 1 by name; ")
-    assert "if they are a part of a larger data set, give --labels FILE" in message
+    assert "if they are a part of a larger data set, give labels='FILE'" in message
 
 
 def test_other_names_are_not_suspected(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_folders_that_are_not_among_imagenets_classes_would_shift_them(tmp_path:
     (message,) = tree.label_warnings
     assert message == (
         f"1 of the 4 classes of {root} are not among ImageNet's 1,000: leftover; all are numbered 0 to 3 by name, "
-        "not as in the full list; move those away, or give --labels FILE (for stoker.open: "
+        "not as in the full list; move those away, or give labels='FILE' (for stoker.open: "
         "source=stoker.SourceOptions(labels='FILE'))"
     )
     assert listing(root, imagenet_labels=False).label_warnings == ()
@@ -178,7 +178,7 @@ def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
     (message,) = tree.warnings
     assert message == (
         f"{tmp_path}/val.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
-        "0 to 1 without them; to number all classes alike in every source give --labels FILE (for stoker.open: "
+        "0 to 1 without them; to number all classes alike in every source give labels='FILE' (for stoker.open: "
         "source=stoker.SourceOptions(labels='FILE'))"
     )
     write_list(tmp_path / "names.txt", "cat", "dog", "owl")

@@ -14,7 +14,7 @@ from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
 from stoker.builder.run import BuildReport, build_part, build_tree, check_part_destination
 from stoker.builder.stream import build_stream
-from stoker.config import format_count, option, settings_as_arguments
+from stoker.config import format_count, option
 from stoker.declare import declared
 from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
 from stoker.progress import progress_of_call
@@ -172,40 +172,39 @@ def build(
         >>> report.manifest.dataset_id                                                  # doctest: +SKIP
     """
     arguments = locals().copy()  # before there are other variables
-    with settings_as_arguments():
-        options = BuildOptions.among(arguments)
-        if not callable(engine):
-            raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
-        contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
-        chosen = chosen_part(part, finish=finish, contradicting=contradicting)
-        place = location(destination)
-        report: BuildReport | PartReport
-        if isinstance(source, (str, os.PathLike, Location)):
-            _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
-            settings = options.settings(str(source))
+    options = BuildOptions.among(arguments)
+    if not callable(engine):
+        raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
+    contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
+    chosen = chosen_part(part, finish=finish, contradicting=contradicting)
+    place = location(destination)
+    report: BuildReport | PartReport
+    if isinstance(source, (str, os.PathLike, Location)):
+        _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
+        settings = options.settings(str(source))
 
-            def show_progress(
-                step: str,
-            ) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
-                return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
+        def show_progress(
+            step: str,
+        ) -> AbstractContextManager[Progress | None]:  # a function is told of the build alone
+            return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
 
-            if chosen is None:
-                remove = (lambda _: None) if overwrite else None
-                report = build_files(
-                    settings, place, show_progress, engine=nullcontext(engine), warn=_warn, overwrite=remove
-                )
-            else:
-                finished = build_part_of_files(settings, place, chosen, show_progress, warn=_warn)
-                report = finished.dataset or finished
+        if chosen is None:
+            remove = (lambda _: None) if overwrite else None
+            report = build_files(
+                settings, place, show_progress, engine=nullcontext(engine), warn=_warn, overwrite=remove
+            )
         else:
-            settings = options.settings(None, str(place))
-            of_files = {each.name: each.default for each in declared(BuildOptions) if each.is_of_files}
-            _refuse_settings("records", arguments, of_files | {"part": None, "finish": False})
-            if engine is not LocalEngine:
-                message = "engine has no effect where the source is records, which threads of this process store"
-                raise ConfigError(f"{message}; omit it, or give a path or a URL")
-            given = given_splits(source, split)
-            report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=overwrite)
+            finished = build_part_of_files(settings, place, chosen, show_progress, warn=_warn)
+            report = finished.dataset or finished
+    else:
+        settings = options.settings(None, str(place))
+        of_files = {each.name: each.default for each in declared(BuildOptions) if each.is_of_files}
+        _refuse_settings("records", arguments, of_files | {"part": None, "finish": False})
+        if engine is not LocalEngine:
+            message = "engine has no effect where the source is records, which threads of this process store"
+            raise ConfigError(f"{message}; omit it, or give a path or a URL")
+        given = given_splits(source, split)
+        report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=overwrite)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
         raise _too_many(report, destination, max_rejects)
     return report

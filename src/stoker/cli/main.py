@@ -35,7 +35,7 @@ from stoker.cli.parser import (
     did_you_mean,
     examples,
 )
-from stoker.config import alternatives, stoker_version
+from stoker.config import alternatives, settings_as_options, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_USAGE
         args = make_parser(words).parse_args(_without_help_command(words))
         set_verbosity(-1 if args.quiet else int(args.verbose))
-        with _shown_warnings(), shown_log():
+        with _shown_warnings(), shown_log(), settings_as_options():
             code: int = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is still an error that is handled
         return code

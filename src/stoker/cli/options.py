@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from stoker.builder import BuildOptions, LocalEngine
 from stoker.cli.parser import UsageError
-from stoker.config import option
+from stoker.config import option_of
 from stoker.declare import declared
 from stoker.errors import ConfigError
 
@@ -55,7 +55,7 @@ def _add_declared(group: argparse._ArgumentGroup, name: str) -> argparse._Argume
         command = setting.command
         if command is None or command.group != name:
             continue
-        names, text = command.names or (option(setting.name),), _help(setting)
+        names, text = command.names or (option_of(setting.name),), _help(setting)
         if bool in setting.types:
             group.add_argument(*names, action="store_true", help=text)
             continue
@@ -69,7 +69,7 @@ def _add_declared(group: argparse._ArgumentGroup, name: str) -> argparse._Argume
 def _help(setting: Setting) -> str:
     """Return what a setting is, in the form of help texts: ``number of shards of train (default: ...)``."""
     named = {each.name for each in declared(BuildOptions)}
-    text = _LITERAL.sub(lambda word: option(word[1]) if word[1] in named else word[1].strip('"'), setting.help)
+    text = _LITERAL.sub(lambda word: option_of(word[1]) if word[1] in named else word[1].strip('"'), setting.help)
     text, _, default = text.removesuffix(".").partition(". Default: ")
     if setting.words and not any(word in text for word in setting.words):
         text += f": {', '.join(setting.words)}"

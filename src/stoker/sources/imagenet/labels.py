@@ -343,7 +343,10 @@ def is_wordnet_id(name: bytes) -> bool:
 
 def label_option(where: str) -> str:
     """Return how a person gives a label map, for a message."""
-    return f"{option('labels')} {where} (for stoker.open: source=stoker.SourceOptions(labels={where!r}))"
+    name = option("labels")
+    if name != "labels":
+        return f"{name} {where}"
+    return f"labels={where!r} (for stoker.open: source=stoker.SourceOptions(labels={where!r}))"
 
 
 def has_control_character(text: bytes) -> bool:
