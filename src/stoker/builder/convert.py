@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from stoker import _native
 from stoker.errors import ExampleError, ImageError, ShardError, SourceError, StorageError
 from stoker.fields import encode_fields
-from stoker.format import FramedRecords, ItemReject, StoredSample, with_fields
+from stoker.format import FramedRecords, ItemReject, StoredSample
 from stoker.recipe import SNIFF_BYTES, StoredImage, Storing, check, convert, is_turned, plain_storing, sniff
 from stoker.sources import RecordPixels
 from stoker.storage import location, new_pool
@@ -126,7 +126,7 @@ class ItemConverter:
     def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
         self.tree = tree
         self.recipe = recipe
-        self.schema = with_fields(schema, tree.fields)
+        self.schema = schema.with_fields(tree.fields)
         self.is_local = tree.latency == "disk"
         self._stores_boxes = schema.info(0).box_prefix is not None
         self.known: Mapping[tuple[Item, str], Outcome] = {}

@@ -11,7 +11,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_count, format_size, option
 from stoker.errors import ConfigError, SourceError
-from stoker.format import MAX_SHARDS, find_shard_folder, find_shards, with_fields
+from stoker.format import MAX_SHARDS, find_shard_folder, find_shards
 from stoker.sources import SPLITS, is_dataset, list_source, sum_of, with_objects
 from stoker.storage import location
 
@@ -393,7 +393,7 @@ def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> Sc
     Raises:
         ConfigError: The layout has no place for the extra fields.
     """
-    info = with_fields(settings.schema, tree.fields).info(classes)
+    info = settings.schema.with_fields(tree.fields).info(classes)
     return info if info.box_prefix is None else replace(info, box_names=tree.box_names)
 
 

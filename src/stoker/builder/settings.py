@@ -22,7 +22,6 @@ from stoker.recipe import KEPT_FORMATS, RawEncode, Recipe
 from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
-    from stoker.format import Schema
     from stoker.recipe import Filter
     from stoker.types import Compression
 
@@ -168,7 +167,7 @@ class Preset:
         imagenet_labels: As in `stoker.sources.SourceOptions`.
     """
 
-    schema: type[DlbsSchema | DogsSchema | ImagenetSchema | NvidiaSchema | TfdsSchema | TinySchema]
+    schema: type[Schema]
     label_base: int = 0
     resize: str = "off"
     encode: str | None = None

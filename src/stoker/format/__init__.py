@@ -67,7 +67,6 @@ from stoker.format.layouts import (
     find_layout,
     format_name,
     recognise,
-    with_fields,
 )
 from stoker.format.manifest import (
     VERSION,
@@ -163,7 +162,6 @@ __all__ = [
     "refuse_incomplete",
     "sizes_path",
     "sync_directory",
-    "with_fields",
     "write_atomically",
     "write_index",
     "write_labels",

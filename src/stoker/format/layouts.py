@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from stoker.config import check_range, option
 from stoker.errors import ConfigError
@@ -87,26 +88,47 @@ class StoredSample:
     fields: Features = field(default_factory=dict)
 
 
-class Schema(Protocol):
-    """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread."""
+@dataclass(frozen=True, slots=True)
+class Schema(ABC):
+    """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread.
 
-    @property
-    def label_base(self) -> int:
-        """Number of the first class."""
+    Attributes:
+        label_base: Number of the first class: 0 or 1.
+        stores: What the images in its records must be.
 
-    @property
-    def stores(self) -> ImageEncoding:
-        """What the images in its records must be."""
+    Raises:
+        ConfigError: It has no such label base.
+    """
 
+    label_base: int = 0
+    stores: ClassVar[ImageEncoding] = "jpeg"
+
+    def __post_init__(self) -> None:
+        check_range(option("label_base"), self.label_base, 0, 1)
+
+    @abstractmethod
     def info(self, classes: int) -> SchemaInfo:
         """Return what a reader needs to know, for a dataset of so many classes."""
 
+    @abstractmethod
     def to_features(self, sample: StoredSample) -> Features:
         """Return the features of one record."""
 
+    def with_fields(self, fields: Mapping[str, Field]) -> Schema:
+        """Return the schema with the extra fields of a source.
+
+        Raises:
+            ConfigError: The layout has no place for any.
+        """
+        if not fields:
+            return self
+        names = ", ".join(fields)
+        message = f"preset {self.info(0).preset} has no place for the fields of the source: {names}"
+        raise ConfigError(f"{message}; omit {option('preset')}, or use {option('preset')} imagenet")
+
 
 @dataclass(frozen=True, slots=True)
-class ImagenetSchema:
+class ImagenetSchema(Schema):
     """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code.
 
     Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
@@ -122,12 +144,10 @@ class ImagenetSchema:
         ConfigError: Two fields have the same key, or one that of the image.
     """
 
-    label_base: int = 0
     fields: Mapping[str, Field] = field(default_factory=dict)
-    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
-        check_range(option("label_base"), self.label_base, 0, 1)
+        Schema.__post_init__(self)
         check_extra(self.fields)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
@@ -154,20 +174,18 @@ class ImagenetSchema:
             **sample.fields,
         }
 
+    def with_fields(self, fields: Mapping[str, Field]) -> Schema:
+        """Return the schema with the extra fields of a source, which stand beside the 15 keys."""
+        return replace(self, fields=fields) if fields else self
+
 
 @dataclass(frozen=True, slots=True)
-class NvidiaSchema:
+class NvidiaSchema(Schema):
     """Preset ``imagenet-nvidia``: no boxes and no synset; ``image/class/text`` holds the synset.
 
     Attributes:
         label_base: Number of the first class: 0, or 1 as the original writes it.
     """
-
-    label_base: int = 0
-    stores: ClassVar[ImageEncoding] = "jpeg"
-
-    def __post_init__(self) -> None:
-        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 9 keys."""
@@ -180,11 +198,8 @@ class NvidiaSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class DogsSchema:
+class DogsSchema(Schema):
     """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
-
-    label_base: int = 0
-    stores: ClassVar[ImageEncoding] = "jpeg"
 
     def __post_init__(self) -> None:
         if self.label_base != 0:
@@ -210,18 +225,12 @@ class DogsSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class TfdsSchema:
+class TfdsSchema(Schema):
     """Preset ``tfds``: ``image``, ``label`` and ``file_name``, as TensorFlow Datasets names them.
 
     Attributes:
         label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
     """
-
-    label_base: int = 0
-    stores: ClassVar[ImageEncoding] = "jpeg"
-
-    def __post_init__(self) -> None:
-        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the three keys."""
@@ -244,18 +253,14 @@ class TfdsSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class DlbsSchema:
+class DlbsSchema(Schema):
     """Preset ``dlbs``: the ten keys of the original and ``image/order``, which its documentation promises.
 
     Attributes:
         label_base: Number of the first class: 0 as in ``imagenet_labels.json``, or 1.
     """
 
-    label_base: int = 0
     stores: ClassVar[ImageEncoding] = "raw"
-
-    def __post_init__(self) -> None:
-        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
         """Return the 11 keys."""
@@ -271,7 +276,7 @@ class DlbsSchema:
 
 
 @dataclass(frozen=True, slots=True)
-class TinySchema:
+class TinySchema(Schema):
     """Preset ``tiny-imagenet``: the six keys of the Hops notebook, pixels in HWC order.
 
     ``label_one_hot`` is one byte for each class, 0 or 1; all are 0 for an image without a class, whose ``label`` is -1.
@@ -280,11 +285,7 @@ class TinySchema:
         label_base: Number of the first class: 0 as the original writes it, or 1.
     """
 
-    label_base: int = 0
     stores: ClassVar[ImageEncoding] = "raw"
-
-    def __post_init__(self) -> None:
-        check_range(option("label_base"), self.label_base, 0, 1)
 
     def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
         """Return the six keys."""
@@ -322,21 +323,6 @@ class TinySchema:
 def format_name(stored: str) -> bytes:
     """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
     return b"tensor" if stored == "raw" else stored.upper().encode()
-
-
-def with_fields(schema: Schema, fields: Mapping[str, Field]) -> Schema:
-    """Return the schema with the extra fields of a source.
-
-    Raises:
-        ConfigError: The layout has no place for any.
-    """
-    if not fields:
-        return schema
-    if isinstance(schema, ImagenetSchema):
-        return replace(schema, fields=fields)
-    names = ", ".join(fields)
-    message = f"preset {schema.info(0).preset} has no place for the fields of the source: {names}"
-    raise ConfigError(f"{message}; omit {option('preset')}, or use {option('preset')} imagenet")
 
 
 def _image_class_info(
