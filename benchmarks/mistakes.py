@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from benchmarks.ladder.pipelines import load_transform, pipeline
-from stoker.cli.progress import shown_progress
+from stoker.cli.output import shown_progress
 from stoker.inspect.bench import BenchSpec
 from stoker.inspect.bench.images import BenchImages, prepare
 from stoker.inspect.measuring import Meter

@@ -17,8 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from stoker.cli.bench import print_report
-from stoker.cli.output import print_json
-from stoker.cli.progress import shown_progress
+from stoker.cli.output import print_json, shown_progress
 from stoker.config import available_cpus
 from stoker.inspect.bench import CASES, BenchSpec, run_bench
 from stoker.inspect.bench.cases import Case

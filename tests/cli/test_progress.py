@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PROGRAM = """
 import time
-from stoker.cli.progress import shown_progress
+from stoker.cli.output import shown_progress
 with shown_progress("building") as report:
     for done in range(1, 6):
         time.sleep(0.15)
@@ -88,7 +88,7 @@ def test_nothing_is_shown_that_nobody_sees(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_bar_in_a_notebook() -> None:
-    code = PROGRAM.replace("stoker.cli.progress", "stoker.progress")
+    code = PROGRAM.replace("stoker.cli.output", "stoker.progress")
     slow = code.replace('"building"', '"building", has_lines=False, delay_seconds=60')
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (code, slow)])
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()

@@ -6,11 +6,9 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import EXIT_FAILED, Printer, bar, counted, print_json
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import EXIT_FAILED, Printer, bar, check_writable, counted, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.places import check_place
-from stoker.cli.progress import shown_progress
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
@@ -72,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     spec = BenchSpec(**{name: value for name, value in named.items() if value is not None}, keys=record_keys(args))
     if args.html:
         importlib.import_module("stoker.inspect.page")  # an extra: missed now, not after minutes of measuring
-        check_place("--html", args.html)
+        check_writable("--html", args.html)
     if args.json:
         report = run_bench(spec, shown_progress)
         print_json(dataclasses.asdict(report))

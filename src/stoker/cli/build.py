@@ -25,10 +25,10 @@ from stoker.cli.output import (
     is_verbose,
     print_json,
     reasons,
+    shown_progress,
     typed,
 )
 from stoker.cli.parser import UsageError, add_output_options, examples
-from stoker.cli.progress import shown_progress
 from stoker.config import format_count, format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError
 from stoker.sources import SOURCE_KINDS

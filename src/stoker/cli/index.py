@@ -6,10 +6,9 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.progress import shown_progress
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_count
 from stoker.inspect import IndexedShard, index_shards
 

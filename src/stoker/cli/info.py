@@ -6,11 +6,18 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, bar, converted_line, counted, formats_line, print_json
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import (
+    Printer,
+    bar,
+    check_writable,
+    converted_line,
+    counted,
+    formats_line,
+    print_json,
+    shown_progress,
+)
 from stoker.cli.parser import UsageError, add_output_options, examples
-from stoker.cli.places import check_place
-from stoker.cli.progress import shown_progress
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import format_count, format_size
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import (
@@ -91,7 +98,7 @@ def _records(args: argparse.Namespace) -> int:
 def _write_page(args: argparse.Namespace) -> int:
     from stoker.inspect import page  # noqa: PLC0415 - an extra: missed now, not after the images were looked at
 
-    check_place("--html", args.html)
+    check_writable("--html", args.html)
     with shown_progress("looking", bad="unreadable") as progress:
         portrait = dataset_portrait(args.dataset, _records(args), args.source, progress, record_keys(args))
     write_atomically(location(args.html), page.info_page(portrait).encode())

@@ -6,9 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer
+from stoker.cli.output import Printer, check_writable
 from stoker.cli.parser import UsageError, add_output_options, examples
-from stoker.cli.places import check_place
 from stoker.config import check_range
 from stoker.errors import SourceError
 from stoker.format import write_atomically
@@ -42,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.seed is not None and not args.shuffle:
         raise UsageError("--seed has no effect without --shuffle; give both, or omit it")
     if args.out is not None:
-        check_place("--out", args.out)
+        check_writable("--out", args.out)
     seed = check_range("--seed", args.seed or 0, 0, 2**63 - 1)
     out = None if args.out is None else location(args.out).absolute()
     own = None if out is None else os.fsencode(str(out))

@@ -1,4 +1,4 @@
-"""How results are printed: tables for a person, one JSON document for a program."""
+"""What a command prints: tables for a person, one JSON document for a program, progress; and what it may write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from stoker.cli.parser import UsageError
 from stoker.errors import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from stoker.format import Manifest
-    from stoker.types import Reject
+    from stoker.types import Progress, Reject
 
 
 _FIRST_WORD = re.compile(r"[a-z]+")
@@ -93,6 +95,13 @@ def is_quiet() -> bool:
 def is_verbose() -> bool:
     """Return whether everything is printed."""
     return _verbosity[0] > 0
+
+
+def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> AbstractContextManager[Progress]:
+    """Show the progress of a command while the ``with`` block runs; see `stoker.progress.shown_progress`."""
+    from stoker import progress  # noqa: PLC0415 - takes time, and the help does without
+
+    return progress.shown_progress(verb, what, bad, is_shown=not is_quiet())
 
 
 def reasons(rejects: Sequence[Reject]) -> list[tuple[str, str]]:
@@ -187,6 +196,21 @@ def print_warning(text: str) -> None:
 def _print_problem(kind: str, style: str, text: str) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False, markup=False)
     console.print(Text.assemble((f"stoker: {kind}:", style), " ", printable(text)))
+
+
+def check_writable(option: str, path: str) -> None:
+    """Refuse a file that cannot be written because its folder is missing, or because it is a folder itself.
+
+    Raises:
+        UsageError: It cannot; the message names the option.
+    """
+    from stoker.storage import location  # noqa: PLC0415 - takes time, and the help does without
+
+    file = location(path)
+    if file.is_local and not file.parent.is_dir():
+        raise UsageError(f"{option} is {path!r}, and there is no folder {str(file.parent)!r}; make it first")
+    if file.is_local and file.is_dir():
+        raise UsageError(f"{option} is {path!r}, which is a folder; name a file")
 
 
 # Asking the person at the terminal.

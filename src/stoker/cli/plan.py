@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
 from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
-from stoker.cli.output import EXIT_REJECTS, Printer, counted, how_made, print_json
+from stoker.cli.output import EXIT_REJECTS, Printer, counted, how_made, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.progress import shown_progress
 from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
 

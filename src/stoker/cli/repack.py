@@ -10,13 +10,14 @@ from stoker.cli.build import announcer, overwriter, report_build
 from stoker.cli.options import (
     add_dataset_options,
     add_overwrite_option,
+    add_record_options,
     add_running_options,
     add_selection_options,
     build_settings,
+    record_keys,
 )
+from stoker.cli.output import shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.progress import shown_progress
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.repack import open_records
 from stoker.storage import location
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, print_json
+from stoker.cli.output import Printer, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.progress import shown_progress
 from stoker.config import format_count, format_size
 from stoker.sample import SampleSpec, make_sample
 

@@ -8,10 +8,9 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
-from stoker.cli.output import Printer, counted, print_json
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import Printer, check_writable, counted, print_json
 from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
-from stoker.cli.places import check_place
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
@@ -80,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
         keys=record_keys(args),
         mode=args.mode,
     )
-    check_place("--out", args.out)
+    check_writable("--out", args.out)
     report = write_sheet(args.dataset, args.out, spec)
     if args.json:
         print_json(dataclasses.asdict(report))

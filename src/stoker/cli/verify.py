@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import EXIT_DAMAGED, Printer, counted, print_json
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import EXIT_DAMAGED, Printer, counted, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.cli.progress import shown_progress
-from stoker.cli.record_options import add_record_options, record_keys
 from stoker.config import check_range, format_count, format_size
 from stoker.inspect import VerifyReport, verify_dataset
 
