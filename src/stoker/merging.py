@@ -170,7 +170,7 @@ def _merge(
         check_destination(destination, str(part.place))
     plan = _Plan(parts)
     wanted = manifest_settings(plan.manifest)
-    finished = None if is_unfinished(destination) else finished_dataset(destination, wanted)
+    finished = None if is_unfinished(destination) else finished_dataset(destination, lambda: wanted)
     if finished is not None:
         return MergeReport("complete", finished, time.monotonic() - started, 0, 0, plan.shards)
     with open_journal(destination) as journal, _left_resumable(destination):

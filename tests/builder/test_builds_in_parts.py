@@ -19,9 +19,8 @@ from trees import build, picture, settings_for, write_tree
 
 from repository.checkout import ROOT
 from sources.making import xml
-from stoker.builder import NO_PART, Part, PartReport, SourceSettings, check_part_destination, parse_part, parts
+from stoker.builder import NO_PART, Part, PartReport, SourceSettings, check_part_destination, parse_part, parts, writing
 from stoker.builder import build_part as build_listed_part
-from stoker.builder import run as builds
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError
 from stoker.loader.opening import refuse_unfinished
 from stoker.storage import location
@@ -270,15 +269,15 @@ def test_two_parts_may_finish_at_once(
 ) -> None:
     """The second begins to finish when the first is about to write the manifest, and ends before it."""
     build_part(settings(source), tmp_path, Part(0, 2))
-    write, outcomes = builds.write_manifest, []
+    write, outcomes = writing.write_manifest, []
 
     def finish_between(directory: Location, manifest: Manifest) -> None:
-        monkeypatch.setattr(builds, "write_manifest", write)
+        monkeypatch.setattr(writing, "write_manifest", write)
         between = build_part(settings(source), tmp_path, NO_PART)
         outcomes.append(between.dataset and between.dataset.outcome)
         write(directory, manifest)
 
-    monkeypatch.setattr(builds, "write_manifest", finish_between)
+    monkeypatch.setattr(writing, "write_manifest", finish_between)
     last = build_part(settings(source), tmp_path, Part(1, 2))
     assert outcomes == ["built"]
     assert last.dataset is not None

@@ -8,11 +8,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
+from stoker.builder.listed import build_part, build_tree, check_part_destination
 from stoker.builder.local import LocalEngine
 from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
-from stoker.builder.run import BuildReport, build_part, build_tree, check_part_destination
+from stoker.builder.report import BuildReport
 from stoker.builder.stream import build_stream
 from stoker.config import format_count, option
 from stoker.declare import declared
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from stoker.builder.local import EngineFactory
     from stoker.builder.options import Exif, Keeping
     from stoker.builder.parts import Part
-    from stoker.builder.run import PartReport
+    from stoker.builder.report import PartReport
     from stoker.builder.settings import BuildSettings, PresetName
     from stoker.recipe import Check, Filter
     from stoker.sources import Given, Records, RecordSequence, SourceTree
@@ -177,7 +178,7 @@ def build(
         raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
     contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
     chosen = chosen_part(part, finish=finish, contradicting=contradicting)
-    place = location(destination)
+    place, remove = location(destination), (lambda _: None) if overwrite else None
     report: BuildReport | PartReport
     if isinstance(source, (str, os.PathLike, Location)):
         _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
@@ -189,7 +190,6 @@ def build(
             return progress_of_call(step, None if step == "listing" and callable(progress) else progress)
 
         if chosen is None:
-            remove = (lambda _: None) if overwrite else None
             report = build_files(
                 settings, place, show_progress, engine=nullcontext(engine), warn=_warn, overwrite=remove
             )
@@ -204,7 +204,7 @@ def build(
             message = "engine has no effect where the source is records, which threads of this process store"
             raise ConfigError(f"{message}; omit it, or give a path or a URL")
         given = given_splits(source, split)
-        report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=overwrite)
+        report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
         raise _too_many(report, destination, max_rejects)
     return report
@@ -284,7 +284,7 @@ def _run_records(
     progress: Progress | Literal[False] | None,
     *,
     readers: int,
-    overwrite: bool,
+    overwrite: Callable[[str], None] | None,
 ) -> BuildReport:
     check_destination(destination, None)
     if settings.shards.naming.per_class:
@@ -307,10 +307,9 @@ def _run_records(
         raise ConfigError(f"{message}; give fields={{'label': stoker.fields.Label([...]), ...}}")
     with progress_of_call("building", progress) as built:
         if isinstance(records, RecordStream):
-            report = build_stream(records, settings, destination, built, overwrite=overwrite)
+            report = build_stream(records, settings, destination, built, overwrite)
         else:
-            remove = (lambda _: None) if overwrite else None
-            report = build_tree(records, settings, destination, built, overwrite=remove)
+            report = build_tree(records, settings, destination, built, overwrite=overwrite)
     for message in records.warnings:
         warnings.warn(message, SourceWarning, stacklevel=3)  # where `build` was called
     return report

@@ -76,8 +76,12 @@ def _is_built(destination: Location) -> bool:
     return is_unfinished(destination) or (destination / MANIFEST_NAME).lexists()
 
 
-def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifest | None:
+def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any]]) -> Manifest | None:
     """Return the manifest of a finished build with the same settings; None if none is finished here.
+
+    Args:
+        destination: Where.
+        settings: Returns the settings; called only where a dataset is finished.
 
     Raises:
         DestinationError: A dataset with other settings is finished here, or files of it are missing or changed, or its
@@ -86,7 +90,7 @@ def finished_dataset(destination: Location, settings: dict[str, Any]) -> Manifes
     manifest = _manifest_there(destination)
     if manifest is None:
         return None
-    _refuse_other(destination, "a finished dataset", manifest_settings(manifest), settings)
+    _refuse_other(destination, "a finished dataset", manifest_settings(manifest), settings())
     contents = destination.snapshot()
     for split in manifest.splits.values():
         for shard in split.shards:

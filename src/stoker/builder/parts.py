@@ -27,7 +27,7 @@ from stoker.builder.convert import ItemConverter
 from stoker.builder.estimate import sample_records
 from stoker.builder.plan import RecordSize, open_source, recipe_record
 from stoker.config import option
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, DestinationError
 from stoker.format import BUILD_FOLDER, MANIFEST_NAME
 from stoker.sources import read_listing, write_listing
 from stoker.storage import location
@@ -49,6 +49,7 @@ _PART_FILE = re.compile(r"([0-9]{1,9})-of-([0-9]{1,9})\.json")
 _LISTING_NAME = "listing"
 _LISTER_NAME = "lister.json"
 _PARTS_NAME = "parts"
+_SHOWN_PARTS = 8
 
 _SIGN_SECONDS = 2.0  # between signs of life of the part that lists
 _LOOK_SECONDS = 1.0  # between looks of those that wait for it
@@ -318,7 +319,7 @@ class _Lister:
 
 
 def note_part(destination: Location, part: Part) -> None:
-    """Note that a part has begun, by which `parts_lacking` knows into how many a build is divided.
+    """Note that a part has begun, by which `missing_error` knows into how many a build is divided.
 
     Raises:
         OSError: The destination cannot be written.
@@ -329,13 +330,10 @@ def note_part(destination: Location, part: Part) -> None:
         (folder / f"{part.number}-of-{part.count}.json").write_atomically(json.dumps(asdict(part)).encode())
 
 
-def parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
+def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
     """Return which part makes which of some shards, given by their places; empty if no part is known.
 
     Of parts of several divisions those of the one count of which most have begun.
-
-    Raises:
-        OSError: The destination cannot be read.
     """
     folder = destination / BUILD_FOLDER / _PARTS_NAME
     names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
@@ -347,3 +345,16 @@ def parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, li
     for shard in shards:
         lacking.setdefault(Part(shard % count, count), []).append(shard)
     return dict(sorted(lacking.items(), key=lambda item: item[0].number))
+
+
+def missing_error(destination: Location, names: Sequence[str], missing: Sequence[int]) -> DestinationError:
+    """Return an error that says which parts lack which of all shards, given the places of those that are missing."""
+    lacking = list(_parts_lacking(destination, missing).items())
+    shown = [
+        f"{part} lacks {names[shards[0]]}" + (f" and {len(shards) - 1} more" if len(shards) > 1 else "")
+        for part, shards in lacking[:_SHOWN_PARTS]
+    ] or [names[missing[0]] + (", ..." if len(missing) > 1 else "")]
+    if len(lacking) > _SHOWN_PARTS:
+        shown.append(f"and {len(lacking) - _SHOWN_PARTS} parts more")
+    message = f"{len(missing):,} of {len(names):,} shards are missing in {destination}: {', '.join(shown)}"
+    return DestinationError(f"{message}; run those parts again", path=str(destination))

@@ -15,22 +15,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.builder.convert import ItemConverter
-from stoker.builder.destination import NOT_NOTED, finished_dataset, what_is_replaced
+from stoker.builder.description import describe_build
+from stoker.builder.destination import NOT_NOTED
 from stoker.builder.estimate import sample_records
+from stoker.builder.listed import made_of_others
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import Plan, ShardJob, SplitPlan, plan_settings
-from stoker.builder.run import BuildReport, Run, complete_report
+from stoker.builder.report import build_report
+from stoker.builder.writing import write
 from stoker.config import option
 from stoker.errors import ConfigError
-from stoker.format import MANIFEST_NAME, MAX_SHARDS, ShardNaming, new_index_name, open_journal
+from stoker.format import MAX_SHARDS, ShardNaming, new_index_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from stoker.builder.local import EngineFactory
+    from stoker.builder.report import BuildReport
     from stoker.builder.settings import BuildSettings
-    from stoker.format import Journal, ShardResult
+    from stoker.builder.writing import Tally
+    from stoker.format import Manifest, ShardResult
     from stoker.sources import Item, RecordStream
     from stoker.storage import Location
     from stoker.types import Progress
@@ -44,8 +48,7 @@ def build_stream(
     settings: BuildSettings,
     destination: Location,
     progress: Progress | None = None,
-    *,
-    overwrite: bool = False,
+    overwrite: Callable[[str], None] | None = None,
 ) -> BuildReport:
     """Build a dataset from records without a length, or resume a build that was interrupted.
 
@@ -54,7 +57,7 @@ def build_stream(
         settings: What to build.
         destination: Directory of the dataset; one that `check_destination` accepts.
         progress: Called after every few records, with 0 for their unknown number.
-        overwrite: Whether a finished dataset, or an unfinished build with other settings, is removed first.
+        overwrite: As `build_tree` takes it.
 
     Raises:
         ConfigError: A setting needs to know how many records there are.
@@ -63,20 +66,9 @@ def build_stream(
         OSError: The destination cannot be written. Run again to resume.
     """
     started = time.monotonic()
-    settings = _checked(settings)
-    converter = ItemConverter(stream, settings.recipe, settings.schema)
-    size, converter.known = sample_records(converter, settings.threads)
-    sizes = stream.table.sizes
-    mean = max(1.0, size.of(len(sizes), int(sizes.sum())) / len(sizes))
-    length = max(1, round(settings.shards.size_bytes / mean))
-    plan = Plan(stream, (), settings.shards.compression)
-    wanted = plan_settings(plan, settings) | {"shard_records": length}
-    replaced = what_is_replaced(destination, wanted) if overwrite else None
-    if replaced is None and (destination / MANIFEST_NAME).lexists():
-        return _compared(stream, settings, destination, length, started)
-    with open_journal(destination) as journal:
-        run = StreamRun(stream, settings, destination, journal, progress, length)
-        return run.run(LocalEngine, converter, started, overwrites=replaced is not None)
+    task = StreamBuild(stream, _checked(settings), destination)
+    written = write(task, overwrite=overwrite, progress=progress)
+    return build_report(written, stream, destination, time.monotonic() - started)
 
 
 def _checked(settings: BuildSettings) -> BuildSettings:
@@ -101,28 +93,6 @@ def _checked(settings: BuildSettings) -> BuildSettings:
     return settings
 
 
-def _compared(
-    stream: RecordStream, settings: BuildSettings, destination: Location, length: int, started: float
-) -> BuildReport:
-    """Return the report of a finished dataset if it was made of the same records."""
-    splits = []
-    for split in stream.names:
-        records = stream.records(split)
-        lengths = []
-        while group := list(islice(records, length)):
-            digest = hashlib.sha256()
-            for record in group:
-                digest.update(stream.item(*record)[1])
-            stream.shard_digests.append(digest.hexdigest())
-            lengths.append(len(group))
-        if lengths:
-            splits.append(_split_plan(split, lengths, settings.shards.naming))
-    plan = Plan(stream, tuple(splits), settings.shards.compression)
-    finished = finished_dataset(destination, plan_settings(plan, settings))
-    assert finished is not None, "a dataset is there"
-    return complete_report(finished, destination, stream, started)
-
-
 def _split_plan(split: str, lengths: list[int], naming: ShardNaming, size_bytes: int = 0) -> SplitPlan:
     """Return what became of a split whose shards were made of so many records."""
     bounds = np.cumsum([0, *lengths])
@@ -131,56 +101,82 @@ def _split_plan(split: str, lengths: list[int], naming: ShardNaming, size_bytes:
     return SplitPlan(split, rows, bounds, names, size_bytes)
 
 
-class StreamRun(Run):
-    """The part of a build of records without a length that has the journal open.
+class StreamBuild:
+    """A dataset of records without a length; see `stoker.builder.writing.Task`.
 
     Args:
         stream: The records.
         settings: What to build.
         destination: Where.
-        journal: Of the destination.
-        progress: Called after every few records.
-        length: Records of a shard.
     """
 
-    def __init__(
-        self,
-        stream: RecordStream,
-        settings: BuildSettings,
-        destination: Location,
-        journal: Journal,
-        progress: Progress | None,
-        length: int,
-    ) -> None:
-        super().__init__(Plan(stream, (), settings.shards.compression), settings, destination, journal, progress)
-        self._wanted |= {"shard_records": length}
+    def __init__(self, stream: RecordStream, settings: BuildSettings, destination: Location) -> None:
         self._stream = stream
-        self._length = length
+        self._converter = ItemConverter(stream, settings.recipe, settings.schema)
+        size, self._converter.known = sample_records(self._converter, settings.threads)
+        sizes = stream.table.sizes
+        mean = max(1.0, size.of(len(sizes), int(sizes.sum())) / len(sizes))
+        self._length = max(1, round(settings.shards.size_bytes / mean))  # records of a shard
+        self._build_settings = settings
+        self._naming = settings.shards.naming
+        self._plan = Plan(stream, (), settings.shards.compression)
         self._digests: dict[str, str] = {}
         self._lengths: dict[str, list[int]] = {}
+        self.destination = destination
+        self.settings = plan_settings(self._plan, settings) | {"shard_records": self._length}
+        self.max_rejects = settings.max_rejects
 
-    def _build_shards(self, engine: EngineFactory, converter: ItemConverter) -> None:
-        """Build every shard that is not there yet; compare those that are with the records."""
-        there = {result.file.name: result for result in self._journal.results}
-        self._resumed = frozenset(there)
-        engine(converter, self._destination, self._settings.threads, self._committed, self._advanced).run(
-            self._jobs(dict(there))
-        )
-        self._stream.shard_digests += [self._digests[name] for name in self._digests]
+    @property
+    def shard_names(self) -> Sequence[str]:
+        """Names of all shards, once they are made."""
+        return self._plan.shard_names
+
+    def settings_when_finished(self) -> dict[str, Any]:
+        """Go through all records, and return the settings of a dataset of them."""
+        for split in self._stream.names:
+            records = self._stream.records(split)
+            lengths = self._lengths.setdefault(split, [])
+            while group := list(islice(records, self._length)):
+                name = self._naming.name(split, len(lengths), 0)
+                lengths.append(sum(1 for _ in self._items_of(name, group)))
+        self._plan_shards()
+        return plan_settings(self._plan, self._build_settings)
+
+    def count_items(self, shards: Collection[str]) -> int:  # noqa: ARG002 - nobody knows
+        """Return 0: how many records there are is not known."""
+        return 0
+
+    def make(
+        self,
+        shards: Collection[str],  # noqa: ARG002 - their names are not known yet
+        there: Mapping[str, ShardResult],
+        committed: Callable[[ShardResult], None],
+        tally: Tally,
+    ) -> None:
+        """Make every shard that is not there yet; compare those that are with the records."""
+
+        def add_digest(result: ShardResult) -> None:
+            committed(replace(result, digest=self._digests[result.file.name]))
+
+        threads = self._build_settings.threads
+        running = LocalEngine(self._converter, self.destination, threads, add_digest, tally.advanced)
+        running.run(self._jobs(dict(there), tally))
+        self._plan_shards()
+        self._remove_beyond()
+
+    def describe(self, results: Sequence[ShardResult]) -> Manifest:
+        """Write the files beside the shards, and return the manifest."""
+        return describe_build(self._plan, self._build_settings, results, self.destination)
+
+    def _plan_shards(self) -> None:
+        """Take the shards that were made, or compared, for the plan."""
+        self._stream.shard_digests += self._digests.values()
         splits = [_split_plan(split, lengths, self._naming) for split, lengths in self._lengths.items() if lengths]
         if splits:
             splits[0] = replace(splits[0], size_bytes=self._stream.size_bytes)
-        self._plan = Plan(self._stream, tuple(splits), self._settings.shards.compression)
-        self._remove_beyond()
+        self._plan = replace(self._plan, splits=tuple(splits))
 
-    @property
-    def _naming(self) -> ShardNaming:
-        return self._settings.shards.naming
-
-    def _committed(self, result: ShardResult) -> None:
-        self._journal.append(replace(result, digest=self._digests[result.file.name]))
-
-    def _jobs(self, there: dict[str, ShardResult]) -> Iterator[ShardJob]:
+    def _jobs(self, there: dict[str, ShardResult], tally: Tally) -> Iterator[ShardJob]:
         """Yield the shards that are not there, in order; each is to be made before the next one is asked for."""
         for split in self._stream.names:
             records = self._stream.records(split)
@@ -196,11 +192,12 @@ class StreamRun(Run):
                 name = self._naming.name(split, shard, 0)
                 items = self._items_of(name, chain([first], islice(records, self._length - 1)))
                 if name in there:
-                    self._compare(there.pop(name), items, lengths)
+                    self._compare(there[name], items, lengths)
+                    tally.resumed(there.pop(name))
                 else:
-                    yield ShardJob(name, split, self._counted(items, lengths), self._settings.shards.compression)
+                    yield ShardJob(name, split, self._counted(items, lengths), self._plan.compression)
         if there:
-            raise self._made_of_others(next(iter(there)), "there are no records for it any more")
+            raise made_of_others(self.destination, next(iter(there)), "there are no records for it any more")
 
     def _items_of(self, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
         """Yield the items of one shard, and take note of what stands for all of their values."""
@@ -223,13 +220,12 @@ class StreamRun(Run):
         lengths.append(number)
         name = result.file.name
         if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):
-            raise self._made_of_others(name, "the records are others now")
-        self._count(result)
+            raise made_of_others(self.destination, name, "the records are others now")
 
     def _remove_beyond(self) -> None:
         """Remove shards that a killed run made of records that are no longer there; no journal knows of them."""
         for split, lengths in self._lengths.items():
             for shard in range(len(lengths), len(lengths) + NOT_NOTED):
                 name = self._naming.name(split, shard, 0)
-                (self._destination / name).unlink(missing_ok=True)
-                (self._destination / new_index_name(name)).unlink(missing_ok=True)
+                (self.destination / name).unlink(missing_ok=True)
+                (self.destination / new_index_name(name)).unlink(missing_ok=True)

@@ -1,0 +1,254 @@
+"""Builds from sources that are listed, as a whole or in parts."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stoker.builder.convert import ItemConverter
+from stoker.builder.description import describe_build
+from stoker.builder.destination import check_destination
+from stoker.builder.estimate import ExpectedSize, sample_records
+from stoker.builder.local import LocalEngine
+from stoker.builder.parts import NO_PART
+from stoker.builder.plan import make_plan, plan_settings
+from stoker.builder.report import BuildReport, PartReport, build_report, rejects_of
+from stoker.builder.writing import write
+from stoker.config import option
+from stoker.errors import DestinationError, SourceWarning
+from stoker.format import MANIFEST_NAME, is_unfinished
+from stoker.recipe import KEPT_FORMATS
+from stoker.sources import Records
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from typing import Any
+
+    from stoker.builder.convert import Outcome
+    from stoker.builder.local import EngineFactory
+    from stoker.builder.parts import ListedSource, Part
+    from stoker.builder.plan import RecordSize
+    from stoker.builder.settings import BuildSettings
+    from stoker.builder.writing import Tally
+    from stoker.format import Manifest, ShardResult
+    from stoker.sources import Item, Source
+    from stoker.storage import Location, LocationLike
+    from stoker.types import Progress
+
+
+def build_tree(
+    tree: Source,
+    settings: BuildSettings,
+    destination: LocationLike,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+    engine: EngineFactory = LocalEngine,
+    overwrite: Callable[[str], None] | None = None,
+) -> BuildReport:
+    """Build a dataset from a source that is listed, or resume a build that was interrupted.
+
+    The same settings give the same bytes for any number of threads, in any destination, and after any number of
+    interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
+
+    Args:
+        tree: The source.
+        settings: What to build.
+        destination: Directory of the dataset, created if missing, or where it lies in a store; one that
+            `check_destination` accepts.
+        progress: Called after every few items, from the calling thread.
+        announce: Called with the size that the dataset will have, before anything is written.
+        engine: Makes the shards; threads of this process unless another is given.
+        overwrite: Called with what is there if that is a finished dataset, or an unfinished build with other settings,
+            which are then removed; raises to keep it. A build that was interrupted after that is resumed by the same
+            call. Without it they are refused.
+
+    Raises:
+        ConfigError: The settings do not fit the source, or the dataset is huge and ``accept_size`` is not set.
+        DestinationError: The destination holds something else, or another build is writing to it.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
+            again to resume.
+        KeyboardInterrupt: Run again to resume.
+    """
+    started = time.monotonic()
+    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
+    _warn_of_converted(settings, known.values())
+    task = ListedBuild(tree, size, known, settings, location(destination), engine)
+    written = write(
+        task,
+        source=None if settings.source.root is None else location(settings.source.root),
+        announce=lambda: task.check_size(announce),
+        overwrite=overwrite,
+        progress=progress,
+    )
+    return build_report(written, tree, task.destination, time.monotonic() - started)
+
+
+def _warn_of_converted(settings: BuildSettings, sample: Iterable[Outcome]) -> None:
+    """Warn of images that are not kept only because readers of the preset do not take their format."""
+    recipe, looked_at, converted = settings.recipe, 0, Counter[str]()
+    if recipe.formats == KEPT_FORMATS or recipe.encode is not None or recipe.resize is not None:
+        return
+    for outcome in sample:
+        looked_at, converted = looked_at + 1, converted + outcome.converted
+    if converted:
+        preset = settings.schema.info(0).preset
+        taken, others = " and ".join(sorted(recipe.formats)), ", ".join(f"{n} {kind}" for kind, n in converted.items())
+        message = f"readers of preset {preset} take {taken}, so that some images are not kept as they are"
+        advice = "'stoker plan' with the same settings says what becomes of them"
+        warnings.warn(f"{message}: {others} of {looked_at} looked at; {advice}", SourceWarning, stacklevel=4)
+
+
+def build_part(
+    listed: ListedSource,
+    settings: BuildSettings,
+    destination: LocationLike,
+    part: Part,
+    progress: Progress | None = None,
+    announce: Callable[[ExpectedSize], None] | None = None,
+) -> PartReport:
+    """Build one part of a dataset, or resume it; whichever part ends last finishes the dataset.
+
+    The shards of a dataset are divided among the parts, which may run at the same time, one after another, and several
+    times, in any number of processes on any machines that see the source and the destination. The dataset is byte for
+    byte that of `build`. A build may go on with another number of parts: complete shards are not built again.
+
+    Args:
+        listed: What `list_once` has returned.
+        settings: What to build; the same for all parts.
+        destination: Directory of the dataset, created if missing, or where it lies in a store; one that
+            `check_part_destination` accepts.
+        part: Which part; `NO_PART` only finishes the dataset.
+        progress: Called after every few items of the part, from the calling thread.
+        announce: Called with the size that the dataset will have, by parts that begin before any shard is built.
+
+    Raises:
+        ConfigError: As `build_tree`.
+        SourceError: As `build_tree`.
+        DestinationError: The destination holds something else, or a build with other settings or without parts; or
+            there is a shard missing, and no part that builds it.
+        OSError: As `build_tree`.
+        KeyboardInterrupt: Run again to resume.
+    """
+    started = time.monotonic()
+    tree = listed.tree
+    task = ListedBuild(tree, listed.size, listed.known, settings, location(destination))
+    written = write(task, part=part, announce=lambda: task.check_size(announce), progress=progress)
+    own = frozenset(name for shard, name in enumerate(task.shard_names) if part.has(shard))
+    mine = [result for result in written.results if result.file.name in own]
+    seconds = time.monotonic() - started
+    return PartReport(
+        part=part,
+        shards=len(own),
+        resumed_shards=len(own & written.resumed),
+        all_shards=len(task.shard_names),
+        missing_shards=written.missing,
+        seconds=seconds,
+        items=written.items,
+        size_bytes=written.size_bytes,
+        rejects=tuple(rejects_of(mine)),
+        annotation_errors=tuple(error for result in mine for error in result.annotation_errors),
+        warnings=tree.warnings,
+        dataset=None if written.missing else build_report(written, tree, task.destination, seconds),
+    )
+
+
+def check_part_destination(destination: Location, source: str, part: Part) -> None:
+    """Refuse a destination in which no part can be built, before the source is looked at.
+
+    Raises:
+        DestinationError: As `check_destination`; or no part has begun there, and this is none.
+        OSError: It cannot be listed.
+    """
+    check_destination(destination, source)
+    if part == NO_PART and not is_unfinished(destination) and not (destination / MANIFEST_NAME).lexists():
+        message = f"no build has begun in {destination}, so there is nothing to finish; begin with {option('part')} 0/N"
+        raise DestinationError(message, path=str(destination))
+
+
+class ListedBuild:
+    """A dataset of a source that is listed; see `stoker.builder.writing.Task`.
+
+    Args:
+        tree: The source.
+        size: How long its records will be.
+        known: Records that were made to find that out, as `ItemConverter.known`.
+        settings: What to build.
+        destination: Where.
+        engine: Makes the shards.
+    """
+
+    def __init__(
+        self,
+        tree: Source,
+        size: RecordSize,
+        known: Mapping[tuple[Item, str], Outcome],
+        settings: BuildSettings,
+        destination: Location,
+        engine: EngineFactory = LocalEngine,
+    ) -> None:
+        self._converter = ItemConverter(tree, settings.recipe, settings.schema)
+        self._converter.known = known
+        self._size, self._build_settings, self._engine = size, settings, engine
+        self._plan = make_plan(tree, settings, size)
+        self._records = tree if isinstance(tree, Records) else None
+        self._rows = self._plan.rows_of_shards() if self._records is not None else {}
+        self.destination = destination
+        self.settings = plan_settings(self._plan, settings)
+        self.max_rejects = settings.max_rejects
+        self.shard_names = self._plan.shard_names
+
+    def settings_when_finished(self) -> dict[str, Any]:
+        """Return the same settings."""
+        return self.settings
+
+    def count_items(self, shards: Collection[str]) -> int:
+        """Return how many items some shards have together."""
+        return self._plan.items_of(shards)
+
+    def check_size(self, announce: Callable[[ExpectedSize], None] | None) -> None:
+        """Announce the size that the dataset will have, and refuse it if that is huge."""
+        expected = ExpectedSize.of(self._plan, self._size, self.destination)
+        if announce is not None:
+            announce(expected)
+        if not self._build_settings.accept_size:
+            expected.refuse_huge()
+
+    def make(
+        self,
+        shards: Collection[str],
+        there: Mapping[str, ShardResult],
+        committed: Callable[[ShardResult], None],
+        tally: Tally,
+    ) -> None:
+        """Make shards, once those that are there are known to be of the same records."""
+        records, rows = self._records, self._rows
+        for name, result in there.items():
+            if records is not None and result.digest != records.read_digest(rows[name]()):
+                raise made_of_others(self.destination, name, "the records are others now")
+            tally.resumed(result)
+            if records is not None:  # comparing them takes time
+                tally.show()
+
+        def add_digest(result: ShardResult) -> None:
+            """Note what stands for the values that a shard was made of."""
+            digest = result.digest if records is None else records.digest(rows[result.file.name]())
+            committed(replace(result, digest=digest))
+
+        threads = self._build_settings.threads
+        running = self._engine(self._converter, self.destination, threads, add_digest, tally.advanced)
+        running.run(self._plan.jobs(shards))
+
+    def describe(self, results: Sequence[ShardResult]) -> Manifest:
+        """Write the files beside the shards, and return the manifest."""
+        return describe_build(self._plan, self._build_settings, results, self.destination)
+
+
+def made_of_others(destination: Location, shard: str, why: str) -> DestinationError:
+    """Return an error about a shard that an earlier run made of other records."""
+    message = f"{shard} in {destination} was made of other records by an earlier run: {why}"
+    message += "; give the same records in the same order, build into another directory, or overwrite it"
+    return DestinationError(message, path=str(destination / shard))

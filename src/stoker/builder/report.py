@@ -1,0 +1,153 @@
+"""What a build, or a part of one, did."""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from stoker.config import format_count, format_seconds, format_size
+from stoker.errors import printable
+from stoker.format import REJECTS_NAME, read_rejects
+from stoker.types import Reject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from stoker.builder.parts import Part
+    from stoker.builder.writing import Written
+    from stoker.format import Manifest, ShardResult
+    from stoker.sources import Source
+    from stoker.storage import Location
+
+
+class Report(ABC):
+    """What a call that wrote something did; what consoles and notebooks show of it."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<stoker.{type(self).__name__} {'; '.join(self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        title, *others = (html.escape(printable(fact)) for fact in self._facts())
+        lines = "".join(f"<div style='opacity:.65'>{fact}</div>" for fact in others)
+        name = f"<b>stoker.{type(self).__name__}</b>"
+        return f"<div style='font-family:system-ui,sans-serif'><div>{name} {title}</div>{lines}</div>"
+
+    @abstractmethod
+    def _facts(self) -> list[str]:
+        """Return what a person wants to know, the most important first."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BuildReport(Report):
+    """What a build did.
+
+    Attributes:
+        outcome: ``built``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
+            there except the manifest, because there are more rejects than allowed.
+        manifest: Of the dataset, whether or not it was written.
+        seconds: How long this run took.
+        items: Items converted by this run; fewer than the dataset holds after a resume.
+        size_bytes: Source bytes of these items.
+        resumed_shards: Shards that an earlier run had finished.
+        rejects: All rejects of the dataset.
+        annotation_errors: Damaged annotations met by this build, one sentence each.
+        warnings: What the listing had to say.
+    """
+
+    outcome: Literal["built", "complete", "withheld"]
+    manifest: Manifest
+    seconds: float
+    items: int
+    size_bytes: int
+    resumed_shards: int
+    rejects: tuple[Reject, ...]
+    annotation_errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+    def _facts(self) -> list[str]:
+        manifest = self.manifest
+        splits = [
+            f"{name}: {format_count(split.records, 'record')} in {format_count(len(split.shards), 'shard')}, "
+            f"{format_size(split.size_bytes)}"
+            for name, split in manifest.splits.items()
+        ]
+        note = manifest.schema.label_note
+        facts = [f"{self.outcome}: dataset {manifest.dataset_id}", *splits]
+        facts.append(f"{format_count(manifest.classes, 'class')}{', ' * bool(note)}{note}")
+        if self.rejects:
+            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
+        return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PartReport(Report):
+    """What one part of a build did.
+
+    Attributes:
+        part: Which part: ``part.number``, from 0, of ``part.count``.
+        shards: How many shards are its own; all of them are complete.
+        resumed_shards: How many of those an earlier run had finished.
+        all_shards: How many shards the dataset has.
+        missing_shards: How many of those no part has finished yet.
+        seconds: How long this run took.
+        items: Items converted by this run.
+        size_bytes: Source bytes of these items.
+        rejects: Rejects in the shards of the part.
+        annotation_errors: Damaged annotations in them, one sentence each.
+        warnings: What the listing had to say.
+        dataset: The report of the whole build, if no shard is missing any more; None otherwise.
+    """
+
+    part: Part
+    shards: int
+    resumed_shards: int
+    all_shards: int
+    missing_shards: int
+    seconds: float
+    items: int
+    size_bytes: int
+    rejects: tuple[Reject, ...]
+    annotation_errors: tuple[str, ...]
+    warnings: tuple[str, ...]
+    dataset: BuildReport | None
+
+    def _facts(self) -> list[str]:
+        facts = [
+            f"{self.part}: {self.shards:,} of {format_count(self.all_shards, 'shard')}",
+            f"{format_count(self.missing_shards, 'shard')} of other parts missing",
+        ]
+        if self.rejects:
+            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
+        return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
+
+
+def build_report(written: Written, tree: Source, destination: Location, seconds: float) -> BuildReport:
+    """Return what a build of a source did that is not a part, or the part that ended last."""
+    manifest = written.manifest
+    assert manifest is not None, "shards are missing"
+    assert written.outcome != "part"
+    rejects = tuple(rejects_of(written.results))
+    if written.outcome == "complete":
+        rejects = read_rejects(destination, manifest.files.get(REJECTS_NAME))
+    return BuildReport(
+        outcome="built" if written.outcome == "written" else written.outcome,
+        manifest=manifest,
+        seconds=seconds,
+        items=written.items,
+        size_bytes=written.size_bytes,
+        resumed_shards=len(written.resumed),
+        rejects=rejects,
+        annotation_errors=tuple(error for result in written.results for error in result.annotation_errors),
+        warnings=tree.warnings,
+    )
+
+
+def rejects_of(results: Iterable[ShardResult]) -> Iterator[Reject]:
+    """Yield every reject, in the order of the shards."""
+    for result in results:
+        for reject in result.rejects:
+            yield Reject(reject.key, result.split, reject.reason)

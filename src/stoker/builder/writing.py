@@ -1,0 +1,279 @@
+"""The one way to write a dataset: a journal, the shards, what describes them, and the manifest last.
+
+::
+
+    empty ─► begun ─────► shards complete ──────────────────────► described ─► published ─► clean
+             (journal)    (temporary name, fsync, rename, line     (labels,     (manifest)   (journal gone)
+                           of the journal)                          rejects)
+
+Whatever stops it leaves a dataset that has begun: the next call with equal settings goes on, and one with others is
+refused or overwrites it. What differs between builds, parts of builds, records without a length and merges is a `Task`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from stoker.builder.destination import finished_dataset, forget_missing, remove_dataset, resume, what_is_replaced
+from stoker.builder.parts import NO_PART, missing_error, note_part
+from stoker.errors import DestinationError, StorageError
+from stoker.format import is_unfinished, open_journal, read_journal_head, write_manifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from stoker.builder.parts import Part
+    from stoker.format import Journal, Manifest, ShardResult
+    from stoker.storage import Location
+    from stoker.types import Progress
+
+
+class Task(Protocol):
+    """A dataset to write: what differs between builds, records without a length and merges."""
+
+    @property
+    def destination(self) -> Location:
+        """Where it will lie."""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that decides its bytes, as the journal has it."""
+
+    @property
+    def max_rejects(self) -> int | None:
+        """Number of rejects above which the manifest is withheld; None for any."""
+
+    @property
+    def shard_names(self) -> Sequence[str]:
+        """Names of all shards, in the order of the dataset; of records without a length once all are made."""
+
+    def settings_when_finished(self) -> dict[str, Any]:
+        """Return the settings that its manifest has; of records without a length only these tell."""
+
+    def count_items(self, shards: Collection[str]) -> int:
+        """Return how many items some shards have together; 0 if nobody knows."""
+
+    def make(
+        self,
+        shards: Collection[str],
+        there: Mapping[str, ShardResult],
+        committed: Callable[[ShardResult], None],
+        tally: Tally,
+    ) -> None:
+        """Make shards.
+
+        Args:
+            shards: Which; nothing where names are not known yet.
+            there: Those that earlier runs have finished, by name.
+            committed: To be called, from one thread at a time, once for each shard that is complete.
+            tally: To be told of all items, those of earlier runs first.
+
+        Raises:
+            DestinationError: Those that are there were made of something else.
+            OSError: The source or the destination failed. What is committed stays; the rest is removed.
+            KeyboardInterrupt: The same.
+        """
+
+    def describe(self, results: Sequence[ShardResult]) -> Manifest:
+        """Write the files beside the shards, given all of these in order; return the manifest, which comes last."""
+
+
+class Tally:
+    """Counts the items of a run, and shows its progress.
+
+    Attributes:
+        items: Items that this run has converted.
+        size_bytes: Their source bytes.
+    """
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self.items = self.size_bytes = 0
+        self._total, self._progress = total, progress
+        self._done = self._rejects = 0
+
+    def resumed(self, result: ShardResult) -> None:
+        """Count the items of a shard of an earlier run."""
+        self._done += result.file.records + len(result.rejects)
+        self._rejects += len(result.rejects)
+
+    def advanced(self, items: int, size_bytes: int, rejects: int) -> None:
+        """Count items of this run, and show all of them."""
+        self._done += items
+        self._rejects += rejects
+        self.items += items
+        self.size_bytes += size_bytes
+        self.show()
+
+    def show(self) -> None:
+        """Show how far the run is."""
+        if self._progress is not None:
+            self._progress(done=self._done, total=self._total, size_bytes=self.size_bytes, rejects=self._rejects)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a call of `write` did.
+
+    Attributes:
+        outcome: ``written``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
+            there except the manifest; ``part``: shards of other parts are missing.
+        manifest: Of the dataset; None of a ``part``.
+        results: The shards that are there, in the order of the dataset; nothing of one that was ``complete``.
+        resumed: Names of those that earlier runs had finished.
+        items: Items converted by this run.
+        size_bytes: Their source bytes.
+        missing: Number of shards that are not there.
+    """
+
+    outcome: Literal["written", "complete", "withheld", "part"]
+    manifest: Manifest | None
+    results: tuple[ShardResult, ...] = ()
+    resumed: frozenset[str] = frozenset()
+    items: int = 0
+    size_bytes: int = 0
+    missing: int = 0
+
+    @classmethod
+    def before(cls, manifest: Manifest) -> Written:
+        """Return what a call did that found the dataset finished."""
+        shards = (shard.name for split in manifest.splits.values() for shard in split.shards)
+        return cls("complete", manifest, resumed=frozenset(shards))
+
+
+def write(
+    task: Task,
+    *,
+    part: Part | None = None,
+    source: Location | None = None,
+    announce: Callable[[], None] = lambda: None,
+    overwrite: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+) -> Written:
+    """Write a dataset, or resume one that was interrupted.
+
+    Args:
+        task: The dataset.
+        part: Whose shards are made, while other processes make those of other parts; `NO_PART` makes none, and must
+            find all. Default: all.
+        source: What must not lie in a destination that is overwritten.
+        announce: Called before anything of a new dataset is written; raises to keep it from that.
+        overwrite: Called with what is there if that is a finished dataset, or an unfinished one with other settings,
+            which are then removed; raises to keep it. Without it they are refused.
+        progress: Called as the shards advance.
+
+    Raises:
+        DestinationError: The destination holds something else, or another process is writing to it; or a shard is
+            missing, and this is `NO_PART`.
+        OSError: It cannot be written. Run again to resume.
+        KeyboardInterrupt: Run again to resume.
+    """
+    destination, in_parts = task.destination, part is not None
+    replaced = None if overwrite is None else what_is_replaced(destination, task.settings)
+    if replaced is not None and source is not None and source.lies_in(destination):
+        message = f"{source} lies in {destination}, which would be overwritten; build into another directory"
+        raise DestinationError(message, path=str(destination))
+    if replaced is not None or not (_has_settings(destination) if in_parts else is_unfinished(destination)):
+        finished = None if replaced is not None else finished_dataset(destination, task.settings_when_finished)
+        if finished is not None and not in_parts:
+            if not destination.has_locks:  # a second run of the same may have been killed after the first
+                destination.remove_temporaries()
+            return Written.before(finished)
+        if finished is None:
+            announce()
+    if replaced is not None and overwrite is not None:
+        overwrite(replaced)
+    try:
+        with open_journal(destination, in_parts=in_parts) as journal, _left_resumable(journal, destination):
+            if replaced is not None:
+                remove_dataset(destination, journal, task.settings)
+            return _finished_or_begun(task, journal, in_parts=in_parts) or _write(task, journal, part, progress)
+    except FileNotFoundError:
+        # Another part has finished the dataset while this one wrote what was there already.
+        finished = finished_dataset(destination, task.settings_when_finished) if in_parts else None
+        if finished is None:
+            raise
+        return Written.before(finished)
+
+
+def _has_settings(destination: Location) -> bool:
+    """Return whether a part has begun, and not only listed the source."""
+    try:
+        read_journal_head(destination)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _left_resumable(journal: Journal, destination: Location) -> Iterator[None]:
+    """Leave a dataset to resume when the ``with`` block is stopped."""
+    try:
+        yield
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        if journal.has_lock:
+            # An interrupt may come between making a file and noting it. Where nothing can be written, nothing can be
+            # removed either; the next run does.
+            with contextlib.suppress(OSError):
+                destination.remove_temporaries()
+        if isinstance(error, OSError) and not isinstance(error, StorageError) and error.filename is None:
+            error.filename = str(destination)  # a failed write carries no file name
+        error.add_note("what is finished is kept; run the same command again to resume")
+        raise
+
+
+def _finished_or_begun(task: Task, journal: Journal, *, in_parts: bool) -> Written | None:
+    """Resume the journal, or begin it; say so if the dataset is finished by now."""
+    # By a run that ended since we looked, or died just before it could remove its journal.
+    finished = finished_dataset(task.destination, task.settings_when_finished)
+    if finished is None:
+        resume(journal, task.destination, task.settings, in_parts=in_parts)
+        if journal.has_lock:
+            return None
+        try:
+            # Without a lock another run may have ended since we looked, and removed its journal before we read it.
+            finished = finished_dataset(task.destination, task.settings_when_finished)
+        except DestinationError:
+            journal.remove()
+            raise
+    return None if finished is None else _cleaned(task, journal, Written.before(finished))
+
+
+def _cleaned(task: Task, journal: Journal, written: Written) -> Written:
+    """Remove what only an unfinished dataset has; the journal last."""
+    task.destination.remove_temporaries()
+    journal.remove()
+    return written
+
+
+def _write(task: Task, journal: Journal, part: Part | None, progress: Progress | None) -> Written:
+    """Make what is missing; then publish the dataset, if no shard of any part is missing."""
+    destination = task.destination
+    own = frozenset(name for shard, name in enumerate(task.shard_names) if part is None or part.has(shard))
+    if part is not None:
+        note_part(destination, part)
+    there = {result.file.name: result for result in journal.results if part is None or result.file.name in own}
+    tally = Tally(task.count_items(own), progress)
+    task.make(own - there.keys(), there, journal.append, tally)
+    if part is not None:
+        journal = open_journal(destination, in_parts=True)  # with what other parts have done
+        finished = finished_dataset(destination, task.settings_when_finished)
+        if finished is not None:
+            return _cleaned(task, journal, Written.before(finished))
+        forget_missing(journal, destination, task.settings)
+    by_name, names = {result.file.name: result for result in journal.results}, task.shard_names
+    results = tuple(by_name[name] for name in names if name in by_name)
+    missing = [shard for shard, name in enumerate(names) if name not in by_name]
+    if missing and part == NO_PART:
+        raise missing_error(destination, names, missing)
+    written = Written("part", None, results, frozenset(there), tally.items, tally.size_bytes, len(missing))
+    if missing:
+        assert part is not None, "a shard was made and not committed"
+        return written
+    manifest = task.describe(results)
+    if task.max_rejects is not None and manifest.rejects > task.max_rejects:
+        return replace(written, outcome="withheld", manifest=manifest)
+    write_manifest(destination, manifest)
+    return _cleaned(task, journal, replace(written, outcome="written", manifest=manifest))
