@@ -14,7 +14,7 @@ from bench_prepared import made, spec_for
 from benchmarks.ladder.__main__ import STEPS, main
 from benchmarks.ladder.pipelines import pipeline
 from mixed_images import FILES, write_folder
-from stoker.inspect.bench import CASES, read_pillow
+from stoker.inspect.bench import CASES, reading
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,7 +67,7 @@ def test_all_steps_do_the_same_work(own_copy: BenchImages) -> None:
 
 
 def test_tensorflow_and_pillow_see_the_same_pictures(images: BenchImages) -> None:
-    ours = [read_pillow.center(read_pillow.decode(path)) for path in images.files()]
+    ours = [reading.center(reading.decode(path)) for path in images.files()]
     theirs = np.frombuffer(b"".join(pixels_of(spec_for(), images, "serial", IMAGES)), np.uint8)
     for mine, other in zip(ours, theirs.reshape(-1, 224, 224, 3), strict=True):
         # The one antialiases and the other does not.

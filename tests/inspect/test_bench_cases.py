@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import shutil
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench_prepared import case_of, made, spec_for
-from stoker.inspect.bench import CASES, read_pillow, read_stoker
+from stoker.inspect.bench import CASES, reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,21 +47,21 @@ def counts(batches: Iterator[int], images: int) -> list[int]:
 @pytest.mark.parametrize("key", KEYS)
 def test_every_case_hands_out_batches(images: BenchImages, key: str, transform: str) -> None:
     case = case_of(key)
-    batches = importlib.import_module(case.module).batches(spec_for(transform, 3), images, case)
+    batches = reading.batches(spec_for(transform, 3), images, case)
     assert set(counts(batches, 3 * IMAGES)) == {3}
     batches.close()
 
 
 def test_the_codec_alone_runs_long_on_few_images(images: BenchImages) -> None:
-    assert next(read_stoker.batches(spec_for("train"), images, case_of("codec"))) == 512
+    assert next(reading.batches(spec_for("train"), images, case_of("codec"))) == 512
 
 
 def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
     """The originals' cache held the paths: taking the files away would have stopped them."""
     spec = spec_for("train")
     running = (
-        read_pillow.batches(spec, own_copy, case_of("python-cache")),
-        read_stoker.batches(spec, own_copy, case_of("stoker-cache")),
+        reading.batches(spec, own_copy, case_of("python-cache")),
+        reading.batches(spec, own_copy, case_of("stoker-cache")),
     )
     for batches in running:
         list(itertools.islice(batches, 2 * IMAGES))

@@ -13,10 +13,10 @@ from mixed_images import COUNTS, FILES, write_folder, write_records
 from reference import example, tfrecord
 from small_datasets import list_again, write_dataset
 from stoker.cli.main import main
-from stoker.inspect import by_decoder, dataset_portrait, formats, verify_dataset
-from stoker.inspect.bench import read_pillow, read_stoker
+from stoker.inspect import dataset_portrait, verify_dataset
+from stoker.inspect.bench import reading
 from stoker.inspect.diagnosis import dataset as examined
-from stoker.recipe import image_formats, missing_libraries
+from stoker.recipe import by_decoder, image_formats, missing_libraries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -138,8 +138,7 @@ def test_a_core_without_a_library_says_what_to_install(
     records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert missing_libraries() == ()
-    for module in (formats, image_formats):
-        monkeypatch.setattr(module, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
+    monkeypatch.setattr(image_formats, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
     assert by_decoder(COUNTS)[1]["png"] == 5
     said = printed(capsys, "doctor", records, "--seconds", "0.2")
     assert "warning: this Stoker was built without libpng, so Pillow decodes png images" in said
@@ -153,8 +152,8 @@ def test_all_cases_of_a_benchmark_read_what_a_build_would_store(folder: Path, tm
     assert images.own_formats == COUNTS
     assert images.formats == {"png": 14, "jpeg": 3, "webp": 2}  # no WebP with alpha or frames
     spec = spec_for("eval", len(FILES))
-    for module, key in ((read_pillow, "python-serial"), (read_stoker, "stoker"), (read_stoker, "codec")):
-        batches = module.batches(spec, images, case_of(key))
+    for key in ("python-serial", "stoker", "codec"):
+        batches = reading.batches(spec, images, case_of(key))
         assert next(batches) >= len(FILES)
         batches.close()
 

@@ -12,7 +12,8 @@ from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
-from stoker.inspect import BenchSpec, by_decoder, measure_configured, run_bench
+from stoker.inspect import BenchSpec, measure_configured, run_bench
+from stoker.recipe import by_decoder
 from stoker.sources import SOURCE_KINDS, is_config
 from stoker.storage import location
 

@@ -10,8 +10,8 @@ from stoker.cli.options import add_record_options, record_keys
 from stoker.cli.output import Printer, counted, is_quiet, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_seconds, format_size
-from stoker.inspect import DatasetReport, DatasetSpec, by_decoder, examine
-from stoker.recipe import missing_libraries
+from stoker.inspect import DatasetReport, DatasetSpec, examine
+from stoker.recipe import by_decoder, missing_libraries
 
 if TYPE_CHECKING:
     import argparse

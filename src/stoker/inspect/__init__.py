@@ -13,7 +13,6 @@ from stoker.inspect.diagnosis.decision import (
     decide,
 )
 from stoker.inspect.diagnosis.loop import Doctor, doctor
-from stoker.inspect.formats import by_decoder
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
@@ -71,7 +70,6 @@ __all__ = [
     "UnfinishedInfo",
     "Verdict",
     "VerifyReport",
-    "by_decoder",
     "dataset_info",
     "dataset_portrait",
     "decide",

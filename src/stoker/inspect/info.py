@@ -42,7 +42,6 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.inspect.formats import ranked
 from stoker.loader import refuse_keys
 from stoker.recipe import is_turned, sniff
 from stoker.sources import features_beside, is_dataset, list_source
@@ -223,6 +222,11 @@ def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, 
     known = classes[label] if 0 <= label < len(classes) else None
     name, text = (known.name, known.text) if known else ("", "")
     return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
+
+
+def ranked(counts: Mapping[str, int]) -> dict[str, int]:
+    """Return counts with the largest first, then by name."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -593,8 +597,3 @@ def _lies_beside(place: Location) -> bool:
     if place.suffix == INDEX_SUFFIX or place.name in _BESIDE or place.name.endswith(_LABELS_SUFFIX):
         return place.is_file()
     return place.name == INDEX_FOLDER and place.is_dir()
-
-
-def names_below(place: Location) -> list[str]:
-    """Return the names of all files below a directory, relative to it, sorted."""
-    return sorted(os.fsdecode(path) for path, _ in place.files_below())

@@ -24,6 +24,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, check_seconds
 from stoker.errors import ConfigError
+from stoker.loader import Loader
 from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from typing import IO, Self
 
     from stoker.format import RecordKeys
+    from stoker.loader import Batch, Dataset, Mix
     from stoker.types import DecodeMode
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ _ANSWER_SECONDS = 600.0
 _LEAST_BATCHES = 2
 _LEAD_IN = 0.1
 _IS_WAITING = 0.2
+_ANY_NUMBER = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,18 @@ class Meter:
         """Return images per second of reading for so long."""
         measured = self.measure(seconds)
         return float(measured["images"] / measured["seconds"])
+
+
+def loader_alone(data: Dataset | Mix, **settings: Any) -> Loader:
+    """Return a loader for this process alone; it takes other samples for those that cannot be loaded."""
+    usual: dict[str, Any] = {"rank": 0, "world_size": 1, "seed": 0, "on_bad": "substitute", "max_bad": _ANY_NUMBER}
+    return Loader(data, **usual | settings)
+
+
+def endless(loader: Loader) -> Iterator[Batch]:
+    """Yield the batches of one epoch after the other."""
+    while True:
+        yield from loader
 
 
 class ProgramFailed(Exception):  # noqa: N818 - it says what happened

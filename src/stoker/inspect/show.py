@@ -20,7 +20,7 @@ from stoker import _native
 from stoker.config import available_cpus, check_range, format_count
 from stoker.errors import ConfigError, StokerError
 from stoker.format import write_atomically
-from stoker.inspect.formats import ranked
+from stoker.inspect.info import ranked
 from stoker.loader import (
     BoxOutput,
     Feed,

@@ -58,8 +58,7 @@ from stoker.format import (
     read_manifest,
     read_rejects,
 )
-from stoker.inspect.formats import ranked
-from stoker.inspect.info import leading_records, names_below
+from stoker.inspect.info import leading_records, ranked
 from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
 from stoker.recipe import decode, decode_mask, sniff
 from stoker.storage import (
@@ -273,7 +272,7 @@ def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:
     if manifest is None or not place.is_dir():
         return
     listed = {shard.name for split in manifest.splits.values() for shard in split.shards}
-    names = names_below(place)
+    names = sorted(os.fsdecode(path) for path, _ in place.files_below())
     if JOURNAL_NAME in names or any(name.startswith(f"{BUILD_FOLDER}/") for name in names):
         yield f"{place} holds the journal of an unfinished build; run the same 'stoker build' again to remove it"
     for name in names:

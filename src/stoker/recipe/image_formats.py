@@ -31,7 +31,7 @@ from stoker.errors import ImageError, ImageTooLargeError
 from stoker.forks import PerProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from types import TracebackType
 
     from numpy.typing import NDArray
@@ -115,6 +115,14 @@ def sniff(head: bytes | memoryview) -> str:
         return "empty"
     start = head[:SNIFF_BYTES]
     return "text" if all(32 <= byte < 127 or byte in b"\t\n\r" for byte in start) else "unknown"
+
+
+def by_decoder(formats: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the formats that the core decodes, and those that Pillow decodes for it, with their counts."""
+    return (
+        {name: count for name, count in formats.items() if name in NATIVE_FORMATS},
+        {name: count for name, count in formats.items() if name not in NATIVE_FORMATS},
+    )
 
 
 def decode_with_pillow(

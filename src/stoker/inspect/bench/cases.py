@@ -82,7 +82,7 @@ class Case:
         needs: What it reads.
         keeps: Where it keeps decoded images after its warm-up, which therefore reads every image once.
         group: What kind of case it is.
-        module: The module whose ``batches`` reads in this way.
+        module: The module whose ``batches`` reads in this way; empty: `stoker.inspect.bench.reading`.
     """
 
     key: str
@@ -94,8 +94,7 @@ class Case:
     module: str = ""
 
 
-_python = partial(Case, module="stoker.inspect.bench.read_pillow")
-_stoker = partial(Case, group="stoker", module="stoker.inspect.bench.read_stoker")
+_stoker = partial(Case, group="stoker")
 _raw = "shards of 256 x 256 pixels, resized beforehand; nothing to decode"
 _codec = "image files in memory, decoded and resized by Stoker's codec on all threads, with nothing around it"
 _own = "stoker.Loader on what you named, where it lies; of a bucket, every byte comes from the store"
@@ -103,9 +102,9 @@ _fast = "the same with decode='fast': JPEGs decoded at a smaller scale"
 LIMIT = _stoker("codec", "codec alone (the limit)", _codec, "plain", group="limit")
 CASES: tuple[Case, ...] = (
     LIMIT,
-    _python("python-serial", "Python + Pillow: one file at a time", "open, decode, crop and resize in one thread"),
-    _python("python-parallel", "Python + Pillow: threads", "the images of a batch in a pool of threads"),
-    _python("python-cache", "Python + Pillow: decoded images in memory", "no reading or decoding", keeps="memory"),
+    Case("python-serial", "Python + Pillow: one file at a time", "open, decode, crop and resize in one thread"),
+    Case("python-parallel", "Python + Pillow: threads", "the images of a batch in a pool of threads"),
+    Case("python-cache", "Python + Pillow: decoded images in memory", "no reading or decoding", keeps="memory"),
     _stoker("stoker-own", "Stoker: your data as they are", _own, "own"),
     _stoker("stoker-files", "Stoker: loose files", "stoker.Loader on image files, without any build"),
     _stoker("stoker", "Stoker: shards, exact pixels", "TFRecord shards; the pixels that Pillow gives", "plain"),

@@ -28,7 +28,7 @@ from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.format import ImagenetSchema, RecordKeys, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
-from stoker.inspect.formats import ranked
+from stoker.inspect.info import ranked
 from stoker.loader import Dataset, ImageFiles, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source

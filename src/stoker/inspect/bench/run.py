@@ -22,11 +22,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker import _native
-from stoker.config import available_cpus, format_size
+from stoker.config import available_cpus, check_range, check_seconds, format_size
 from stoker.inspect.bench.cases import LIMIT, objection
 from stoker.inspect.bench.images import prepare
-from stoker.inspect.measuring import Program, ProgramFailed, in_turns, median_ratio
-from stoker.loader import open_main_split
+from stoker.inspect.measuring import (
+    Meter,
+    Program,
+    ProgramFailed,
+    endless,
+    in_turns,
+    loader_alone,
+    median_ratio,
+)
+from stoker.loader import loader_settings, open_main_split
 from stoker.storage import location, require_cold
 
 if TYPE_CHECKING:
@@ -38,6 +46,8 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
     OnTurn = Callable[[str, float], None]
+
+_WARM_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,3 +294,85 @@ def _rows(cases: Sequence[Case], answers: Mapping[str, Sequence[Mapping[str, Any
                 images_per_cpu_second=rates(case.key, "cpu_seconds"),
                 of_limit=median_ratio(speeds, limits) if limits else None,
             )
+
+
+# The loader that a configuration file describes: one figure, and nothing to compare it with.
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderSpeed:
+    """How fast batches come with the settings of a configuration file.
+
+    Attributes:
+        dataset: The file.
+        split: The split that was read.
+        images_per_second: Median over the rounds; images that leave the loader, so each cut-out object is one.
+        lowest: The slowest round.
+        highest: The fastest round.
+        batch_size: Images a batch.
+        shape: Height, width and channels of each.
+        threads: Threads that read and decode.
+        prefetch: Batches made ahead of the consumer; None: as many as a loader makes by default.
+    """
+
+    dataset: str
+    split: str
+    images_per_second: float
+    lowest: float
+    highest: float
+    batch_size: int
+    shape: tuple[int, ...]
+    threads: int
+    prefetch: int | None
+
+
+def measure_configured(
+    path: str | os.PathLike[str],
+    split: str | None = None,
+    *,
+    batch_size: int | None = None,
+    threads: int | None = None,
+    seconds: float = 1.0,
+    rounds: int = 3,
+) -> LoaderSpeed:
+    """Read with the loader that a configuration file describes, on this machine, and time it.
+
+    Images that cannot be decoded are replaced by others.
+
+    Args:
+        path: An ``ilsvrc.json``; see `stoker.loader_settings`.
+        split: Which split; None: the only one, or train.
+        batch_size: Images a batch, instead of the file's.
+        threads: Threads, instead of the file's readers.
+        seconds: Time of each round, 0.1 to 3600.
+        rounds: How many rounds, after a warm-up of the same length, a second at most.
+
+    Raises:
+        ConfigError: A setting is out of range, or one of the file is wrong or has no effect.
+        DatasetNotFoundError: A list names no images.
+        OSError: A file cannot be read.
+    """
+    check_seconds("--seconds", seconds, 0.1, 3600)
+    check_range("--rounds", rounds, 1, 1000)
+    settings = loader_settings(path)
+    settings |= {} if batch_size is None else {"batch_size": batch_size}
+    settings |= {} if threads is None else {"threads": threads}
+    dataset = open_main_split(path, split)
+    with loader_alone(dataset, **settings) as loader:
+        batches = endless(loader)
+        shape = next(batches).images.shape[1:]
+        meter = Meter(map(len, batches))
+        meter.warm_up(min(_WARM_UP_SECONDS, seconds), images=1)
+        speeds = [meter.rate(seconds) for _ in range(rounds)]
+        used = loader.stats().threads
+    return LoaderSpeed(
+        dataset=str(path),
+        split=dataset.split,
+        images_per_second=statistics.median(speeds),
+        lowest=min(speeds),
+        highest=max(speeds),
+        batch_size=settings["batch_size"],
+        shape=shape,
+        threads=used,
+        prefetch=settings.get("prefetch"),
+    )

@@ -21,11 +21,31 @@ from stoker.errors import BadSampleWarning, StokerError, StorageError
 from stoker.inspect.diagnosis.decision import decide, rebuild_command
 from stoker.inspect.diagnosis.loop import doctor
 from stoker.inspect.diagnosis.system import files_of
-from stoker.inspect.formats import by_decoder, ranked
-from stoker.inspect.measuring import RESIZE, Meter, ReadSpec, decode_endlessly, in_turns, median_ratio
-from stoker.loader import Loader, ReadAhead, cpu_share, mix, open_main_split
+from stoker.inspect.info import ranked
+from stoker.inspect.measuring import (
+    RESIZE,
+    Meter,
+    ReadSpec,
+    decode_endlessly,
+    endless,
+    in_turns,
+    loader_alone,
+    median_ratio,
+)
+from stoker.loader import ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import JpegEncode, Recipe, StoredSize, check, convert, decode, dimensions, is_turned, sniff
+from stoker.recipe import (
+    JpegEncode,
+    Recipe,
+    StoredSize,
+    by_decoder,
+    check,
+    convert,
+    decode,
+    dimensions,
+    is_turned,
+    sniff,
+)
 from stoker.storage import require_cold, stoppable_pool
 
 if TYPE_CHECKING:
@@ -34,7 +54,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.inspect.diagnosis.decision import DoctorReport, Evidence, Verdict
-    from stoker.loader import Dataset, Mix
+    from stoker.loader import Dataset, Loader, Mix
     from stoker.transforms import CenterCrop, RandomResizedCrop
     from stoker.types import DecodeMode
 
@@ -54,7 +74,6 @@ _MOST_IMAGE_BYTES = 128_000_000
 _MOST_RECODED = 128
 _QUALITY = 95
 _LEAST_SLICE = 32
-_ANY_NUMBER = 2**31
 _SEEDS = itertools.count()
 """A turn gets other samples than the one before."""
 _PER_THREAD = 16
@@ -200,16 +219,15 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
     if spec.cold:
         require_cold(files_of(dataset))
-    loading = settings | {"shuffle": spec.is_shuffled}
-    parts = [
-        Way("reading alone", "", partial(_reading_speed, dataset, threads)),
-        Way("decoding alone", "", lambda seconds: decoding_speed(some.native, transform, threads, seconds) or 0.0),
-        Way("the pipeline", "", partial(_loading_speed, dataset, loading)),
-    ]
+    parts: dict[str, Callable[[float], float]] = {
+        "reading alone": partial(_reading_speed, dataset, threads),
+        "decoding alone": lambda seconds: decoding_speed(some.native, transform, threads, seconds) or 0.0,
+    }
     if spec.cold:  # another pass would find the files in memory
-        speeds = [*_measured(parts[:2], 1, spec.seconds / 3, report), [diagnosis.images_per_second]]
+        speeds = [*in_turns(parts, 1, spec.seconds / 3, report).values(), [diagnosis.images_per_second]]
     else:
-        speeds = _measured(parts, _ROUNDS, spec.seconds / 3 / _ROUNDS, report)
+        parts["the pipeline"] = partial(_loading_speed, dataset, settings | {"shuffle": spec.is_shuffled})
+        speeds = list(in_turns(parts, _ROUNDS, spec.seconds / 3 / _ROUNDS, report).values())
     ways: list[Way] = []
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
@@ -261,8 +279,7 @@ def _loader(data: Dataset | Mix, **settings: Any) -> Iterator[Loader]:
     """Load whole batches on one rank; samples that cannot be loaded are replaced, without the warning that says so."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BadSampleWarning)
-        usual: dict[str, Any] = {"tail": "drop", "rank": 0, "world_size": 1, "seed": 0}
-        with Loader(data, **usual | settings, on_bad="substitute", max_bad=_ANY_NUMBER) as loader:
+        with loader_alone(data, tail="drop", **settings) as loader:
             yield loader
 
 
@@ -443,22 +460,18 @@ class Way:
 
 def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
     """Measure ways in turns; the first is what the others are compared with."""
-    speeds = _measured(ways, _ROUNDS, seconds, on_turn)
+    speeds = in_turns({way.name: way.speed for way in ways}, _ROUNDS, seconds, on_turn)
     return [
         Trial(
             way.name,
             way.remedy,
             statistics.median(own),
             (min(own), max(own)),
-            median_ratio(own, speeds[0]),
+            median_ratio(own, speeds[ways[0].name]),
         )
-        for way, own in zip(ways, speeds, strict=True)
+        for way in ways
+        for own in [speeds[way.name]]
     ]
-
-
-def _measured(ways: Sequence[Way], rounds: int, seconds: float, on_turn: OnTurn) -> list[list[float]]:
-    """Return the speed of each way in each of its turns."""
-    return list(in_turns({way.name: way.speed for way in ways}, rounds, seconds, on_turn).values())
 
 
 def ways_to_decode(
@@ -549,7 +562,7 @@ def _loading_speed(dataset: Dataset, given: dict[str, Any], seconds: float) -> f
     """Return samples a second of a new loader with an order of its own, without its first batches."""
     settings = {"shuffle": True, "prefetch": 3, "seed": next(_SEEDS)} | given
     with _loader(_long_enough(dataset, settings["batch_size"]), **settings) as loader:
-        batches = itertools.chain.from_iterable(itertools.repeat(loader))
+        sizes = map(len, endless(loader))
         for _ in range(settings["prefetch"] + 1):
-            next(batches)
-        return Meter(len(batch) for batch in batches).rate(seconds)
+            next(sizes)
+        return Meter(sizes).rate(seconds)
