@@ -1,11 +1,11 @@
-"""Records that exist already as a source of images: the one place where the write path uses the read path."""
+"""Datasets as sources of builds: the one place where the write path uses the read path."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -13,7 +13,17 @@ from stoker.errors import ConfigError, StokerError, StorageError
 from stoker.fields import stored_values
 from stoker.format import BACKGROUND, MANIFEST_NAME, ClassLabel, no_records, read_manifest
 from stoker.loader import find_splits, open_dataset, read_in_order
-from stoker.sources import SPLITS, Item, ItemTable, ItemTableBuilder, SourceImage, has_control_character, one_line
+from stoker.sources import (
+    SPLITS,
+    Item,
+    ItemTable,
+    ItemTableBuilder,
+    Reader,
+    SourceImage,
+    SourceTree,
+    has_control_character,
+    one_line,
+)
 from stoker.storage import location
 from stoker.types import MAX_CLASSES
 
@@ -24,112 +34,57 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.loader import Dataset, Sample
-    from stoker.sources import Annotations, Latency
     from stoker.storage import Location
-    from stoker.types import Field, Progress
+    from stoker.types import Progress
 
-__all__ = ["RecordSource", "open_records"]
+__all__ = ["open_records"]
 
 
 _REPORT_EVERY = 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RecordSource:
-    """The records of all splits; see `stoker.sources.Source`. Read-only; safe in any thread.
+class DatasetReader(Reader):
+    """Reads records of a dataset: an item's ``number`` is its position in the split that its column ``dataset`` is.
 
-    Attributes:
-        root: What the user named.
+    Args:
         datasets: The splits, opened.
-        classes: Names of the classes; the index is the label without its base.
-        texts: What each class is called in words; empty where unknown.
-        table: All records: by split, then by class, then by file name; in their own order where the records have no
-            file names. An item's ``offset`` is its number in the split, and its ``archive`` that of the split.
-        splits: For each split, the rows of ``table`` that belong to it (int64, ascending).
-        identity: Stands for the content of all splits.
-        warnings: Warnings for the user.
+        names: Of the classes.
     """
 
-    root: str
-    datasets: tuple[Dataset, ...]
-    classes: tuple[bytes, ...]
-    texts: tuple[bytes, ...]
-    table: ItemTable
-    splits: dict[str, NDArray[np.int64]]
-    identity: str
-    warnings: tuple[str, ...]
+    def __init__(self, datasets: tuple[Dataset, ...], names: ClassNames) -> None:
+        self.datasets = datasets
+        self.latency = "disk" if all(dataset.remote is None for dataset in datasets) else "store"
+        self.fields = datasets[0].fields
+        self.box_names = datasets[0].schema.box_names
+        self._identity = _identity(datasets, names)
 
     @property
-    def label_base(self) -> int:
-        """Number of the first class in the records."""
-        return self.datasets[0].schema.label_base if self.datasets else 0
+    def identity(self) -> str:
+        """What stands for the records of all splits."""
+        return self._identity
 
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """Nothing: every record is an item."""
-        return {}
-
-    @property
-    def boxes(self) -> Mapping[str, Annotations]:
-        """Nothing: boxes lie in the records themselves."""
-        return {}
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """What every record has beside its image, its class and its boxes, by name."""
-        return self.datasets[0].fields if self.datasets else {}
-
-    @property
-    def box_names(self) -> tuple[str, ...]:
-        """Names of the classes of boxes; empty where boxes have those of the images."""
-        return self.datasets[0].schema.box_names if self.datasets else ()
-
-    @property
-    def latency(self) -> Latency:
-        """What reading a record waits for."""
-        return "disk" if all(dataset.remote is None for dataset in self.datasets) else "store"
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """Nothing: the shards are open."""
-        return ()
-
-    def box_counts(self) -> Mapping[str, Sequence[int]]:
-        """Return nothing: the boxes are read with the images."""
-        return {}
-
-    def plain_file(self, item: Item, split: str) -> None:
-        """Return nothing: the images lie in records."""
-
-    def without_items(self) -> Self:
-        """Return the same: it never travels."""
-        return self
-
-    def fingerprint(self) -> str:
-        """Return 32 hex digits that change with the content of the records."""
-        digest = hashlib.sha256(self.identity.encode())
-        for part in (*self.classes, b"", *self.texts):
-            digest.update(len(part).to_bytes(8, "little") + part)
-        return digest.hexdigest()[:32]
-
-    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item knows its split
-        """Return the image of one record and its boxes.
+    def load(self, item: Item) -> SourceImage:
+        """Return the image of one record and its boxes. See `stoker.sources.Reader.load`.
 
         Raises:
             ShardError: The bytes of the record are damaged.
             ExampleError: It is not an Example, or lacks the image.
             OSError: It cannot be read.
         """
-        sample = self._sample(item)
+        sample = self.datasets[item.columns["dataset"]][item.number]
         is_raw = sample.schema.image_encoding == "raw"
         base = sample.schema.label_base
         boxes = [replace(box, label=_from_base(box.label, base)) for box in sample.boxes]
         data = sample.decode() if is_raw else sample.encoded
-        return SourceImage(data, _file_name(sample), boxes, None, stored_values(sample.features, self.fields))
+        return SourceImage(data, _file_name(sample), boxes, fields=stored_values(sample.features, self.fields))
 
-    def _sample(self, item: Item) -> Sample:
-        return self.datasets[int(item.columns["dataset"])][item.number]
+
+def _identity(datasets: tuple[Dataset, ...], names: ClassNames) -> str:
+    digest = hashlib.sha256("\n".join(dataset.identity for dataset in datasets).encode())
+    for part in (*names.classes, b"", *names.texts):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest.hexdigest()[:32]
 
 
 def open_records(
@@ -140,7 +95,7 @@ def open_records(
     keeps_boxes: bool = True,
     crop_objects: bool = False,
     progress: Progress | None = None,
-) -> RecordSource:
+) -> SourceTree:
     """List the records of a dataset; each is read once, for its class and its name.
 
     Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
@@ -172,12 +127,22 @@ def open_records(
         listing.add(number, dataset)
     names = listing.names
     table, splits = listing.finish()
-    identity = "\n".join(dataset.identity for dataset in datasets)
     warnings = _warnings(root, datasets, table) if keys is None or keys.label_base is None else ()
     if listing.boxes and not keeps_boxes and not crop_objects:
         what = f"the layout of the new dataset has no place for boxes, so the {listing.boxes:,} of {root} are left out"
         warnings += (f"{what}; --preset imagenet keeps them, --crop-objects makes a record of each",)
-    return RecordSource(root, datasets, names.classes, names.texts, table, splits, identity, warnings)
+    return SourceTree(
+        root,
+        names.classes,
+        names.texts,
+        table,
+        splits,
+        {},
+        warnings,
+        {},
+        DatasetReader(datasets, names),
+        label_base=datasets[0].schema.label_base,
+    )
 
 
 def _from_base(label: int | None, base: int) -> int | None:

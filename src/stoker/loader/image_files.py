@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.loader.selection import Numbers
-    from stoker.sources import Item, ItemTable, Reader, SourceTree
+    from stoker.sources import Item, ItemTable, SourceTree, StoredReader
     from stoker.types import Box, Features
 
 
@@ -68,7 +68,7 @@ class ImageFiles:
         if not same_numbers(rows, tree.splits[split]):
             self.fingerprint += f"[{selection_name(rows)}]"
         table = tree.table.take(rows)
-        extents = tree.reader.extents(table)
+        extents = tree.stored.extents(table)
         self.table = replace(table, sizes=extents.table.sizes)
         self.labels: NDArray[np.int64] = self.table.labels.astype(np.int64)
         self.schema = replace(FILE_SCHEMA, fields=tree.fields)
@@ -84,7 +84,7 @@ class ImageFiles:
         # No methods: what the core holds must not hold the core's objects again.
         name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
         if name_of:
-            self.records.set_fields(partial(_fields_record, tree.reader, self.table, name_of))
+            self.records.set_fields(partial(_fields_record, tree.stored, self.table, name_of))
         self.remote: RemoteFiles | None = None
         if not extents.is_local:
             self.remote = RemoteFiles(len(extents.archives) + len(table), extents.location)
@@ -113,7 +113,7 @@ class ImageFiles:
         problems = {}
         for name in self.schema.fields:
             try:
-                features |= _fields_of(self._tree.reader, item, data, [name])
+                features |= _fields_of(self._tree.stored, item, data, [name])
             except (ExampleError, ImageError) as error:
                 problems[name] = str(error)
         return features, problems
@@ -177,7 +177,7 @@ def _label(box: Box, label: int) -> int:
     return label if box.label is None else box.label
 
 
-def _fields_of(reader: Reader, item: Item, image: bytes, names: Collection[str]) -> Features:
+def _fields_of(reader: StoredReader, item: Item, image: bytes, names: Collection[str]) -> Features:
     """Return some extra fields of an item as the features that a build of the same source would store."""
     try:
         return features_beside(image, {name: reader.fields[name] for name in names}, reader.values(item, names))
@@ -186,7 +186,7 @@ def _fields_of(reader: Reader, item: Item, image: bytes, names: Collection[str])
 
 
 def _fields_record(
-    reader: Reader, table: ItemTable, name_of: Mapping[str, str], number: int, image: bytes, keys: Sequence[str]
+    reader: StoredReader, table: ItemTable, name_of: Mapping[str, str], number: int, image: bytes, keys: Sequence[str]
 ) -> bytes:
     """Return an Example with the features of the fields that some keys belong to, for the core; see `_fields_of`."""
     try:

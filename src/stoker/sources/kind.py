@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stoker.sources.look import Look
-    from stoker.sources.reader import Reader
+    from stoker.sources.reader import StoredReader
     from stoker.sources.source import SourceTree
     from stoker.sources.table_boxes import Annotations
 
@@ -32,7 +32,7 @@ class Kind:
         claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
         list: Lists a place, given what ``claim`` returned.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
-        reader: Its `Reader`, which readers of saved listings make again.
+        reader: Its `StoredReader`, which readers of saved listings make again.
         annotations: Its `Annotations`, which they make again, too.
     """
 
@@ -41,5 +41,5 @@ class Kind:
     claim: Callable[[Look], Any]
     list: Callable[[Look, Any], SourceTree]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
-    reader: type[Reader] = FileReader
+    reader: type[StoredReader] = FileReader
     annotations: tuple[type[Annotations], ...] = (BoxFolder, MappedBoxes, TableBoxes)

@@ -171,7 +171,7 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
         "warnings": tree.warnings,
         "label_warnings": tree.label_warnings,
         "is_ordered": tree.is_ordered,
-        "reader": {"name": tree.reader.name, **tree.reader.to_json()},
+        "reader": {"name": tree.stored.name, **tree.stored.to_json()},
         "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
         "boxes": {split: {"name": boxes.name, **boxes.to_json()} for split, boxes in tree.boxes.items()},
     }

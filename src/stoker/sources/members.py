@@ -57,11 +57,11 @@ class MemberReader(ArchiveReader):
     name = "members"
 
     def image(self, item: Item) -> bytes:
-        """Return the bytes of a member. See `Reader.image`."""
+        """Return the bytes of a member. See `StoredReader.image`."""
         return read_slice(self.locate(item), item.columns["offset"], item.size_bytes)
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values that members hold. See `Reader.values`."""
+        """Return the values that members hold. See `StoredReader.values`."""
         values: dict[str, Any] = {}
         slices = item.columns["slices"] if self.fields else ()
         for name, start, size in zip(self.fields, slices[::2], slices[1::2], strict=True):
@@ -106,7 +106,7 @@ class MemberReader(ArchiveReader):
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described. See `Reader.from_json`."""
+        """Return what `to_json` has described. See `StoredReader.from_json`."""
         fields = {str(name): from_json(field) for name, field in described["fields"]}
         archives = tuple(map(to_bytes, described["archives"]))
         numbers_in(table, "archive", len(archives))

@@ -62,7 +62,7 @@ class ParquetReader(ArchiveReader):
         return ParquetReader, (self.base, self.archives, self._digests, self._columns, self.fields)
 
     def image(self, item: Item) -> bytes:
-        """Return the bytes of an image, of a file that is unpacked. See `Reader.image`.
+        """Return the bytes of an image, of a file that is unpacked. See `StoredReader.image`.
 
         Raises:
             ConfigError: There is no space to unpack it.
@@ -86,7 +86,7 @@ class ParquetReader(ArchiveReader):
             ) from error
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row: `Field.missing` for those that are missing. See `Reader.values`."""
+        """Return the values of a row: `Field.missing` for those that are missing. See `StoredReader.values`."""
         wanted = [name for name in self.fields if names is None or name in names]
         file = self._file(item.columns["archive"]) if wanted else None
         return {
@@ -119,7 +119,7 @@ class ParquetReader(ArchiveReader):
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described. See `Reader.from_json`."""
+        """Return what `to_json` has described. See `StoredReader.from_json`."""
         names = tuple(map(str, described["columns"]))
         fields = dict(zip(names, map(from_json, described["fields"]), strict=True))
         archives = tuple(map(to_bytes, described["archives"]))
@@ -139,7 +139,7 @@ class ParquetReader(ArchiveReader):
         return digest.digest()
 
     def extents(self, table: ItemTable) -> Extents:
-        """Unpack the files of some items, and return where their images are then. See `Reader.extents`.
+        """Unpack the files of some items, and return where their images are then. See `StoredReader.extents`.
 
         An image whose row has no bytes is the file that its path names.
         """

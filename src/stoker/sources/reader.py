@@ -7,7 +7,7 @@ and travels to other processes in a few bytes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import numpy as np
@@ -18,17 +18,38 @@ from stoker.sources.reading import read_file
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
     from stoker.storage import Location
-    from stoker.types import Field
+    from stoker.types import Box, Field
 
 Latency: TypeAlias = Literal["disk", "store", "web"]
 """What reading an image waits for: at most this machine, a store, or a web server. An image from a web server may be
 another one the next time, and nothing is known of it before it is read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceImage:
+    """One image, as it was loaded.
+
+    Attributes:
+        data: The bytes of its file, or its pixels, as `stoker.recipe.convert` takes them.
+        filename: Name of its file without any folder, or its URL.
+        boxes: Its annotated objects.
+        annotation_error: What is wrong with its annotation, in which case it has no boxes.
+        fields: Values of the extra fields, as the source gives them: not checked yet.
+        label: Its class, where only loading tells it; None where its item has it.
+    """
+
+    data: bytes | NDArray[Any]
+    filename: bytes
+    boxes: Sequence[Box] = ()
+    annotation_error: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    label: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,27 +82,65 @@ class Extents:
 
 
 class Reader(ABC):
-    """Reads the items of a source. Read-only; safe in any thread; can be pickled.
+    """Reads the items of a source. Read-only; safe in any thread.
 
     A build reads each item once, in the order of the table; an open dataset any item, at any time, as often as batches
     have it. So nothing is read before it is asked for, and what is kept is bounded.
 
     Attributes:
-        name: Of the reader, in saved listings.
         is_named_by_path: Whether images are called by their whole paths and not by the last parts of these.
         latency: What reading an image waits for.
         fields: The extra fields that items have, by name.
+        box_names: Names of the classes of boxes; empty where boxes have those of the images.
     """
 
-    name: ClassVar[str]
     is_named_by_path: ClassVar[bool] = False
     latency: Latency
     fields: Mapping[str, Field]
+    box_names: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[bytes, ...]:
+        """Files and folders that must be there: absolute paths or URLs."""
+        return ()
+
+    @property
+    def identity(self) -> str:
+        """What stands for the source, 32 hex digits; empty where its table, boxes and values do."""
+        return ""
+
+    @abstractmethod
+    def load(self, item: Item) -> SourceImage:
+        """Return an image and its values, and its boxes where they are not annotations beside it.
+
+        Raises:
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
+            StokerError: It is damaged, too large, or no longer what was listed.
+        """
+
+    def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
+        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
+        return None
+
+
+class StoredReader(Reader):
+    """Reads images that lie somewhere by paths or URLs: their source can be saved, sent elsewhere and opened.
+
+    Attributes:
+        name: Of the reader, in saved listings.
+    """
+
+    name: ClassVar[str]
 
     @property
     @abstractmethod
     def places(self) -> tuple[bytes, ...]:
         """Files and folders that must be there: absolute paths or URLs."""
+
+    def load(self, item: Item) -> SourceImage:
+        """Return an image and its values. See `Reader.load`."""
+        name = item.path if self.is_named_by_path else item.name
+        return SourceImage(self.image(item), name, fields=self.values(item))
 
     @abstractmethod
     def locate(self, item: Item) -> bytes:
@@ -95,10 +154,6 @@ class Reader(ABC):
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
             SourceError: It is too large, or no longer what was listed.
         """
-
-    def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
-        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
-        return None
 
     @abstractmethod
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
@@ -146,7 +201,7 @@ class Reader(ABC):
         """
 
 
-class FileReader(Reader):
+class FileReader(StoredReader):
     """Reads images that are files of their own, and values that a table says of them.
 
     Args:
@@ -178,7 +233,7 @@ class FileReader(Reader):
         return join(self.base, item.path)
 
     def image(self, item: Item) -> bytes:
-        """Return the bytes of a file. See `Reader.image`."""
+        """Return the bytes of a file. See `StoredReader.image`."""
         return read_file(self.locate(item), item.size_bytes)
 
     def plain_file(self, item: Item) -> bytes | None:
@@ -186,7 +241,7 @@ class FileReader(Reader):
         return self.locate(item) if self.cells is None and self.latency == "disk" else None
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row of the table. See `Reader.values`."""
+        """Return the values of a row of the table. See `StoredReader.values`."""
         return {} if self.cells is None else self.cells.values(item.columns["cells"], self.base, names)
 
     def digest(self, table: ItemTable) -> bytes:
@@ -204,7 +259,7 @@ class FileReader(Reader):
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described. See `Reader.from_json`."""
+        """Return what `to_json` has described. See `StoredReader.from_json`."""
         if described["latency"] not in get_args(Latency):
             raise ValueError("an unknown latency")
         cells = None if described["cells"] is None else Cells.from_json(described["cells"])
@@ -213,7 +268,7 @@ class FileReader(Reader):
         return cls(to_bytes(described["base"]), described["latency"], cells)
 
 
-class ArchiveReader(Reader):
+class ArchiveReader(StoredReader):
     """Reads images that are parts of larger files, whose number is the column ``archive`` of an item.
 
     Args:

@@ -16,8 +16,8 @@ import numpy as np
 from stoker import fields
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
+from stoker.sources.reader import SourceImage
 from stoker.sources.reading import read_file, read_web
-from stoker.sources.source import SourceImage
 from stoker.storage import from_uri, is_web
 
 if TYPE_CHECKING:

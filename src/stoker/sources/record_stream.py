@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stoker.sources.items import ItemTable
+    from stoker.sources.reader import SourceImage
     from stoker.sources.records import Given
-    from stoker.sources.source import SourceImage
     from stoker.types import Field
 
 _AHEAD = 64

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item
-    from stoker.sources.reader import Latency
-    from stoker.sources.source import SourceImage
+    from stoker.sources.reader import Latency, SourceImage
     from stoker.types import Field, Progress
 
 _SAMPLED = 16

@@ -8,13 +8,14 @@ import struct
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.imagenet.classes import BUNDLED_LIST
+from stoker.sources.reader import StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
 from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import location
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, Items, ItemTable
-    from stoker.sources.reader import Latency, Reader
+    from stoker.sources.reader import Latency, Reader, SourceImage
     from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field, Progress
 
@@ -72,27 +73,6 @@ class SourceOptions:
 
 def _absolute(path: str | None) -> str | None:
     return None if path is None else str(location(path).absolute())
-
-
-@dataclass(frozen=True, slots=True)
-class SourceImage:
-    """One image, as it was loaded.
-
-    Attributes:
-        data: The bytes of its file, or its pixels, as `stoker.recipe.convert` takes them.
-        filename: Name of its file without any folder, or its URL.
-        boxes: Its annotated objects.
-        annotation_error: What is wrong with its annotation, in which case it has no boxes.
-        fields: Values of the extra fields, as the source gives them: not checked yet.
-        label: Its class, where only loading tells it; None where its item has it.
-    """
-
-    data: bytes | NDArray[Any]
-    filename: bytes
-    boxes: Sequence[Box]
-    annotation_error: str | None
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    label: int | None = None
 
 
 class Source(Protocol):
@@ -185,6 +165,7 @@ class SourceTree:
         boxes: The annotations of each split that has some.
         reader: What reads them.
         label_warnings: Those of ``warnings`` that are about the labels of the classes.
+        label_base: Number of the first class in records that the images come from.
         is_ordered: Whether the items have an order of their own, that of their ``numbers``: those of folders have not.
     """
 
@@ -198,13 +179,20 @@ class SourceTree:
     boxes: dict[str, Annotations]
     reader: Reader
     label_warnings: tuple[str, ...] = ()
+    label_base: int = 0
     is_ordered: bool = False
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
 
     @property
+    def stored(self) -> StoredReader:
+        """The reader of images that lie somewhere, which can be opened and saved; records of a program cannot."""
+        assert isinstance(self.reader, StoredReader), "the images lie nowhere"
+        return self.reader
+
+    @property
     def box_names(self) -> tuple[str, ...]:
-        """Nothing: boxes have the classes of the images."""
-        return ()
+        """Names of the classes of boxes; empty where boxes have those of the images."""
+        return self.reader.box_names
 
     @property
     def fields(self) -> Mapping[str, Field]:
@@ -237,6 +225,8 @@ class SourceTree:
         Raises:
             StorageError: The store of the annotations cannot be reached.
         """
+        if self.reader.identity:
+            return self.reader.identity
         if not self._fingerprints:
             self._fingerprints.append(self._digest())
         return self._fingerprints[0]
@@ -258,7 +248,7 @@ class SourceTree:
                 digest.update(column[first:end].astype("<i8").tobytes())
         for names in _file_names(self.table, whole=self.reader.is_named_by_path):
             digest.update(names)
-        digest.update(self.reader.digest(self.table))
+        digest.update(self.stored.digest(self.table))
         return digest.hexdigest()[:32]
 
     def _read_digest(self) -> bytes:
@@ -310,19 +300,18 @@ class SourceTree:
 
         Raises:
             OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            SourceError: It is larger than 1 GiB, its archive is shorter than it was, or its URL leads to none.
+            StokerError: It is larger than 1 GiB, its archive is shorter than it was, its URL leads to none, or its
+                record is damaged.
         """
-        data = self.reader.image(item)
-        boxes: Sequence[Box] = ()
-        problem = None
+        image = self.reader.load(item)
+        if split not in self.boxes:
+            return image
         try:
             boxes = self.read_boxes(item, split)
         except SourceError as error:
-            problem = str(error)
-        values = self.reader.values(item)
+            return dataclasses.replace(image, annotation_error=str(error))
         label = boxes[item.object].label if 0 <= item.object < len(boxes) else None
-        name = item.path if self.reader.is_named_by_path else item.name
-        return SourceImage(data, name, boxes, problem, values, label)
+        return dataclasses.replace(image, boxes=boxes, label=label)
 
     def plain_file(self, item: Item, split: str) -> bytes | None:
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.items import ItemTable
     from stoker.sources.look import Look
-    from stoker.sources.reader import Reader
+    from stoker.sources.reader import StoredReader
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location
 
@@ -114,7 +114,10 @@ class SourceBuilder:
         return frozenset(self._names)
 
     def finish(
-        self, boxes: Mapping[str, Annotations | BoxTable], reader: Reader | None = None, cells: Cells | None = None
+        self,
+        boxes: Mapping[str, Annotations | BoxTable],
+        reader: StoredReader | None = None,
+        cells: Cells | None = None,
     ) -> SourceTree:
         """Return the source, which must be settled.
 

@@ -133,7 +133,7 @@ class UrlReader(FileReader):
         return ()
 
     def image(self, item: Item) -> bytes:
-        """Return what a web server sends. See `Reader.image`."""
+        """Return what a web server sends. See `StoredReader.image`."""
         return read_web(item.path)
 
 

@@ -116,7 +116,7 @@ class BenchImages:
         if self.shards:
             return [shard.path for shard in self.open_own().shards if isinstance(shard.path, Path)]
         tree = self._tree()
-        places = {from_uri(tree.reader.locate(item)) for item in tree.table.take(tree.splits[self.split])}
+        places = {from_uri(tree.stored.locate(item)) for item in tree.table.take(tree.splits[self.split])}
         return sorted(place for place in places if isinstance(place, Path))
 
     def read_by(self, case: Case) -> int:
