@@ -137,10 +137,8 @@ def open_records(
         names.texts,
         table,
         splits,
-        {},
-        warnings,
-        {},
         DatasetReader(datasets, names),
+        listing_warnings=warnings,
         label_base=datasets[0].schema.label_base,
     )
 

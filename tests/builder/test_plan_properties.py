@@ -38,7 +38,7 @@ def tree_of(**splits: list[int]) -> SourceTree:
     ends = np.cumsum([sum(counts) for counts in splits.values()])
     rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}
     classes = tuple(b"c%d" % label for label in range(max(map(len, splits.values()))))
-    return SourceTree("root", classes, (b"",) * len(classes), table, rows, {}, (), {}, FileReader(b"/root", "disk"))
+    return SourceTree("root", classes, (b"",) * len(classes), table, rows, FileReader(b"/root", "disk"))
 
 
 def paths(plan: Plan) -> list[bytes]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,62 +13,44 @@ from small_datasets import change_manifest
 from stoker import _native
 from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build_tree
 from stoker.format.manifest import Shard, Split, dataset_id, read_manifest
-from stoker.sources import Item, ItemTable, ItemTableBuilder, SourceImage
+from stoker.sources import Item, ItemTableBuilder, Reader, SourceImage, SourceTree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from stoker.sources import Annotations, Latency
     from stoker.types import Features, Field
 
 SHARD = "train-00000-of-00001.tfrecord"
 """The only shard that `build_records` writes, unless it is told otherwise."""
 
 
-@dataclass
-class MemorySource:
-    """A `stoker.sources.Source` of dicts: ``image`` is the bytes of a file, everything else an extra field."""
+class MemoryReader(Reader):
+    """Reads dicts: ``image`` is the bytes of a file, everything else an extra field."""
 
-    records: Sequence[Mapping[str, Any]]
-    fields: Mapping[str, Field]
-    classes: tuple[bytes, ...] = (b"cat",)
-    texts: tuple[bytes, ...] = (b"",)
-    ignored: Mapping[str, int] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-    boxes: Mapping[str, Annotations] = field(default_factory=dict)
-    latency: Latency = "disk"
-    places: tuple[bytes, ...] = ()
-    root: str = "/"
-    box_names: tuple[str, ...] = ()
+    latency = "disk"
+
+    def __init__(self, records: Sequence[Mapping[str, Any]], fields: Mapping[str, Field]) -> None:
+        self.records, self.fields = records, fields
 
     @property
-    def table(self) -> ItemTable:
-        builder = ItemTableBuilder()
-        for number, record in enumerate(self.records):
-            builder.add(Item(b"record-%d" % number, 0, len(record["image"]), number))
-        return builder.finish()
-
-    @property
-    def splits(self) -> Mapping[str, np.ndarray[Any, Any]]:
-        return {"train": np.arange(len(self.records), dtype=np.int64)}
-
-    def fingerprint(self) -> str:
+    def identity(self) -> str:
         return hashlib.sha256(repr([sorted(record) for record in self.records]).encode()).hexdigest()[:32]
 
-    def box_counts(self) -> Mapping[str, Sequence[int]]:
-        return {}
-
-    def plain_file(self, item: Item, split: str) -> None:
-        """None: the images are in memory."""
-
-    def without_items(self) -> Self:
-        return self
-
-    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - there is one split
+    def load(self, item: Item) -> SourceImage:
         record = self.records[item.number]
         extra = {name: value for name, value in record.items() if name != "image"}
-        return SourceImage(record["image"], item.name, (), None, extra)
+        return SourceImage(record["image"], item.name, fields=extra)
+
+
+def memory_source(records: Sequence[Mapping[str, Any]], fields: Mapping[str, Field]) -> SourceTree:
+    """A source of dicts, as `MemoryReader` reads them, all of one class."""
+    builder = ItemTableBuilder()
+    for number, record in enumerate(records):
+        builder.add(Item(b"record-%d" % number, 0, len(record["image"]), number))
+    table = builder.finish()
+    splits = {"train": np.arange(len(table), dtype=np.int64)}
+    return SourceTree("/", (b"cat",), (b"",), table, splits, MemoryReader(records, fields))
 
 
 def build_records(
@@ -82,7 +63,7 @@ def build_records(
 ) -> BuildReport:
     """Build a dataset of records."""
     made = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=shards), **{"threads": 1, **settings})
-    return build_tree(MemorySource(records, fields), made, destination)
+    return build_tree(memory_source(records, fields), made, destination)
 
 
 def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[Path, int]:

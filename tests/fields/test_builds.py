@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from PIL import Image as PillowImage
-from record_source import MemorySource, build_records
+from record_source import build_records, memory_source
 
 import stoker
 from reference import example, pictures, tfrecord
@@ -150,8 +150,8 @@ def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, 
     wanted = read_manifest(built).dataset_id
     assert build_records(tmp_path / "threads", RECORDS, FIELDS, shards=2, threads=4).manifest.dataset_id == wanted
     settings = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=2), threads=1)
-    source, place = MemorySource(RECORDS, FIELDS), tmp_path / "cut"
-    other = MemorySource(RECORDS, FIELDS | {"tags": fields.Labels(["a", "b", "d"])})
+    source, place = memory_source(RECORDS, FIELDS), tmp_path / "cut"
+    other = memory_source(RECORDS, FIELDS | {"tags": fields.Labels(["a", "b", "d"])})
 
     def interrupt(*, done: int, **_: int) -> None:
         if done == len(RECORDS):
@@ -214,7 +214,7 @@ def test_every_wrong_value_is_a_reject_that_names_record_and_field(tmp_path: Pat
     cases = [(name, value, message) for name, values in wrong.items() for value, message in values]
     records = [RECORDS[0] | {name: value} for name, value, _ in cases]
     records.append({name: value for name, value in RECORDS[0].items() if name != "emb"})
-    source = MemorySource(records, FIELDS)
+    source = memory_source(records, FIELDS)
     settings = BuildSettings(SourceSettings("/"), threads=2)
     report = build_tree(source, settings, tmp_path / "set")
     assert report.outcome == "withheld"
@@ -374,7 +374,7 @@ def test_what_has_no_place_for_fields_says_so(tmp_path: Path) -> None:
     source = SourceSettings("/", crop_objects=True)
     settings = BuildSettings(source)
     for extra, refused in (({"m": fields.Mask()}, True), (captions, False)):
-        tree = MemorySource([{"m": RECORDS[0]["mask"], **RECORDS[0]}], extra)
+        tree = memory_source([{"m": RECORDS[0]["mask"], **RECORDS[0]}], extra)
         if refused:
             with pytest.raises(ConfigError, match="--crop-objects cuts objects out of the image, but not out of m"):
                 build_tree(tree, settings, tmp_path / "objects")

@@ -58,7 +58,7 @@ def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
         name: rows.tolist() for name, rows in tree.splits.items()
     }
     assert again.fingerprint() == tree.fingerprint()
-    assert again.reader.to_json() == tree.reader.to_json()
+    assert again.stored.to_json() == tree.stored.to_json()
     assert again.boxes.keys() == tree.boxes.keys()
     for split, rows in tree.splits.items():
         for row in rows.tolist():
@@ -66,7 +66,7 @@ def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
             assert again.table[row] == item
             assert again.table[row].columns == item.columns
             assert boxes_of(again, item, split) == boxes_of(tree, item, split)
-            assert again.reader.locate(item) == tree.reader.locate(item)
+            assert again.stored.locate(item) == tree.stored.locate(item)
 
 
 def test_boxes_of_a_list_and_objects_come_back(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_an_image_is_one_slice_of_the_outermost_tar(packed: Path) -> None:
     tree = list_source(str(packed))
     raw = (packed / "ILSVRC2012_img_train.tar").read_bytes()
     for item in tree.table.take(tree.splits["train"]):
-        assert tree.reader.locate(item) == bytes(packed / "ILSVRC2012_img_train.tar")
+        assert tree.stored.locate(item) == bytes(packed / "ILSVRC2012_img_train.tar")
         assert raw[item.columns["offset"] : item.columns["offset"] + item.size_bytes] == content(item.key)
         assert tree.load(item, "train").data == content(item.key)
     assert tree.table[0].key == "n01.tar/n01_1.JPEG"

@@ -127,7 +127,7 @@ def test_columns_become_labels_and_fields(tmp_path: Path, server: PhotoServer, n
     assert tree.classes == tuple(one.encode() for one in CLASSES)
     assert items(tree) == {row["url"]: CLASSES.index(row["label"]) for row in rows}
     assert tree.fields == {"caption": fields.Text(), "width": fields.Int()}
-    values = {tree.table[row].key: tree.reader.values(tree.table[row]) for row in range(IMAGES)}
+    values = {tree.table[row].key: tree.stored.values(tree.table[row]) for row in range(IMAGES)}
     assert values == {row["url"]: {"caption": row["caption"], "width": row["width"]} for row in rows}
     assert tree.latency == "web"
     assert not server.seen
@@ -223,7 +223,7 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
     read = read_listing(location(tmp_path / "listing"))
     assert read is not None
     assert read[1].fingerprint() == tree.fingerprint()
-    texts = [read[1].reader.values(item)["caption"] for item in read[1].table]
+    texts = [read[1].stored.values(item)["caption"] for item in read[1].table]
     assert sorted(texts) == ["", "a", "b", "c"]
 
 

@@ -97,7 +97,7 @@ def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_pa
     root = dataset(tmp_path, yaml, f"{images}/1.jpg")
     tree = list_source(str(root))
     assert [str(path) for path in tmp_path.rglob("1.jpg")] == [
-        tree.reader.locate(item).decode() for item in tree.table.take(tree.splits["train"])
+        tree.stored.locate(item).decode() for item in tree.table.take(tree.splits["train"])
     ]
 
 

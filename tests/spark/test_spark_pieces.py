@@ -129,7 +129,7 @@ def test_values_of_a_table_are_sent_with_the_jobs_they_belong_to(tmp_path: Path)
     converter = ItemConverter(tree, Recipe(), find_preset(None).make_schema(None))
     rows = np.asarray([7, 1999, 3])
     job = ShardJob("train-00000-of-00001.tfrecord", "train", tree.table.take(rows))
-    assert [tree.reader.values(item) for item in job.items] == [tree.reader.values(tree.table[row]) for row in rows]
+    assert [tree.stored.values(item) for item in job.items] == [tree.stored.values(tree.table[row]) for row in rows]
     assert len(pack(job)) < 3000
     assert len(pickle.dumps(converter)) < 20_000
     assert converter.tree is tree

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stoker.builder.report import PartReport
     from stoker.builder.settings import BuildSettings, PresetName
     from stoker.recipe import Check, Filter
-    from stoker.sources import Given, Records, RecordSequence, SourceTree
+    from stoker.sources import Given, RecordSequence, SourceTree
     from stoker.storage import LocationLike
     from stoker.types import Compression, DecodeMode, Field, Progress
 
@@ -290,27 +290,27 @@ def _run_records(
     if settings.shards.naming.per_class:
         message = f"{option('shard_names')} per-class is for files in folders of classes"
         raise ConfigError(f"{message}; give {option('shards')}, or other names")
-    records: Records | RecordStream
-    if all(map(is_sequence, given.values())):
+    stream = None if all(map(is_sequence, given.values())) else RecordStream(given, fields)
+    if stream is not None:
+        source = stream.source()
+    else:
         with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
-            records = list_records(
+            source = list_records(
                 cast("Mapping[str, RecordSequence]", given),
                 fields,
                 listed,
                 readers=readers,
                 with_labels=settings.source.held_out is not None,
             )
-    else:
-        records = RecordStream(given, fields)
-    if settings.schema.info(0).label_encoding == "one-hot" and not records.classes:
+    if settings.schema.info(0).label_encoding == "one-hot" and not source.classes:
         message = "the preset stores as many numbers for a class as there are classes, and the records do not tell that"
         raise ConfigError(f"{message}; give fields={{'label': stoker.fields.Label([...]), ...}}")
     with progress_of_call("building", progress) as built:
-        if isinstance(records, RecordStream):
-            report = build_stream(records, settings, destination, built, overwrite)
+        if stream is not None:
+            report = build_stream(stream, source, settings, destination, built, overwrite)
         else:
-            report = build_tree(records, settings, destination, built, overwrite=overwrite)
-    for message in records.warnings:
+            report = build_tree(source, settings, destination, built, overwrite=overwrite)
+    for message in source.warnings:
         warnings.warn(message, SourceWarning, stacklevel=3)  # where `build` was called
     return report
 

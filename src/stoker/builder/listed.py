@@ -21,7 +21,6 @@ from stoker.config import option
 from stoker.errors import DestinationError, SourceWarning
 from stoker.format import MANIFEST_NAME, is_unfinished
 from stoker.recipe import KEPT_FORMATS
-from stoker.sources import Records
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import Item, Source
+    from stoker.sources import Item, SourceTree
     from stoker.storage import Location, LocationLike
     from stoker.types import Progress
 
 
 def build_tree(
-    tree: Source,
+    tree: SourceTree,
     settings: BuildSettings,
     destination: LocationLike,
     progress: Progress | None = None,
@@ -183,7 +182,7 @@ class ListedBuild:
 
     def __init__(
         self,
-        tree: Source,
+        tree: SourceTree,
         size: RecordSize,
         known: Mapping[tuple[Item, str], Outcome],
         settings: BuildSettings,
@@ -194,8 +193,8 @@ class ListedBuild:
         self._converter.known = known
         self._size, self._build_settings, self._engine = size, settings, engine
         self._plan = make_plan(tree, settings, size)
-        self._records = tree if isinstance(tree, Records) else None
-        self._rows = self._plan.rows_of_shards() if self._records is not None else {}
+        self._reader = tree.reader
+        self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings)
         self.max_rejects = settings.max_rejects
@@ -225,18 +224,19 @@ class ListedBuild:
         tally: Tally,
     ) -> None:
         """Make shards, once those that are there are known to be of the same records."""
-        records, rows = self._records, self._rows
+        reader, rows = self._reader, self._rows
         for name, result in there.items():
-            if records is not None and result.digest != records.read_digest(rows[name]()):
+            if reader.has_witness and result.digest != reader.witness(rows[name]()):
                 raise made_of_others(self.destination, name, "the records are others now")
             tally.resumed(result)
-            if records is not None:  # comparing them takes time
+            if reader.has_witness:  # comparing them takes time
                 tally.show()
 
         def add_digest(result: ShardResult) -> None:
             """Note what stands for the values that a shard was made of."""
-            digest = result.digest if records is None else records.digest(rows[result.file.name]())
-            committed(replace(result, digest=digest))
+            if reader.has_witness:
+                result = replace(result, digest=reader.witness(rows[result.file.name]()))
+            committed(result)
 
         threads = self._build_settings.threads
         running = self._engine(self._converter, self.destination, threads, add_digest, tally.advanced)

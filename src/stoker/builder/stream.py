@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import Item, RecordStream
+    from stoker.sources import Item, RecordStream, SourceTree
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -45,6 +45,7 @@ STREAM_NAMES = "{split}-{shard:05}.tfrecord"
 
 def build_stream(
     stream: RecordStream,
+    source: SourceTree,
     settings: BuildSettings,
     destination: Location,
     progress: Progress | None = None,
@@ -54,6 +55,7 @@ def build_stream(
 
     Args:
         stream: The records; they are gone through once.
+        source: The first of them.
         settings: What to build.
         destination: Directory of the dataset; one that `check_destination` accepts.
         progress: Called after every few records, with 0 for their unknown number.
@@ -66,9 +68,9 @@ def build_stream(
         OSError: The destination cannot be written. Run again to resume.
     """
     started = time.monotonic()
-    task = StreamBuild(stream, _checked(settings), destination)
+    task = StreamBuild(stream, source, _checked(settings), destination)
     written = write(task, overwrite=overwrite, progress=progress)
-    return build_report(written, stream, destination, time.monotonic() - started)
+    return build_report(written, source, destination, time.monotonic() - started)
 
 
 def _checked(settings: BuildSettings) -> BuildSettings:
@@ -106,20 +108,23 @@ class StreamBuild:
 
     Args:
         stream: The records.
+        source: The first of them.
         settings: What to build.
         destination: Where.
     """
 
-    def __init__(self, stream: RecordStream, settings: BuildSettings, destination: Location) -> None:
+    def __init__(
+        self, stream: RecordStream, source: SourceTree, settings: BuildSettings, destination: Location
+    ) -> None:
         self._stream = stream
-        self._converter = ItemConverter(stream, settings.recipe, settings.schema)
+        self._converter = ItemConverter(source, settings.recipe, settings.schema)
         size, self._converter.known = sample_records(self._converter, settings.threads)
-        sizes = stream.table.sizes
+        sizes = source.table.sizes
         mean = max(1.0, size.of(len(sizes), int(sizes.sum())) / len(sizes))
         self._length = max(1, round(settings.shards.size_bytes / mean))  # records of a shard
         self._build_settings = settings
         self._naming = settings.shards.naming
-        self._plan = Plan(stream, (), settings.shards.compression)
+        self._plan = Plan(source, (), settings.shards.compression)
         self._digests: dict[str, str] = {}
         self._lengths: dict[str, list[int]] = {}
         self.destination = destination

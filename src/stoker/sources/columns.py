@@ -11,7 +11,7 @@ import io
 import mmap
 from array import array
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
@@ -149,6 +149,33 @@ class Blobs:
             taken.append(data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])].tobytes())
             starts[first + 1 : first + 1 + len(some)] = starts[first] + ends
         return Blobs(taken.finish(), starts)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordNames(Blobs):
+    """The names of records, ``record 7``: made when they are asked for, so that those of millions take no memory.
+
+    Attributes:
+        numbers: int64 (N,): the number of each record.
+    """
+
+    data: bytes = field(default=b"", init=False)
+    starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), init=False)
+    numbers: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, row: int) -> bytes:
+        return b"record %d" % self.numbers[row]
+
+    def values(self, first: int, end: int) -> Iterator[bytes]:
+        """Yield the names of some rows that follow one another."""
+        return map(b"record %d".__mod__, self.numbers[first:end].tolist())
+
+    def take(self, rows: NDArray[np.int64]) -> RecordNames:
+        """Return the names of some rows, in that order."""
+        return RecordNames(taken(self.numbers, rows))
 
 
 class GrowingBlobs:

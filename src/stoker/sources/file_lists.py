@@ -96,7 +96,9 @@ def list_file_lists(look: Look, path: Location) -> SourceTree:
     if config is None or config.num_classes in (None, len(tree.classes)):
         return tree
     note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
-    return dataclasses.replace(tree, warnings=(*tree.warnings, note), label_warnings=(*tree.label_warnings, note))
+    return dataclasses.replace(
+        tree, listing_warnings=(*tree.warnings, note), label_warnings=(*tree.label_warnings, note)
+    )
 
 
 _A_FILE = "an image, not a list of images; give the folder that holds the class folders"

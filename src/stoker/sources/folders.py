@@ -90,7 +90,7 @@ def list_folder(look: Look, layout: Layout) -> SourceTree:
     tree = builder.finish(boxes)
     _refuse_tables(look.path, tree)
     tables = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
-    return dataclasses.replace(tree, warnings=(*tree.warnings, *tables))
+    return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *tables))
 
 
 def _find_boxes(

@@ -1,15 +1,14 @@
 """The images of a source as one table: about 60 bytes an item for ImageNet's names, in files where they are millions.
 
 `ItemCollector` takes the images as a listing meets them and puts them into the order of the table once all of them are
-known; `ItemTableBuilder` keeps the order in which they are added. `NumberedTable` needs no table: its items are told by
-their numbers.
+known; `ItemTableBuilder` keeps the order in which they are added.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -76,25 +75,6 @@ class Item:
         return self.path[self.path.rfind(b"/") + 1 :]
 
 
-class Items(Protocol):
-    """Many items. Read-only; safe to share between threads."""
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """Class index of each item (N,); -1 when it has none."""
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Bytes of each image when it was listed (N,)."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, row: int, /) -> Item: ...
-
-    def take(self, rows: NDArray[np.int64], /) -> ItemTable:
-        """Return a table of the given rows, in that order; it shares nothing with this one."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemTable:
     """Many items, as columns. Read-only; safe to share between threads.
@@ -155,48 +135,6 @@ class ItemTable:
             taken(self.objects, rows),
             {name: taken(column, rows) for name, column in self.columns.items()},
         )
-
-
-class NumberedTable:
-    """The items of sequences, one after another.
-
-    An item's ``number`` is its position in its sequence, the number of which is its column ``sequence``.
-
-    Args:
-        lengths: How many items each sequence has.
-        size_bytes: About how many bytes an image has.
-        labels: int32 (N,): class index of each item, -1 where it has none; None where no class is known.
-    """
-
-    def __init__(self, lengths: Sequence[int], size_bytes: int, labels: NDArray[np.int32] | None = None) -> None:
-        self._ends = np.cumsum([0, *lengths], dtype=np.int64)
-        self.labels = np.broadcast_to(np.int32(-1), len(self)) if labels is None else labels
-        self.sizes = np.broadcast_to(np.int64(size_bytes), len(self))
-
-    def __len__(self) -> int:
-        return int(self._ends[-1])
-
-    def __getitem__(self, row: int) -> Item:
-        number = int(np.searchsorted(self._ends, row, "right")) - 1
-        position = row - int(self._ends[number])
-        label, size_bytes = int(self.labels[row]), int(self.sizes[row])
-        return Item(b"record %d" % position, label, size_bytes, position, columns={"sequence": number})
-
-    def row(self, item: Item) -> int:
-        """Return the row of an item."""
-        return int(self._ends[item.columns["sequence"]]) + item.number
-
-    def rows(self, number: int) -> NDArray[np.int64]:
-        """Return the rows of one sequence, ascending."""
-        first, end = self._ends[number : number + 2].tolist()
-        return row_range(first, end - first)
-
-    def take(self, rows: NDArray[np.int64]) -> ItemTable:
-        """Return a table of the given rows, in that order."""
-        builder = ItemTableBuilder()
-        for row in rows.tolist():
-            builder.add(self[row])
-        return builder.finish()
 
 
 class ItemTableBuilder:

@@ -193,7 +193,7 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> SourceTree:
         table=table,
         splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in described["splits"].items()},
         ignored={str(kind): int(count) for kind, count in described["ignored"].items()},
-        warnings=tuple(map(str, described["warnings"])),
+        listing_warnings=tuple(map(str, described["warnings"])),
         boxes={
             _split(split): _ANNOTATIONS[annotation["name"]].from_json(annotation, table, len(classes))
             for split, annotation in described["boxes"].items()

@@ -92,12 +92,19 @@ class Reader(ABC):
         latency: What reading an image waits for.
         fields: The extra fields that items have, by name.
         box_names: Names of the classes of boxes; empty where boxes have those of the images.
+        has_witness: Whether nothing but the values themselves tells if they are still those that were built from.
     """
 
     is_named_by_path: ClassVar[bool] = False
     latency: Latency
     fields: Mapping[str, Field]
     box_names: tuple[str, ...] = ()
+    has_witness: bool = False
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the items that were read so far have to say."""
+        return ()
 
     @property
     def places(self) -> tuple[bytes, ...]:
@@ -121,6 +128,10 @@ class Reader(ABC):
     def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
         return None
+
+    def witness(self, rows: NDArray[np.int64]) -> str:  # noqa: ARG002 - most have none
+        """Return what stands for the values of some rows of the table; those that were not loaded are read."""
+        return ""
 
 
 class StoredReader(Reader):

@@ -9,26 +9,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from stoker import fields
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
-from stoker.sources.reader import SourceImage
+from stoker.sources.reader import Reader, SourceImage
 from stoker.sources.reading import read_file, read_web
 from stoker.storage import from_uri, is_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
     from stoker.fields import Roles
-    from stoker.sources.items import Item
     from stoker.sources.reader import Latency
-    from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field
 
 ROOT = "the source"
@@ -76,7 +74,7 @@ def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordReader:
+class RecordFields:
     """Makes images to build from of records. Safe in any thread.
 
     Attributes:
@@ -94,7 +92,7 @@ class RecordReader:
     unknown: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordReader:
+    def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordFields:
         """Return what reads records with some fields.
 
         Raises:
@@ -106,6 +104,11 @@ class RecordReader:
         label = None if roles.label is None else cast("fields.Label", record_fields[roles.label])
         boxes = None if roles.boxes is None else cast("fields.Boxes", record_fields[roles.boxes])
         return cls(roles, label, boxes, is_guess)
+
+    @property
+    def classes(self) -> tuple[bytes, ...]:
+        """Names of the classes; the index is the label. Empty where labels are numbers alone."""
+        return tuple(os.fsencode(name) for name in (self.label.names or ())) if self.label is not None else ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -217,64 +220,24 @@ def _pixels(name: str, image: Any) -> NDArray[Any]:
         raise SourceError(f"field {name!r}: the pixels of the PIL image cannot be read: {error}") from error
 
 
-class ProgramSource:
-    """What sequences and iterables of records answer alike as a `stoker.sources.Source`."""
+class RecordReader(Reader):
+    """Reads records of a program.
 
-    __slots__ = ()
+    Args:
+        record_fields: What makes images of them.
+        latency: What reading an image waits for, as far as a few records tell.
+    """
 
-    reader: RecordReader
-    classes: tuple[bytes, ...]
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """Nothing: where the images are is known when they are read."""
-        return ()
-
-    def box_counts(self) -> Mapping[str, Sequence[int]]:
-        """Return nothing: the boxes are read with the images."""
-        return {}
-
-    def plain_file(self, item: Item, split: str) -> None:
-        """Return nothing: an image has to be read first."""
-
-    def without_items(self) -> Self:
-        """Return the same: it never travels."""
-        return self
-
-    @property
-    def root(self) -> str:
-        """What messages call them."""
-        return ROOT
-
-    @property
-    def texts(self) -> tuple[bytes, ...]:
-        """Nothing: classes have names alone."""
-        return (b"",) * len(self.classes)
-
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """Nothing: every record is an item."""
-        return {}
+    def __init__(self, record_fields: RecordFields, latency: Latency) -> None:
+        self.record_fields = record_fields
+        self.latency = latency
+        self.fields = record_fields.roles.extra
+        self.box_names = record_fields.box_names
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the records read so far have to say."""
-        return self.reader.warnings
-
-    @property
-    def boxes(self) -> Mapping[str, Annotations]:
-        """Nothing: boxes lie in the records themselves."""
-        return {}
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """The extra fields."""
-        return self.reader.roles.extra
-
-    @property
-    def box_names(self) -> tuple[str, ...]:
-        """Those of the field of the boxes."""
-        return self.reader.box_names
+        return self.record_fields.warnings
 
 
 def size_of(value: Any) -> int:

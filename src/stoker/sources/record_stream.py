@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.sources.columns import row_range
 from stoker.sources.items import Item, ItemTableBuilder
 from stoker.sources.known_datasets import undecoded
 from stoker.sources.record_reader import (
     ROOT,
-    ProgramSource,
+    RecordFields,
     RecordReader,
     as_record,
     fields_of_first,
@@ -26,10 +26,13 @@ from stoker.sources.record_reader import (
     place_of,
     size_of,
 )
+from stoker.sources.source import SourceTree
 from stoker.sources.value_digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from stoker.sources.items import ItemTable
     from stoker.sources.reader import SourceImage
@@ -39,8 +42,8 @@ if TYPE_CHECKING:
 _AHEAD = 64
 
 
-class RecordStream(ProgramSource):
-    """Iterables of records, each of which is gone through once, in order; see `stoker.sources.Source`.
+class RecordStream(RecordReader):
+    """Reads iterables of records, each of which is gone through once, in order.
 
     The column ``record`` of an item is its record, or what is wrong with it. For one thread, but for `load`.
 
@@ -49,11 +52,7 @@ class RecordStream(ProgramSource):
         chosen: What their fields are; None to find out.
 
     Attributes:
-        reader: What reads records.
-        classes: Names of the classes; empty where labels are numbers alone.
         names: The splits, in order.
-        table: The first records of the first split that has some.
-        splits: Their rows.
         size_bytes: Bytes of the images that were taken.
         shard_digests: What stands for the values of each shard; filled in by whoever makes the shards.
 
@@ -74,39 +73,43 @@ class RecordStream(ProgramSource):
         else:
             raise SourceError(f"{ROOT} holds no records")
         record_fields = chosen if chosen is not None else fields_of_first(given[name], lambda: ahead[0][1])
-        self.reader = RecordReader.of(record_fields, is_guess=chosen is None)
+        values = RecordFields.of(record_fields, is_guess=chosen is None)
+        records = []
+        for _, record in ahead:
+            with contextlib.suppress(SourceError):
+                records.append(as_record(record))
+        super().__init__(values, latency_of([place_of(record.get(values.roles.image)) for record in records]))
         with contextlib.suppress(SourceError):
             self._refuse_texts(as_record(ahead[0][1]))
-        label = self.reader.label
-        self.classes = tuple(os.fsencode(class_name) for class_name in (label.names or ())) if label is not None else ()
         self.size_bytes = 0
         self.shard_digests: list[str] = []
-        items = [self.item(*pair)[0] for pair in ahead]
+        self._first = np.empty(len(ahead), object)
+
+    def source(self) -> SourceTree:
+        """Return the first records as a source, of the first split that has some; they are not taken by that."""
+        name, ahead = next((name, ahead) for name, ahead in self._ahead.items() if ahead)
+        table = _table_of([self.item(*pair)[0] for pair in ahead], self._first)
         self.size_bytes = 0
-        self.table = _table_of(items)
-        self.splits = {name: np.arange(len(self.table), dtype=np.int64)}
-        roles = self.reader.roles
-        records = [item.columns["record"] for item in items]
-        self.latency = latency_of(
-            [place_of(record.get(roles.image)) for record in records if isinstance(record, Mapping)]
-        )
+        classes = self.record_fields.classes
+        return SourceTree(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
         """Refuse labels that are text where nothing says which classes there are."""
-        label, name = self.reader.label, self.reader.roles.label
+        label, name = self.record_fields.label, self.record_fields.roles.label
         if label is not None and name is not None and label.names is None and isinstance(first.get(name), str):
             message = f"field {name!r} of the first record is text, and records without a length are read only once"
             remedy = f"give the names of all classes: fields={{{name!r}: stoker.fields.Label([...]), ...}}"
             raise ConfigError(f"{message}; {remedy}")
 
-    def fingerprint(self) -> str:
-        """Return 32 hex digits that change with the fields, and with the values of all shards that are made."""
-        content = [self.reader.description(), *self.shard_digests]
+    @property
+    def identity(self) -> str:
+        """What stands for the fields, and for the values of all shards that are made."""
+        content = [self.record_fields.description(), *self.shard_digests]
         return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 
     def records(self, split: str) -> Iterator[tuple[int, Any]]:
         """Yield the position and the record of each that was not yielded before; the table frees its own."""
-        self.table = replace(self.table, columns={})
+        self._first[:] = None
         ahead = self._ahead[split]
         while ahead:
             yield ahead.popleft()
@@ -135,12 +138,12 @@ class RecordStream(ProgramSource):
             values = error
         size_bytes, digest = 0, digest_of(str(values))
         if isinstance(values, Mapping):
-            size_bytes = size_of(values.get(self.reader.roles.image))
-            digest = digest_of({name: values.get(name) for name in self.reader.names})
+            size_bytes = size_of(values.get(self.record_fields.roles.image))
+            digest = digest_of({name: values.get(name) for name in self.record_fields.names})
         self.size_bytes += size_bytes
         return Item(b"record %d" % position, -1, size_bytes, position, columns={"record": values}), digest
 
-    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - an item has its record
+    def load(self, item: Item) -> SourceImage:
         """Return what one record holds.
 
         Raises:
@@ -150,11 +153,10 @@ class RecordStream(ProgramSource):
         values = item.columns["record"]
         if isinstance(values, SourceError):
             raise values
-        return self.reader.read(item.number, values)
+        return self.record_fields.read(item.number, values)
 
 
-def _table_of(items: Sequence[Item]) -> ItemTable:
-    records = np.empty(len(items), object)
+def _table_of(items: Sequence[Item], records: NDArray[Any]) -> ItemTable:
     builder = ItemTableBuilder()
     for at, item in enumerate(items):
         builder.add(replace(item, columns={}))

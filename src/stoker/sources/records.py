@@ -7,7 +7,7 @@ import hashlib
 import os
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -16,13 +16,13 @@ import numpy as np
 from stoker import _native, fields
 from stoker.config import full_split_name
 from stoker.errors import ConfigError, SourceError, StokerError
-from stoker.sources.columns import GrowingColumn, new_column
-from stoker.sources.items import SPLITS, NumberedTable
+from stoker.sources.columns import GrowingColumn, RecordNames, new_column, row_range
+from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.known_datasets import is_sequence, stated_labels, undecoded, version_of
 from stoker.sources.reading import in_order
 from stoker.sources.record_reader import (
     ROOT,
-    ProgramSource,
+    RecordFields,
     RecordReader,
     as_record,
     fields_of_first,
@@ -30,22 +30,23 @@ from stoker.sources.record_reader import (
     place_of,
     size_of,
 )
+from stoker.sources.source import SourceTree
 from stoker.sources.value_digest import digest_of
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item
-    from stoker.sources.reader import Latency, SourceImage
+    from stoker.sources.reader import SourceImage
     from stoker.types import Field, Progress
 
 _SAMPLED = 16
 _REPORT_EVERY = 64
-_UNREADABLE = 1
-"""The digest of a record that raises an error."""
+_UNREAD, _UNREADABLE = 0, 1
+"""The digests of a record that was not read yet, and of one that raises an error."""
 _USUAL_BYTES = 100_000
 
 
@@ -95,48 +96,46 @@ Given = RecordSequence | Iterable[Any]
 """Records as a program gives them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Records(ProgramSource):
-    """Sequences of records; see `stoker.sources.Source`. They are read by position.
+class SequenceReader(RecordReader):
+    """Reads records of sequences: an item's ``number`` is its position in the one that its column ``sequence`` is.
 
-    Attributes:
-        given: The sequences, by split.
-        reader: What reads records.
-        classes: Names of the classes; the index is the label. Empty where labels are numbers alone and were not read.
-        table: All records, by split and position; see `NumberedTable`.
-        splits: For each split, the rows of ``table`` that belong to it.
-        latency: What reading an image waits for, as far as a few records tell.
-        identity: Stands for lengths, fields and some of the values.
+    Args:
+        given: The sequences.
+        record_fields: What makes images of their records.
+        sample: What a few of them tell.
         version: What the library of the records says stands for all of their values; empty where it says nothing.
         readers: How many threads may read a record at the same time.
-        turns: One for each of them.
-        digests: uint64 (N,): what stands for the values of each record, once it was read; empty with a ``version``.
     """
 
-    given: Mapping[str, RecordSequence]
-    reader: RecordReader
-    classes: tuple[bytes, ...]
-    table: NumberedTable
-    splits: dict[str, NDArray[np.int64]]
-    latency: Latency
-    identity: str
-    version: str
-    readers: int
-    turns: threading.Semaphore
-    digests: NDArray[np.uint64]
+    has_witness = True
 
-    def fingerprint(self) -> str:
-        """Return 32 hex digits that change with lengths, fields and, of a few records, the values."""
-        return self.identity
+    def __init__(
+        self, given: Sequence[RecordSequence], record_fields: RecordFields, sample: _Sample, version: str, readers: int
+    ) -> None:
+        super().__init__(record_fields, sample.latency)
+        self._given = given
+        self._identity = sample.identity
+        self._version = version
+        self._readers = readers
+        self._turns = threading.Semaphore(readers)
+        self._starts = np.cumsum([0, *map(len, given)])
+        # What stands for the values of each record, once it was read.
+        self._digests = new_column(0 if version else int(self._starts[-1]), np.uint64)
+        self._digests[:] = _UNREAD
 
-    def load(self, item: Item, split: str) -> SourceImage:  # noqa: ARG002 - it may be held out of its own
+    @property
+    def identity(self) -> str:
+        """What stands for lengths, fields and, of a few records, the values."""
+        return self._identity
+
+    def load(self, item: Item) -> SourceImage:
         """Return what one record holds.
 
         Raises:
             SourceError: Reading it has raised an error, or a value is missing or wrong.
             OSError: The file of its image cannot be read.
         """
-        image = self.reader.read(item.number, self._record(item))
+        image = self.record_fields.read(item.number, self._record(item.columns["sequence"], item.number))
         if item.label < 0 or image.label is None:
             return image
         if image.label != item.label:
@@ -144,33 +143,31 @@ class Records(ProgramSource):
             raise SourceError(f"{message}; give records that do not change")
         return replace(image, label=None)
 
-    def digest(self, rows: NDArray[np.int64]) -> str:
-        """Return what stands for the values of some records, all of which were loaded."""
-        return self.version or hashlib.sha256(self.digests[rows].astype("<u8").tobytes()).hexdigest()
-
-    def read_digest(self, rows: NDArray[np.int64]) -> str:
-        """Return the same of records that were not loaded, which are read unless they have a ``version``."""
-        if not self.version:
-            for _ in in_order(self._note, rows.tolist(), self.readers):
-                pass
-        return self.digest(rows)
+    def witness(self, rows: NDArray[np.int64]) -> str:
+        """Return what stands for the values of some rows. See `Reader.witness`."""
+        if self._version:
+            return self._version
+        for _ in in_order(self._note, rows[self._digests[rows] == _UNREAD].tolist(), self._readers):
+            pass
+        return hashlib.sha256(self._digests[rows].astype("<u8").tobytes()).hexdigest()
 
     def _note(self, row: int) -> None:
+        sequence = int(np.searchsorted(self._starts, row, "right")) - 1
         with contextlib.suppress(SourceError):
-            self._record(self.table[row])
+            self._record(sequence, row - int(self._starts[sequence]))
 
-    def _record(self, item: Item) -> Mapping[str, Any]:
+    def _record(self, sequence: int, position: int) -> Mapping[str, Any]:
         """Return a record, and store the digest of its values."""
         digest = _UNREADABLE
         try:
-            with self.turns:
-                record = read_record([*self.given.values()][item.columns["sequence"]], item.number)
-            if not self.version:
-                values = {name: record.get(name) for name in self.reader.names}
+            with self._turns:
+                record = read_record(self._given[sequence], position)
+            if not self._version:
+                values = {name: record.get(name) for name in self.record_fields.names}
                 digest = int.from_bytes(digest_of(values)[:8], "little")
         finally:
-            if not self.version:
-                self.digests[self.table.row(item)] = digest
+            if not self._version:
+                self._digests[self._starts[sequence] + position] = digest
         return record
 
 
@@ -196,7 +193,7 @@ def list_records(
     *,
     readers: int = 1,
     with_labels: bool = False,
-) -> Records:
+) -> SourceTree:
     """Return sequences of records as a source.
 
     Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
@@ -220,30 +217,44 @@ def list_records(
     if not sum(lengths.values()):
         raise SourceError(f"{ROOT} holds no records")
     record_fields = chosen if chosen is not None else _find_fields(given)
-    reader = RecordReader.of(record_fields, is_guess=chosen is None)
+    reader = RecordFields.of(record_fields, is_guess=chosen is None)
     name = reader.roles.label
     has_no_names = reader.label is not None and reader.label.names is None
     if has_no_names and name is not None and (names := _class_names(given, name, progress)):
-        reader = RecordReader.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
-    label = reader.label
-    classes = tuple(os.fsencode(name) for name in (label.names or ())) if label is not None else ()
+        reader = RecordFields.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
+    classes = reader.classes
     sample = _Sample(given, lengths, reader)
     labels = _class_ids(given, reader, progress) if with_labels else None
     if labels is not None and not classes:
         classes = tuple(b"%d" % number for number in range(int(labels.max()) + 1))
-    table = NumberedTable([*lengths.values()], sample.size_bytes, labels)
-    return Records(
-        given=given,
-        reader=reader,
+    ends = np.cumsum([*lengths.values()]).tolist()
+    splits = {name: row_range(end - lengths[name], lengths[name]) for name, end in zip(lengths, ends, strict=True)}
+    return SourceTree(
+        root=ROOT,
         classes=classes,
-        table=table,
-        splits={name: table.rows(number) for number, (name, length) in enumerate(lengths.items()) if length},
-        latency=sample.latency,
-        identity=sample.identity,
-        version=version,
-        readers=readers,
-        turns=threading.Semaphore(readers),
-        digests=new_column(0 if version else len(table), np.uint64),
+        texts=(b"",) * len(classes),
+        table=_table_of([*lengths.values()], sample.size_bytes, labels),
+        splits={name: rows for name, rows in splits.items() if len(rows)},
+        reader=SequenceReader([*given.values()], reader, sample, version, readers),
+    )
+
+
+def _table_of(lengths: Sequence[int], size_bytes: int, labels: NDArray[np.int32] | None) -> ItemTable:
+    """Return the records of sequences, one after another, of which few columns take memory."""
+    total = sum(lengths)
+    numbers, sequences = new_column(total, np.int64), new_column(total, np.uint8)
+    first = 0
+    for sequence, length in enumerate(lengths):
+        numbers[first : first + length] = row_range(0, length)
+        sequences[first : first + length] = sequence
+        first += length
+    return ItemTable(
+        paths=RecordNames(numbers),
+        labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
+        sizes=np.broadcast_to(np.int64(size_bytes), total),
+        numbers=numbers,
+        objects=np.broadcast_to(np.int32(-1), total),
+        columns={"sequence": sequences},
     )
 
 
@@ -266,7 +277,7 @@ def _class_names(given: Mapping[str, RecordSequence], name: str, progress: Progr
 
 
 def _class_ids(
-    given: Mapping[str, RecordSequence], reader: RecordReader, progress: Progress | None
+    given: Mapping[str, RecordSequence], reader: RecordFields, progress: Progress | None
 ) -> NDArray[np.int32] | None:
     """Return the class id of each record; -1 where it has none, or is a reject; None without classes."""
     label, name = reader.label, reader.roles.label
@@ -324,7 +335,7 @@ class _Sample:
         identity: Of the whole source.
     """
 
-    def __init__(self, given: Mapping[str, RecordSequence], lengths: Mapping[str, int], reader: RecordReader) -> None:
+    def __init__(self, given: Mapping[str, RecordSequence], lengths: Mapping[str, int], reader: RecordFields) -> None:
         digest = hashlib.sha256()
         roles = reader.roles
         digest.update(repr((sorted(lengths.items()), reader.description())).encode())

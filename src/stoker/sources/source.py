@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import location
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, Items, ItemTable
+    from stoker.sources.items import Item, ItemTable
     from stoker.sources.reader import Latency, Reader, SourceImage
     from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field, Progress
@@ -75,81 +75,9 @@ def _absolute(path: str | None) -> str | None:
     return None if path is None else str(location(path).absolute())
 
 
-class Source(Protocol):
-    """Images to build from. Read-only; safe in any thread."""
-
-    @property
-    def root(self) -> str:
-        """What the user named."""
-
-    @property
-    def classes(self) -> tuple[bytes, ...]:
-        """Names of the classes; the index is the label."""
-
-    @property
-    def texts(self) -> tuple[bytes, ...]:
-        """What each class is called in words; empty where unknown."""
-
-    @property
-    def table(self) -> Items:
-        """All items: by split, then by label, then by the bytes of the path below the class."""
-
-    @property
-    def splits(self) -> Mapping[str, NDArray[np.int64]]:
-        """For each split that is there, the rows of ``table`` that belong to it (int64, ascending)."""
-
-    @property
-    def ignored(self) -> Mapping[str, int]:
-        """What is not an item, counted by suffix or by kind."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings for the user."""
-
-    @property
-    def boxes(self) -> Mapping[str, Annotations]:
-        """The annotations of each split that has some."""
-
-    @property
-    def latency(self) -> Latency:
-        """What reading an item waits for: where that is not this machine, many should be loaded at a time."""
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """Files and folders that must be there: absolute paths or URLs."""
-
-    @property
-    def fields(self) -> Mapping[str, Field]:
-        """What every item has beside its image, its class and its boxes, by name."""
-
-    @property
-    def box_names(self) -> tuple[str, ...]:
-        """Names of the classes of boxes; empty where boxes have those of the images."""
-
-    def fingerprint(self) -> str:
-        """Return 32 hex digits that change with everything of the listing that can change a dataset."""
-
-    def box_counts(self) -> Mapping[str, Sequence[int]]:
-        """Return how many boxes each class has in each split, where the listing knows; see `SourceTree`."""
-
-    def load(self, item: Item, split: str) -> SourceImage:
-        """Return one image and its annotation.
-
-        Raises:
-            OSError: It cannot be read.
-            SourceError: It is too large, or has become shorter since it was listed.
-        """
-
-    def plain_file(self, item: Item, split: str) -> bytes | None:
-        """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
-
-    def without_items(self) -> Source:
-        """Return what is needed to load items that somebody else has, and little more."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class SourceTree:
-    """Everything a build needs to know about images that somebody has stored. Read-only; see `Source`.
+    """Images to build from, however they are stored. Read-only; safe in any thread.
 
     Attributes:
         root: What the user named. If it is a file, such as a list, an image that is missing is a reject wherever its
@@ -160,11 +88,11 @@ class SourceTree:
         texts: What each class is called in words; empty where unknown.
         table: All items: by split, then by label, then by the bytes of the path below the class.
         splits: For each split that is there, the rows of ``table`` that belong to it (int64, ascending).
-        ignored: Files that are not items, counted by suffix or by kind.
-        warnings: Warnings for the user.
-        boxes: The annotations of each split that has some.
         reader: What reads them.
-        label_warnings: Those of ``warnings`` that are about the labels of the classes.
+        ignored: Files that are not items, counted by suffix or by kind.
+        listing_warnings: Warnings for the user about the listing.
+        boxes: The annotations of each split that has some.
+        label_warnings: Those of ``listing_warnings`` that are about the labels of the classes.
         label_base: Number of the first class in records that the images come from.
         is_ordered: Whether the items have an order of their own, that of their ``numbers``: those of folders have not.
     """
@@ -174,14 +102,19 @@ class SourceTree:
     texts: tuple[bytes, ...]
     table: ItemTable
     splits: dict[str, NDArray[np.int64]]
-    ignored: dict[str, int]
-    warnings: tuple[str, ...]
-    boxes: dict[str, Annotations]
     reader: Reader
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    listing_warnings: tuple[str, ...] = ()
+    boxes: Mapping[str, Annotations] = field(default_factory=dict)
     label_warnings: tuple[str, ...] = ()
     label_base: int = 0
     is_ordered: bool = False
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings for the user: those of the listing, and of the items that were read so far."""
+        return (*self.listing_warnings, *self.reader.warnings)
 
     @property
     def stored(self) -> StoredReader:
@@ -293,7 +226,7 @@ class SourceTree:
     def without_items(self) -> SourceTree:
         """Return the source with an empty table: what is needed to load items that somebody else has."""
         table = self.table.take(np.empty(0, np.int64))
-        return dataclasses.replace(self, table=table, splits={}, ignored={}, warnings=())
+        return dataclasses.replace(self, table=table, splits={}, ignored={}, listing_warnings=())
 
     def load(self, item: Item, split: str) -> SourceImage:
         """Return one image and its annotation.

@@ -141,7 +141,7 @@ class SourceBuilder:
             table=self._with_boxes(boxes),
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),
-            warnings=(*warnings, *self.label_warnings),
+            listing_warnings=(*warnings, *self.label_warnings),
             boxes={
                 split: TableBoxes(split_boxes.where) if isinstance(split_boxes, BoxTable) else split_boxes
                 for split, split_boxes in boxes.items()
