@@ -12,7 +12,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.loader import Loader, box_arrays, chosen_fields, field_arrays, loader_of, settings_given
+from stoker.loader import Loader, chosen_fields, loader_of, plain_arrays, settings_given
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -265,11 +265,11 @@ def _leaves(batch: Batch) -> dict[str, Any]:
     leaves = {"images": batch.images, "labels": _fitting("label", batch.labels)}
     leaves |= {"indices": _fitting("sample index", batch.indices), "valid": batch.valid, "seeds": _halves(batch.seeds)}
     if batch.boxes is not None:
-        leaves["boxes"] = jax.tree.map(partial(_fitting, "number of the boxes"), box_arrays(batch.boxes))
+        leaves["boxes"] = jax.tree.map(partial(_fitting, "number of the boxes"), plain_arrays(batch.boxes))
     if batch.fields:
         leaves["fields"] = {
             name: jax.tree.map(partial(_fitting, f"number of the field {name!r}"), value, is_leaf=_is_list)
-            for name, value in field_arrays(batch.fields).items()
+            for name, value in plain_arrays(batch.fields).items()
         }
     return leaves
 

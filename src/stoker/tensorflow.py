@@ -17,10 +17,10 @@ from stoker.loader import (
     Feed,
     LoaderSettings,
     Position,
-    box_arrays,
     calling_place,
     chosen_fields,
     loader_of,
+    plain_arrays,
     settings_given,
 )
 from stoker.transforms import MultiCrop, native_transforms
@@ -58,7 +58,7 @@ _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
     "indices": lambda batch, _: batch.indices.view(np.int64),
     "valid": lambda batch, _: batch.valid,
     "seeds": lambda batch, _: batch.seeds.view(np.int64),
-    "boxes": lambda batch, _: box_arrays(batch.boxes),
+    "boxes": lambda batch, _: plain_arrays(batch.boxes),
     "fields": lambda batch, _: _tensors(batch.fields),
     "position": lambda batch, seed: np.array([batch.position.epoch, batch.position.consumed, seed], np.int64),
 }

@@ -16,7 +16,7 @@ import stoker
 from loader.shards import write_shards
 from stoker.errors import ClosedError, ConfigError
 from stoker.forks import PerProcess
-from stoker.loader import seeds
+from stoker.loader.feed import _default_seed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def train(tmp_path: Path) -> stoker.Dataset:
 
 @pytest.fixture(autouse=True)
 def nothing_read_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(seeds, "_first_epochs", PerProcess(set))
+    monkeypatch.setattr("stoker.loader.loader._first_epochs", PerProcess(set))
 
 
 def epoch_of(loader: Any) -> list[tuple[list[int], bytes]]:
@@ -56,8 +56,8 @@ def test_every_loader_of_a_process_has_a_seed_of_its_own(train: stoker.Dataset) 
 
 def test_without_pytorch_the_seed_is_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
-    assert len({seeds.default_seed(1) for _ in range(3)}) == 3
-    assert seeds.default_seed(2) == 0
+    assert len({_default_seed(1) for _ in range(3)}) == 3
+    assert _default_seed(2) == 0
     assert "torch" not in sys.modules
 
 

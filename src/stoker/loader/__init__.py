@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from stoker.loader.agreement import calling_place
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
-from stoker.loader.batch import Batch, BatchOrigin, batch_text
-from stoker.loader.boxes import Boxes, BoxOutput, PaddedBoxes, box_arrays
+from stoker.loader.batch import (
+    Batch,
+    BatchOrigin,
+    Boxes,
+    BoxOutput,
+    PaddedBoxes,
+    batch_text,
+    plain_arrays,
+)
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, read_in_order, texts_of
@@ -37,7 +44,7 @@ from stoker.loader.pictures import (
 from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead, read_through
-from stoker.loader.record_fields import chosen_fields, field_arrays, row_of, value_of_sample
+from stoker.loader.record_fields import chosen_fields, row_of, value_of_sample
 from stoker.loader.samples import Objects
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, settings_given
@@ -78,7 +85,6 @@ __all__ = [
     "Trace",
     "Weighted",
     "batch_text",
-    "box_arrays",
     "calling_place",
     "chosen_fields",
     "class_title",
@@ -88,7 +94,6 @@ __all__ = [
     "draw_boxes",
     "draw_mask",
     "draw_pixel_boxes",
-    "field_arrays",
     "find_splits",
     "first_mask",
     "fit",
@@ -104,6 +109,7 @@ __all__ = [
     "open_main_split",
     "open_splits",
     "parts_of",
+    "plain_arrays",
     "read_in_order",
     "read_through",
     "refuse_keys",

@@ -1,20 +1,113 @@
-"""One batch: pixels, labels and indices."""
+"""One batch: pixels, labels and indices; the annotated objects, where the pixels went."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+import numpy as np
 
-    import numpy as np
+from stoker.config import check_range
+from stoker.errors import ConfigError
+from stoker.fields import Padded, Ragged
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel
     from stoker.loader.position import Position
     from stoker.transforms import Output
     from stoker.types import Mode
+
+
+NativeBoxes = tuple["NDArray[np.float32]", "NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
+"""Corners (4 T,), labels (T,), objects (T,) and offsets (B + 1,), as the core gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """The boxes of a batch, end to end: those of sample ``i`` are rows ``offsets[i]`` to ``offsets[i + 1]``.
+
+    ========  =================  =====================================================================
+    field     dtype and shape    meaning
+    ========  =================  =====================================================================
+    corners   float32 (T, 4)     xmin, ymin, xmax, ymax in pixels of the transform's result, inside it
+    labels    int64 (T,)         class of each object, or that of its image where records store no other
+    objects   int32 (T,)         which of its sample's boxes each is, in the order they are stored
+    offsets   int64 (B + 1,)     where the boxes of each sample begin
+    ========  =================  =====================================================================
+    """
+
+    corners: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    objects: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedBoxes:
+    """The boxes of a batch as arrays of one shape, in the order they are stored; the rest is filled up.
+
+    ========  =================  =====================================================================
+    field     dtype and shape    meaning
+    ========  =================  =====================================================================
+    corners   float32 (B, M, 4)  xmin, ymin, xmax, ymax in pixels of the transform's result; 0 in the rest
+    labels    int64 (B, M)       class of each object; -1 in the rest
+    objects   int32 (B, M)       which of its sample's boxes each is; -1 in the rest
+    counts    int64 (B,)         boxes that each sample has; above M, the last ones are left out
+    ========  =================  =====================================================================
+    """
+
+    corners: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    objects: NDArray[np.int32]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class BoxOutput:
+    """That batches have boxes, and in which form.
+
+    Boxes are cropped, scaled, clipped and mirrored as the pixels are; one of which nothing is
+    left in the result is omitted.
+
+    Attributes:
+        pad_to: Boxes of every sample in `PaddedBoxes`, 1 to 65,536; None for `Boxes` of any number.
+        min_visible: A box with less than this share of its area in the result is omitted, 0 to 1.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    pad_to: int | None = None
+    min_visible: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.pad_to is not None:
+            check_range("pad_to", self.pad_to, 1, 1 << 16)
+        if not 0.0 <= self.min_visible <= 1.0:
+            raise ConfigError(f"min_visible is {self.min_visible}; it must be between 0 and 1")
+
+    def form(self, native: NativeBoxes) -> Boxes | PaddedBoxes:
+        """Return what the core gives in the form that is wanted."""
+        corners, labels, objects, offsets = native
+        corners = corners.reshape(-1, 4)
+        if self.pad_to is None:
+            return Boxes(corners, labels, objects, offsets)
+        corners, labels, objects = padded(offsets, self.pad_to, [(corners, 0), (labels, -1), (objects, -1)])
+        return PaddedBoxes(corners, labels, objects, np.diff(offsets))
+
+
+NO_BOXES: NativeBoxes = (
+    np.empty(0, np.float32),
+    np.empty(0, np.int64),
+    np.empty(0, np.int32),
+    np.zeros(1, np.int64),
+)
+"""Of a batch without samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +190,33 @@ def batch_text(batch: Any) -> str:
         upto = f"epoch {position.epoch} up to sample {position.consumed:,}"
         where = f", {upto if position.consumed else f'the last of epoch {position.epoch - 1}'}"
     return f"<stoker.{type(batch).__name__} of {len(batch)}: images {shapes}{boxes}{fields}{where}>"
+
+
+def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArray[Any], int]]) -> list[NDArray[Any]]:
+    """Return columns of samples laid end to end as arrays (B, most, ...); what a sample has above that is left out.
+
+    Args:
+        offsets: int64 (B + 1,), where the rows of each sample begin.
+        most: Number of rows of each sample.
+        columns: Values (T, ...) and what fills up the rest, of each.
+    """
+    counts = np.diff(offsets)
+    sample = np.repeat(np.arange(len(counts)), counts)
+    place = np.arange(len(sample)) - offsets[sample]
+    fits = place < most
+    to, arrays = (sample[fits], place[fits]), []
+    for values, fill in columns:
+        arrays.append(np.full((len(counts), most, *values.shape[1:]), fill, values.dtype))
+        arrays[-1][to] = values[fits]
+    return arrays
+
+
+def plain_arrays(value: Any) -> Any:
+    """Return boxes or fields of a batch as dicts, tuples, lists and arrays alone, for frameworks; copies nothing."""
+    if isinstance(value, Mapping):
+        return {name: plain_arrays(each) for name, each in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(plain_arrays, value))
+    if isinstance(value, Boxes | PaddedBoxes | Ragged | Padded):
+        return {name: getattr(value, name) for name in type(value).__slots__}
+    return value

@@ -13,8 +13,7 @@ from stoker import _native
 from stoker.errors import ClosedError, StorageError, TooManyBadSamplesError
 from stoker.forks import process_number
 from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
-from stoker.loader.batch import Batch, BatchOrigin
-from stoker.loader.boxes import NO_BOXES
+from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin
 from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
 from stoker.loader.position import Position
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.loader.boxes import NativeBoxes
+    from stoker.loader.batch import NativeBoxes
     from stoker.loader.feed import Feed
     from stoker.loader.record_fields import NativeColumn, Where
     from stoker.order import Step, Topology

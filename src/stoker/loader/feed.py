@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 from stoker.config import without_address
 from stoker.errors import ConfigError
@@ -14,13 +16,11 @@ from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.record_fields import chosen_fields
 from stoker.loader.samples import Images, Limited, Objects, Samples
 from stoker.loader.sampling import Sampled
-from stoker.loader.seeds import default_seed
 from stoker.order import EpochOrder, Topology, chosen_tail, steps_left
 from stoker.transforms import ObjectCrops, Output, check_operations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from stoker.loader.position import Position
     from stoker.loader.settings import LoaderSettings
@@ -57,7 +57,7 @@ class Feed:
         tail = chosen_tail(settings.tail, drop_last=settings.drop_last, world_size=ranks.world_size)
         self.topology = Topology(settings.batch_size, ranks.rank, ranks.world_size, tail)
         seed = seed if settings.seed is None else settings.seed
-        self.seed = default_seed(ranks.world_size) if seed is None else seed
+        self.seed = _default_seed(ranks.world_size) if seed is None else seed
         self.cpus = cpu_share() if settings.threads is None else settings.threads
         self.read_ahead = settings.read_ahead or ReadAhead()
         samples, most = self._samples(), settings.max_samples
@@ -125,3 +125,18 @@ def _check_box_classes(mixed: Mix) -> None:
     if first.schema.box_names and any(mixed.label_offsets):
         message = f"label_offsets would move the labels of boxes, too, which have classes of their own in {first.path}"
         raise ConfigError(f"{message}; omit label_offsets= or boxes=")
+
+
+def _default_seed(world_size: int) -> int:
+    """Return the seed of a loader that was given none, below 2**63.
+
+    On several ranks it is 0, because they must agree. On one it is a new one for each loader: from PyTorch's generator
+    if the program has imported PyTorch, as its own loader does, so that ``torch.manual_seed`` repeats a program;
+    otherwise from the system.
+    """
+    torch: Any = sys.modules.get("torch")
+    if world_size > 1:
+        return 0
+    if torch is None:
+        return int.from_bytes(os.urandom(8), "little") >> 1
+    return int(torch.empty((), dtype=torch.int64, device="cpu").random_())

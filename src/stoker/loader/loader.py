@@ -8,24 +8,28 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 
 from __future__ import annotations
 
+import shlex
+import warnings
 import weakref
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import ClosedError, ConfigError
+from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
+from stoker.forks import PerProcess
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
-from stoker.loader.orientation import warn_of_orientation
+from stoker.loader.mixes import parts_of
 from stoker.loader.position import Position
 from stoker.loader.ranks import check_group
-from stoker.loader.seeds import remember_epoch, warn_of_repeated_epoch
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
 from stoker.order import steps_from, steps_left
+from stoker.recipe import is_turned
 from stoker.sources import read_config
 from stoker.storage import location
 from stoker.transforms import ObjectCrops
@@ -37,11 +41,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stoker.loader.bad_samples import BadSampleReport, OnBad
-    from stoker.loader.batch import Batch
-    from stoker.loader.boxes import BoxOutput
+    from stoker.loader.batch import Batch, BoxOutput
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.mixes import Mix
+    from stoker.loader.position import RunIdentity
     from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.stats import LoaderStats
@@ -51,6 +55,12 @@ if TYPE_CHECKING:
     from stoker.types import DecodeMode, Field
 
 _MAX_WRAPPED = 4
+_SAMPLED_IMAGES, _MAX_SAMPLED_BYTES = 32, 16 << 20
+_sampled: set[tuple[str, str]] = set()
+"""Paths and splits of which images were looked at for their EXIF orientation."""
+
+_first_epochs: PerProcess[set[tuple[RunIdentity, int]]] = PerProcess(set)
+"""Runs and ranks of which a loader that was given no seed has read the first epoch, and no other."""
 
 
 class Loader:
@@ -206,10 +216,10 @@ class Loader:
         coming = steps_from(order, consumed, self.topology)
         self._engine.begin_report(epoch)
         if self._may_repeat and self.feed.run.shuffle:
-            warn_of_repeated_epoch(self.feed.run, self.topology.rank, epoch)
+            _warn_of_repeated_epoch(self.feed.run, self.topology.rank, epoch)
         for step in islice(coming, self.settings.prefetch):
             self._engine.submit(step, epoch)
-        warn_of_orientation(self.dataset)  # while the first batches are decoded
+        _warn_of_orientation(self.dataset)  # while the first batches are decoded
         state, (rows, tail) = self.state_dict(), (self.topology.batch_size, self.topology.tail)
         self._agreement.compare(dataset=state["dataset"], shuffle=state["shuffle"], batch_size=rows, tail=tail)
         for left in reversed(range(steps_left(order.length, consumed, self.topology))):
@@ -224,7 +234,7 @@ class Loader:
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
             if self._may_repeat:
-                remember_epoch(self.feed.run, self.topology.rank, epoch)
+                _remember_epoch(self.feed.run, self.topology.rank, epoch)
             self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
@@ -339,6 +349,43 @@ class Loader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _warn_of_orientation(dataset: Dataset | Mix) -> None:
+    """Look at a few images of each local split, once in a process, and warn if some are meant to be seen turned."""
+    for part in parts_of(dataset):
+        if (part.path, part.split) in _sampled or part.remote is not None or part.schema.image_encoding == "raw":
+            continue
+        _sampled.add((part.path, part.split))
+        indices, turned = [*range(0, len(part), -(-len(part) // _SAMPLED_IMAGES))], 0
+        if not part.shards:
+            sizes = part.sample_bytes
+            indices = [index for index in indices if sizes[index] <= _MAX_SAMPLED_BYTES]
+        for index in indices:
+            with suppress(StokerError, OSError):  # reported where the sample is used
+                encoded = part[index].encoded if part.shards else part.records.read(int(part.numbers[index]))
+                turned += is_turned(encoded)
+        if turned:
+            command = f"stoker {'repack' if part.shards else 'build'} {shlex.quote(part.path)} NEW --exif apply"
+            message = f"{turned} of {len(indices)} images looked at in {part.path} have an EXIF orientation"
+            message = f"{message}, which is not applied (docs/explanation/pixels.md); to turn the pixels: {command}"
+            warnings.warn(message, SourceWarning, stacklevel=3)
+
+
+def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
+    """Warn if a loader begins with the first epoch, where another one has ended with it."""
+    if epoch > 0:
+        _first_epochs.get().discard((run, rank))  # one loader serves all epochs, as it should
+    elif (run, rank) in _first_epochs.get():
+        message = "this loader repeats epoch 0 of another one: on several ranks the default seed is 0"
+        advice = "make one loader for all epochs, or give the loader of each epoch its own seed="
+        warnings.warn(f"{message}; {advice}", stacklevel=3)
+
+
+def _remember_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
+    """Remember that an epoch was read to its end."""
+    if epoch == 0:
+        _first_epochs.get().add((run, rank))
 
 
 def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:

@@ -12,7 +12,6 @@ from PIL import Image, ImageDraw
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader.boxes import Boxes, PaddedBoxes
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -182,9 +181,9 @@ def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) 
 
 
 def corners_of(boxes: Any, place: int) -> NDArray[np.float64]:
-    """Return the corners of the boxes of one sample of a batch, float64 (T, 4)."""
-    if isinstance(boxes, Boxes):
+    """Return the corners of one sample of `stoker.Boxes` or `stoker.PaddedBoxes`, float64 (T, 4); of others none."""
+    if hasattr(boxes, "offsets"):
         return np.asarray(boxes.corners, np.float64)[int(boxes.offsets[place]) : int(boxes.offsets[place + 1])]
-    if isinstance(boxes, PaddedBoxes):
+    if hasattr(boxes, "counts"):
         return np.asarray(boxes.corners[place], np.float64)[: int(boxes.counts[place])]
     return np.empty((0, 4))

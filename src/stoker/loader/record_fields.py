@@ -12,6 +12,7 @@ from stoker import _native
 from stoker.config import without_address
 from stoker.errors import ConfigError, ExampleError
 from stoker.fields import Padded, Ragged
+from stoker.loader.batch import padded
 from stoker.loader.mixes import Mix, parts_of
 from stoker.storage import parse_json
 from stoker.types import Field
@@ -56,8 +57,11 @@ def _batch_value(form: BatchForm, column: NativeColumn) -> Any:
     numbers = values.view(np.dtype(form.dtype).newbyteorder("<")).astype(form.dtype, copy=False)
     if form.kind == "dense":
         return numbers.reshape(len(offsets) - 1, *form.shape)
-    ragged = Ragged(numbers.reshape(-1, *form.shape), offsets // form.group)
-    return ragged if form.kind == "ragged" else _padded(ragged, form.pad_to, form.fill)
+    numbers, offsets = numbers.reshape(-1, *form.shape), offsets // form.group
+    if form.kind == "ragged":
+        return Ragged(numbers, offsets)
+    (numbers,) = padded(offsets, form.pad_to, [(numbers, form.fill)])
+    return Padded(numbers, np.diff(offsets))
 
 
 def value_of_sample(form: BatchForm, value: Any) -> Any:
@@ -67,8 +71,7 @@ def value_of_sample(form: BatchForm, value: Any) -> Any:
     numbers = np.asarray(value, form.dtype)
     if form.kind != "padded":
         return numbers
-    ragged = Ragged(numbers, np.array([0, len(numbers)], np.int64))
-    return _padded(ragged, form.pad_to, form.fill).values[0]
+    return padded(np.array([0, len(numbers)], np.int64), form.pad_to, [(numbers, form.fill)])[0][0]
 
 
 def row_of(value: Any, row: int) -> Any:
@@ -97,16 +100,6 @@ def _loaded(row: int, text: bytes) -> Any:
         return parse_json(text)
     except ValueError as error:
         raise _BadValueError(row, f"is not JSON: {str(error)[:_SHOWN]}") from error
-
-
-def _padded(ragged: Ragged, most: int, fill: int) -> Padded:
-    counts = np.diff(ragged.offsets)
-    place = np.arange(len(ragged.values)) - np.repeat(ragged.offsets[:-1], counts)
-    sample = np.repeat(np.arange(len(counts)), counts)
-    fits = place < most
-    values = np.full((len(counts), most, *ragged.values.shape[1:]), fill, ragged.values.dtype)
-    values[sample[fits], place[fits]] = ragged.values[fits]
-    return Padded(values, counts)
 
 
 class FieldReader:
@@ -236,12 +229,3 @@ def _stored(field: Field) -> tuple[object, ...]:
     """Return what decides how records hold a field."""
     form = field.form()
     return (form.kind, form.dtype) if form.is_plane else (form.stored, form.fixed, form.group)
-
-
-def field_arrays(value: Any) -> Any:
-    """Return fields of a batch, or one of them, as dicts, tuples, lists and arrays alone; copies nothing."""
-    if isinstance(value, Mapping):
-        return {name: field_arrays(each) for name, each in value.items()}
-    if isinstance(value, Ragged | Padded):
-        return {name: getattr(value, name) for name in type(value).__slots__}
-    return value
