@@ -7,7 +7,7 @@ A function takes the settings of a class between two comments in its signature::
 
 and has them, described, under "Args:" in its docstring, or in that of the class whose ``__init__`` it is. With
 ``explained`` after the class the whole texts are written there, otherwise the first of each. ``name=TYPE`` gives a
-setting another type.
+setting another type. The name of a note, such as ``OfOrder``, leaves settings out that do not have it.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Declared:
     type: str
     default: str | None
     texts: list[str]
+    notes: set[str]
     by_position: bool
 
     def parameter(self, other_type: str | None) -> str:
@@ -62,9 +63,10 @@ def declared(path: str) -> list[Declared]:
         assert isinstance(field.annotation.slice, ast.Tuple)
         kind, *notes = field.annotation.slice.elts
         texts = [note.value for note in notes if isinstance(note, ast.Constant) and isinstance(note.value, str)]
+        names = {note.func.id for note in notes if isinstance(note, ast.Call) and isinstance(note.func, ast.Name)}
         default = None if field.value is None else ast.get_source_segment(source, field.value)
         spelled = ast.get_source_segment(source, kind) or ""
-        found.append(Declared(field.target.id, spelled, default, texts, by_position))
+        found.append(Declared(field.target.id, spelled, default, texts, names, by_position))
     return found
 
 
@@ -73,7 +75,8 @@ def written(source: str) -> str:
     for match in reversed(list(_MARKED.finditer(source))):
         path, *words = match["words"].split()
         types = dict(word.split("=") for word in words if "=" in word)
-        indent, settings = match["indent"], declared(path)
+        needed = {word for word in words if word[0].isupper()}
+        indent, settings = match["indent"], [setting for setting in declared(path) if setting.notes >= needed]
         lines = [setting.parameter(types.get(setting.name)) + "," for setting in settings]
         if settings[0].by_position:
             lines.insert(sum(setting.by_position for setting in settings), "*,")

@@ -50,6 +50,11 @@ class OfFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class OfOrder:
+    """The setting decides which samples come when, and with it what a state belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
 class Command:
     """The setting is an option of commands.
 

@@ -198,26 +198,29 @@ def _options() -> tf.data.Options:
 def state_at(
     position: Any,
     dataset: Dataset | Mix,
+    # settings: loader.settings.LoaderSettings OfOrder
+    shuffle: bool | BlockShuffle = False,
     *,
     transform: Transform,
-    shuffle: bool | BlockShuffle = False,
     sampling: Balanced | Weighted | None = None,
     max_samples: int | None = None,
+    # end of settings
     seed: int | None = None,
 ) -> dict[str, Any]:
     """Return the state of a loader after the batch that a position came with.
 
-    tf.data asks for batches ahead of the training loop, so only the batch itself knows how far training is.
+    tf.data asks for batches ahead of the training loop, so only the batch itself knows how far training is. The
+    settings are those that `dataset` was given: they decide which samples come when.
 
     Args:
         position: The field ``position`` of the last element that was trained on, int64 (3,): a tensor, an array or
             numbers. Two numbers, without the seed, will do where ``seed`` is given.
         dataset: What is read.
-        transform: As `dataset` was given it, like the rest: together they decide which samples come when.
-        shuffle: The same.
-        sampling: The same.
-        max_samples: The same.
-        seed: The same. Default: as the position says.
+        shuffle: Whether each epoch has its own random order.
+        transform: How each image is cropped, resized and changed.
+        sampling: How often classes or samples come in an epoch.
+        max_samples: Number of samples of an epoch, over all ranks. Default: all.
+        seed: Seed of the order and of the random choices. Default: as the position says.
 
     Returns:
         What ``state=``, `stoker.Loader.load_state_dict` and the other frameworks' adapters take: less than 200 bytes of
@@ -226,15 +229,14 @@ def state_at(
     Raises:
         ConfigError: The position is of another seed, or neither has one.
     """
+    arguments = locals()
     epoch, consumed, *bits = (int(number) for number in np.asarray(position))
     if not bits and seed is None:
         raise ConfigError("position has two numbers, and no seed; give seed=, as it was given to dataset()")
     own = bits[0] % 2**64 if bits else seed
     if seed not in (None, own):
         raise ConfigError(f"position is of seed {own}, and not of {seed}; omit seed=")
-    which: dict[str, Any] = {"transform": transform, "sampling": sampling, "max_samples": max_samples, "seed": own}
-    settings = LoaderSettings(1, shuffle, **which, threads=1, rank=0, world_size=1)
-    return Feed(dataset, settings).run.state_at(Position(epoch, consumed))
+    return Feed(dataset, LoaderSettings.of_order(arguments, own)).run.state_at(Position(epoch, consumed))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from stoker import _native
-from stoker.declare import Instance, Range, Settings
+from stoker.declare import Instance, OfOrder, Range, Settings, declared
 from stoker.errors import ConfigError
 from stoker.loader.bad_samples import OnBad
 from stoker.loader.batch import BoxOutput
@@ -66,6 +66,7 @@ class LoaderSettings(Settings):
     shuffle: Annotated[
         bool | BlockShuffle,
         Instance(),
+        OfOrder(),
         "Whether each epoch has its own random order.",
         "With `stoker.BlockShuffle` one that reads block by block.",
     ] = False
@@ -76,6 +77,7 @@ class LoaderSettings(Settings):
             "one of Stoker's, such as stoker.CenterCrop(224), or stoker.MultiCrop(...) of several; functions of your "
             "own work on batches, or in stoker.torch.MapDataset"
         ),
+        OfOrder(),
         "How each image is cropped, resized and changed.",
         "With `stoker.ObjectCrops` samples are annotated objects, not images.",
     ]
@@ -94,6 +96,7 @@ class LoaderSettings(Settings):
     sampling: Annotated[
         Balanced | Weighted | None,
         Instance(),
+        OfOrder(),
         "How often classes or samples come in an epoch.",
         "`stoker.Balanced` or `stoker.Weighted`, for one dataset, in random order. Default: each sample once. "
         "``Batch.valid`` marks repeats of a last batch only.",
@@ -101,6 +104,7 @@ class LoaderSettings(Settings):
     max_samples: Annotated[
         int | None,
         Range(1, 2**62),
+        OfOrder(),
         "Number of samples of an epoch, over all ranks. Default: all.",
         "They are the first of the epoch's order: others in each epoch where it is shuffled. For the same samples in "
         "every epoch open a part of the dataset, such as ``train[:1000]``.",
@@ -201,6 +205,14 @@ class LoaderSettings(Settings):
         if self.decode == "fast" and self.decoded_cache is not None:
             message = "decode='fast' shrinks images while it decodes them, and this cache keeps them whole"
             raise ConfigError(f"{message}; use MemoryCache(..., keep='encoded'), or decode='exact'")
+
+    @classmethod
+    def of_order(cls, arguments: Mapping[str, Any], seed: int | None) -> Self:
+        """Return the settings among the arguments of a function that decide which samples come when, with a seed."""
+        deciding = {
+            setting.name: arguments[setting.name] for setting in declared(LoaderSettings) if OfOrder() in setting.notes
+        }
+        return cls(**deciding, seed=seed, threads=1, rank=0, world_size=1)
 
     @property
     def decoded_cache(self) -> _native.MemoryCache | None:
