@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from stoker import _native
 from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
 from stoker.errors import (
     ConfigError,
@@ -38,7 +37,7 @@ from stoker.errors import (
 )
 from stoker.fields import Image, box_column, class_column, stored_values
 from stoker.format import BACKGROUND, LABELS_NAME, write_labels
-from stoker.loader import open_splits, read_in_order
+from stoker.loader import ShardRecords, open_splits
 from stoker.progress import progress_of_call
 from stoker.sources import import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
@@ -189,7 +188,7 @@ def export(  # noqa: PLR0913 - settings by name
     with progress_of_call("exporting", progress, "records") as shown, folder_at_once(Path(out.local_path())) as folder:
         run = _Run(sum(map(len, datasets.values())), max_rejects, shown)
         for name, split_dataset in datasets.items():
-            with read_in_order(split_dataset), _WRITERS[to](folder, name, split_dataset, limit) as writer:
+            with split_dataset.reader.reading_in_order(), _WRITERS[to](folder, name, split_dataset, limit) as writer:
                 run.write_all(name, split_dataset, writer)
             splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
         classes = next(iter(datasets.values())).classes
@@ -258,7 +257,7 @@ def _chosen(datasets: Mapping[str, Dataset], split: str | None, path: LocationLi
 
 def _check(dataset: Dataset, to: ExportFormat) -> None:
     """Refuse a dataset that cannot be written in a format."""
-    if not isinstance(dataset.records, _native.RecordSet):
+    if not isinstance(dataset.reader, ShardRecords):
         raise ConfigError(
             f"{dataset.path} holds image files; 'stoker build' makes a dataset of them, which can be exported"
         )

@@ -12,7 +12,7 @@ import numpy as np
 from stoker.errors import ConfigError, StokerError, StorageError
 from stoker.fields import stored_values
 from stoker.format import BACKGROUND, MANIFEST_NAME, ClassLabel, no_records, read_manifest
-from stoker.loader import find_splits, open_dataset, read_in_order
+from stoker.loader import find_splits, open_dataset
 from stoker.sources import (
     SPLITS,
     Item,
@@ -151,7 +151,7 @@ def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
     """Let the classes of records of other origin count from where those of the new dataset do."""
     for dataset in datasets:
         if dataset.manifest is None and label_base is not None and not _has_background(dataset):
-            dataset.schema = replace(dataset.schema, label_base=label_base)
+            dataset.reader.schema = replace(dataset.schema, label_base=label_base)
 
 
 def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
@@ -218,7 +218,7 @@ class _Listing:
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
         records = []
-        with read_in_order(dataset):
+        with dataset.reader.reading_in_order():
             for key in range(len(dataset)):
                 records.append(self._look(dataset, key))
                 self._report(records[-1])

@@ -11,7 +11,6 @@ from stoker import _native
 from stoker.cli.main import main
 from stoker.format.index import INDEXES_FOLDER, KeptIndex
 from stoker.loader.caches import NodeCache
-from stoker.loader.samples import record_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +23,7 @@ def fill(cache: NodeCache, place: Path, records: int) -> None:
     write_shards(place, records, 1)
     dataset = stoker.open(place)
     assert isinstance(dataset.records, _native.RecordSet)
-    source = cache.source(dataset, _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True))
+    source = cache.source(dataset, dataset.reader.source(check=True))
     assert isinstance(source, _native.CachedSource)
     for number in range(records):
         source.read(number)

@@ -18,7 +18,6 @@ from pathlib import Path
 import stoker
 from stoker import _native
 from stoker.loader.caches import NodeCache
-from stoker.loader.samples import record_keys
 
 
 def tell(line: str) -> None:
@@ -35,7 +34,7 @@ def read_all(source: _native.CachedSource, expected: list[bytes]) -> None:
 def main(shards: str, directory: str, budget: str, what: str, count: str = "1") -> None:
     dataset = stoker.open(shards)
     cache = NodeCache(directory, int(budget))
-    samples = _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True)
+    samples = dataset.reader.source(check=True)
     source = cache.source(dataset, samples)
     expected = [dataset.records.read(number) for number in range(len(dataset))]
     tell("ready")

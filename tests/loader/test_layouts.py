@@ -156,7 +156,7 @@ def test_labels_that_are_no_longer_one_hot_are_an_error_by_record(tmp_path: Path
 def test_records_without_a_label_are_of_no_class(tmp_path: Path) -> None:
     records = [{"image_raw": bare(i)["image_raw"], "label_one_hot": ("int64", [1])} for i in range(4)]
     train = write(tmp_path, records)
-    train.schema = replace(train.schema, label_key="")
+    train.reader.schema = replace(train.schema, label_key="")
     assert load(train) == [-1] * 4
     assert train.labels.tolist() == [-1] * 4
 

@@ -68,7 +68,7 @@ def test_a_shard_cut_after_it_was_opened_is_an_error_not_a_crash(shards: list[Pa
 
 def test_a_record_without_the_image_names_what_it_has(shards: list[Path]) -> None:
     train = stoker.open(shards[0].parent)
-    train.schema = replace(train.schema, image_key="picture")
+    train.reader.schema = replace(train.schema, image_key="picture")
     with (
         stoker.Loader(train, batch_size=4, transform=TRANSFORM) as loader,
         pytest.raises(ExampleError, match="picture"),

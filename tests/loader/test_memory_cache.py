@@ -15,7 +15,6 @@ from loader.shards import write_shards
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.caches import MemoryCache
-from stoker.loader.samples import record_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +30,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
 
 
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
-    assert isinstance(dataset.records, _native.RecordSet)
-    return _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True)
+    return dataset.reader.source(check=True)
 
 
 def behind(cache: MemoryCache, dataset: stoker.Dataset) -> _native.CachedSource:

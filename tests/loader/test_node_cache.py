@@ -16,7 +16,6 @@ from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.cache_directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
 from stoker.loader.caches import NodeCache
-from stoker.loader.samples import record_keys
 
 RECORDS = 24
 
@@ -31,10 +30,7 @@ def shards(tmp_path: Path) -> Path:
 
 
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
-    records = dataset.records
-    if isinstance(records, _native.FileSet):
-        return records
-    return _native.RecordSource(records, record_keys(dataset.schema), check=True)
+    return dataset.reader.source(check=True)
 
 
 def behind(cache: NodeCache, dataset: stoker.Dataset) -> _native.CachedSource:

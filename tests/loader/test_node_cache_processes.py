@@ -16,7 +16,6 @@ import stoker
 from loader.shards import write_shards
 from stoker import _native
 from stoker.loader.caches import NodeCache
-from stoker.loader.samples import record_keys
 
 READER = Path(__file__).with_name("cache_reader.py")
 RECORDS = 24
@@ -47,7 +46,7 @@ def check_all(shards: Path, directory: Path) -> int:
     """Read everything through the cache; returns the hits."""
     dataset = stoker.open(shards)
     cache = NodeCache(directory, "10MB")
-    source = cache.source(dataset, _native.RecordSource(dataset.records, record_keys(dataset.schema), check=True))
+    source = cache.source(dataset, dataset.reader.source(check=True))
     assert isinstance(source, _native.CachedSource)
     assert [source.read(i) for i in range(RECORDS)] == [dataset.records.read(i) for i in range(RECORDS)]
     return cache.stats().hits

@@ -15,10 +15,9 @@ from stoker.loader.batch import (
 )
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
-from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, read_in_order, texts_of
+from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
-from stoker.loader.image_files import FILE_SCHEMA, ImageFiles
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.mixes import Mix, mix, parts_of
 from stoker.loader.opening import (
@@ -43,8 +42,9 @@ from stoker.loader.pictures import (
 )
 from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
-from stoker.loader.read_ahead import ReadAhead, read_through
+from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.record_fields import chosen_fields, row_of, value_of_sample
+from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.samples import Objects
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, settings_given
@@ -81,6 +81,7 @@ __all__ = [
     "ReadAhead",
     "Sample",
     "SampleEngine",
+    "ShardRecords",
     "StageStats",
     "Trace",
     "Weighted",
@@ -110,8 +111,6 @@ __all__ = [
     "open_splits",
     "parts_of",
     "plain_arrays",
-    "read_in_order",
-    "read_through",
     "refuse_keys",
     "refuse_unfinished",
     "row_of",

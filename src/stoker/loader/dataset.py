@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -13,9 +12,8 @@ import numpy as np
 from PIL import Image
 
 from stoker import _native
-from stoker.config import available_cpus, check_range, format_count, format_size
+from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
-from stoker.format import FRAME_BYTES
 from stoker.loader.pictures import (
     class_title,
     cut,
@@ -26,7 +24,6 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.read_ahead import read_through
 from stoker.loader.selection import (
     divide,
     division,
@@ -39,7 +36,6 @@ from stoker.loader.selection import (
     single_index,
     values_at,
 )
-from stoker.loader.shards import record_set
 from stoker.recipe import decode, decode_mask, dimensions, pixels_of, sniff
 from stoker.types import Box
 
@@ -49,7 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from stoker.format import ClassLabel, Manifest
-    from stoker.loader.image_files import ImageFiles
+    from stoker.loader.read_ahead import RemoteFiles
+    from stoker.loader.sample_readers import SampleReader
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
     from stoker.types import Features, Field, Mode, SchemaInfo
@@ -289,23 +286,6 @@ def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
     return ids
 
 
-def features_of(records: _native.RecordSet, index: int) -> Features:
-    """Return what a record holds.
-
-    Raises:
-        ShardError: It is damaged.
-        ExampleError: It is not a ``tf.train.Example``; the message says where it is.
-        OSError: It cannot be read.
-    """
-    payload = records.read(index)
-    try:
-        return _native.parse_example(payload)
-    except ExampleError as error:
-        path, record, offset = records.where(index)
-        message = f"{path}, record {record} at byte {offset}: {error}"
-        raise ExampleError(message, path=path, record=record, offset=offset) from error
-
-
 def label_of(features: Features, schema: SchemaInfo) -> int:
     """Return the class that features hold, as the loader gives it; -1 when there is none.
 
@@ -342,14 +322,11 @@ class Dataset:
     Attributes:
         path: Directory, or the pattern or file it was opened from.
         split: Name of the split.
-        schema: Which features hold the image, the label and the name.
-        shards: Shards in their order; none where the samples are image files.
+        reader: What reads all samples of the split by their numbers.
         classes: Name and text of each class, by label; empty when the dataset does not say.
         manifest: What the build recorded; None for what Stoker did not write.
         numbers: Which samples of the split it has, by number: ``range(n)`` for all, another range, or int64
             (len(dataset),).
-        records: The native reader of all samples of the split.
-        remote: Its files, if they are in a store.
         mode: Channels and depth of the pixels of its samples and batches.
         opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
     """
@@ -359,28 +336,42 @@ class Dataset:
         *,
         path: str,
         split: str,
-        schema: SchemaInfo,
-        shards: tuple[OpenShard, ...] = (),
-        files: ImageFiles | None = None,
+        reader: SampleReader,
         classes: tuple[ClassLabel, ...] = (),
         manifest: Manifest | None = None,
     ) -> None:
         self.path = path
         self.split = split
-        self.schema = schema
-        self.shards = shards
+        self.reader = reader
         self.classes = classes
         self.manifest = manifest
         self.mode: Mode = "RGB"
         self.opener: Callable[[], Dataset] | None = None
-        self._files = files
         self._labels: NDArray[np.int64] | None = None
         self._object_counts: NDArray[np.uint32] | None = None
-        self.records: _native.RecordSet | _native.FileSet
-        self.records, self.remote = (files.records, files.remote) if files else record_set(shards)
-        self.numbers: Numbers = range(len(self.records))
+        self.numbers: Numbers = range(len(reader.native))
         self._whole: Dataset | None = None
         self._divisions = 0  # how often it was divided at random
+
+    @property
+    def schema(self) -> SchemaInfo:
+        """Which features hold the image, the label and the name."""
+        return self.reader.schema
+
+    @property
+    def shards(self) -> tuple[OpenShard, ...]:
+        """The shards of the split in their order; none where the samples are image files."""
+        return self.reader.shards
+
+    @property
+    def records(self) -> _native.RecordSet | _native.FileSet:
+        """The native reader of all samples of the split."""
+        return self.reader.native
+
+    @property
+    def remote(self) -> RemoteFiles | None:
+        """The files of the split, if they are in a store."""
+        return self.reader.remote
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -413,7 +404,7 @@ class Dataset:
         return self._sample(int(self.numbers[position]))
 
     def _sample(self, index: int) -> Sample:
-        features, problems = self._features(index)
+        features, problems = self.reader.features(index)
         encoded = self._bytes(features, self.schema.image_key, index)
         name = self.schema.filename_key
         source = self._bytes(features, name, index).decode("utf-8", "replace") if name and name in features else ""
@@ -563,31 +554,11 @@ class Dataset:
             for label in known.tolist()
         ]
         classes = np.array([_native.crc32c(name) for name in names], np.uint32)[class_of]
-        digests = self._name_digests()
+        digests = self.reader.name_digests(self.numbers)
         shared = np.flatnonzero(sharing_a_name(digests, classes))
         if len(shared):
-            digests[shared] ^= self[shared]._content_digests()
+            digests[shared] ^= self.reader.content_digests(self[shared].numbers)
         return draws_by_name(digests, classes, seed, self._divisions)
-
-    def _name_digests(self) -> NDArray[np.uint64]:
-        if self._files is not None:
-            return self._files.name_digests(self.numbers)
-        key, records = self.schema.filename_key, cast("_native.RecordSet", self.records)
-        if key is None:
-            return np.fromiter((_native.name_digest(b"%d" % n) for n in self.numbers), np.uint64, len(self))
-        with read_through(self.remote, records, self.numbers) as ahead:
-            return records.name_digests(key, available_cpus(), ahead, self._record_numbers())
-
-    def _content_digests(self) -> NDArray[np.uint64]:
-        if self._files is not None:
-            return self._files.content_digests(self.numbers)
-        records = cast("_native.RecordSet", self.records)
-        with read_through(self.remote, records, self.numbers) as ahead:
-            return records.name_digests(self.schema.image_key, available_cpus(), ahead, self._record_numbers())
-
-    def _record_numbers(self) -> NDArray[np.uint64] | None:
-        """Return which records to read, for the core; None: all."""
-        return None if self._whole is None else np.asarray(self.numbers).astype(np.uint64)
 
     def _samples(self) -> Iterator[Sample]:
         for number in self.numbers:
@@ -608,12 +579,10 @@ class Dataset:
         return labels[0]
 
     def __repr__(self) -> str:
-        shards = len(self.shards)
-        where = format_count(shards, "shard") if self._files is None else "files"
         classes = f", {self._classes}" if self.classes else ""
         samples = self._size_text()
         mode = "" if self.mode == "RGB" else f" mode={self.mode!r}"
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}{mode}: {samples} in {where}{classes}>"
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}{mode}: {samples} in {self.reader}{classes}>"
 
     def _size_text(self) -> str:
         if self._whole is None:
@@ -629,9 +598,7 @@ class Dataset:
     def _repr_html_(self) -> str:
         from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
 
-        shards = len(self.shards)
-        where = format_count(shards, "shard") if shards else "files"
-        facts = [f"{self._size_text()} in {where}, {format_size(self.size_bytes)}"]
+        facts = [f"{self._size_text()} in {self.reader}, {format_size(self.size_bytes)}"]
         if self.classes:
             labels = range(self.schema.label_base, len(self.classes))
             names = [class_title(self.classes, label) for label in labels[:_NAMED_CLASSES]]
@@ -665,11 +632,6 @@ class Dataset:
         numbers = None if self._whole is None else self.numbers
         return _reopened, (self.opener, self.whole.identity, numbers, self._divisions)
 
-    def _features(self, index: int) -> tuple[Features, dict[str, str]]:
-        if self._files is not None:
-            return self._files.features(index, self.records.read(index))
-        return features_of(cast("_native.RecordSet", self.records), index), {}
-
     def _bytes(self, features: Features, feature: str, index: int) -> bytes:
         kind, values = features.get(feature, ("none", []))
         if kind == "bytes" and values:
@@ -687,17 +649,9 @@ class Dataset:
     def labels(self) -> NDArray[np.int64]:
         """Labels of all samples, int64 (len(dataset),). Of TFRecords, the first use reads each of its records once."""
         if self._labels is None:
-            whole = self.whole
-            known = whole._labels if self._files is None else self._files.labels
-            self._labels = self._read_labels() if known is None else values_at(self.numbers, known)
+            known = self.whole._labels
+            self._labels = self.reader.labels(self.numbers) if known is None else values_at(self.numbers, known)
         return self._labels
-
-    def _read_labels(self) -> NDArray[np.int64]:
-        one_hot = self.schema.label_encoding == "one-hot"
-        records = cast("_native.RecordSet", self.records)
-        keys, threads = (self.schema.label_key, one_hot, self.schema.label_base), available_cpus()
-        with read_through(self.remote, records, self.numbers) as ahead:
-            return records.labels(*keys, threads, ahead, self._record_numbers())
 
     @property
     def object_counts(self) -> NDArray[np.uint32]:
@@ -708,37 +662,26 @@ class Dataset:
         if self._object_counts is None:
             if self._whole is not None:
                 self._object_counts = values_at(self.numbers, self._whole.object_counts)
+            elif self.has_boxes:
+                self._object_counts = self.reader.object_counts()
             else:
-                self._object_counts = self._read_object_counts() if self._files is None else self._files.object_counts
+                message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
+                raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
         return self._object_counts
-
-    def _read_object_counts(self) -> NDArray[np.uint32]:
-        prefix = self.schema.box_prefix
-        if prefix is None:
-            message = f"{self.path} has no boxes: its records follow the layout {self.schema.preset!r}"
-            raise ConfigError(f"{message}; ObjectCrops needs records with {'image/object/bbox/xmin'!r} and so on")
-        records = cast("_native.RecordSet", self.records)
-        packed = not prefix.endswith("/")
-        with read_through(self.remote, records) as ahead:
-            counts = records.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
-        return counts // np.uint32(4) if packed else counts
 
     @property
     def size_bytes(self) -> int:
         """Length of its shards, or of its image files, in bytes; of a part, that of its records or files."""
-        if self._files is not None or self._whole is not None:
-            return int(self.sample_bytes.sum()) + (0 if self._files is not None else FRAME_BYTES * len(self))
-        return sum(shard.size_bytes for shard in self.shards)
+        if self.shards and self._whole is None:  # whose indexes need not be read
+            return sum(shard.size_bytes for shard in self.shards)
+        return int(self.sample_bytes.sum()) + self.reader.frame_bytes * len(self)
 
     @property
     def sample_bytes(self) -> NDArray[np.uint64]:
         """Bytes of each sample as its source gives them, uint64 (len(dataset),): of a record, or of a file."""
         if self._whole is not None:
             return np.ascontiguousarray(values_at(self.numbers, self._whole.sample_bytes))
-        if self._files is not None:
-            return np.ascontiguousarray(self._files.table.sizes, np.uint64)
-        extents = [shard.extents[:, 1] for shard in self.shards]
-        return np.concatenate([np.empty(0, np.uint64), *extents]) - np.uint64(FRAME_BYTES)
+        return self.reader.sizes
 
     def stamps(self) -> Iterator[bytes]:
         """Yield what changes, or `sample_bytes` does, when the content does, as far as that shows without reading it.
@@ -758,32 +701,20 @@ class Dataset:
             yield self.path.encode("utf-8", "surrogateescape")
             yield from (f"{shard.path} {shard.size_bytes} {shard.stamp}".encode() for shard in self.shards)
             return
-        if self._files is None:
-            places = [shard.local_path for shard in self.shards]
-        else:
+        if not self.shards:
             yield os.fsencode(Path(self.path).absolute())
-            places = self._file_places()
-        for place in places:
+        for place in self.reader.local_places(self.numbers):
             status = place.stat()
             yield b"%b\0%d\0%d" % (os.fsencode(place.absolute()), status.st_size, status.st_mtime_ns)
-
-    def _file_places(self) -> list[Path]:
-        """Return the archives that hold images, and the folders of those that are files of their own."""
-        places = set()
-        for number in self.numbers:
-            path, _, offset = self.records.where(int(number))
-            places.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
-        return [Path(path) for path in sorted(places)]
 
     @property
     def has_boxes(self) -> bool:
         """Whether its layout has a place for annotated objects."""
-        return self._files is not None or self.schema.box_prefix is not None
+        return self.schema.box_prefix is not None
 
     def load_boxes(self) -> None:
         """Read the annotations of image files and pass them to the native reader; records hold theirs themselves."""
-        if self._files is not None:
-            _ = self._files.object_counts
+        self.reader.load_boxes()
 
     @property
     def identity(self) -> str:
@@ -794,10 +725,7 @@ class Dataset:
             return whole if is_all else f"{whole}[{selection_name(self.numbers)}]"
         if self.manifest is not None:
             return f"{self.manifest.dataset_id}/{self.split}"
-        if self._files is not None:
-            return f"{self._files.fingerprint}-{len(self)}/{self.split}"
-        sizes = ";".join(f"{s.path.name}:{s.size_bytes}" for s in self.shards)
-        return f"{_native.crc32c(sizes.encode()):08x}-{len(self)}/{self.split}"
+        return f"{self.reader.fingerprint}-{len(self)}/{self.split}"
 
 
 def _listed(labels: Iterable[int | str]) -> list[int | str]:
@@ -818,18 +746,3 @@ def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | N
     part = dataset._part(numbers)
     part._divisions = divisions
     return part
-
-
-@contextmanager
-def read_in_order(dataset: Dataset) -> Iterator[None]:
-    """Read the records of a dataset in a store ahead, while the body of ``with`` goes through them from the first."""
-    records = cast("_native.RecordSet", dataset.records)
-    with read_through(dataset.remote, records) as ahead:
-        if ahead is None or dataset.remote is None:
-            yield
-            return
-        records.set_remote(ahead, dataset.remote.first)
-        try:
-            yield
-        finally:
-            dataset.remote.attach_to(records)

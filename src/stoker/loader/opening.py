@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from stoker.config import full_split_name
 from stoker.errors import (
@@ -29,9 +29,9 @@ from stoker.format import (
     read_labels,
     read_manifest,
 )
-from stoker.loader.dataset import Dataset, features_of
-from stoker.loader.image_files import ImageFiles
-from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed, record_set
+from stoker.loader.dataset import Dataset
+from stoker.loader.sample_readers import ImageFiles, ShardRecords
+from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
 from stoker.sources import SourceOptions, is_dataset, list_source
 from stoker.storage import location
 from stoker.transforms import check_mode
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
-    from stoker import _native
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
     from stoker.storage import Location, LocationLike
@@ -223,17 +222,11 @@ def _open_built(directory: Location, choose: _Choice) -> Dataset:
     manifest = read_manifest(directory)
     split = choose(manifest.splits)
     listed, plain = manifest.splits[split].shards, manifest.compression == "none"
-    opened = Dataset(
-        path=str(directory),
-        split=split,
-        schema=manifest.schema,
-        shards=listed_shards(directory, listed, plain=plain),
-        classes=_labels(directory, manifest),
-        manifest=manifest,
-    )
+    records = ShardRecords(listed_shards(directory, listed, plain=plain), manifest.schema)
+    classes = _labels(directory, manifest)
     if plain:
-        opened.shards = open_listed(cast("_native.RecordSet", opened.records), opened.shards, listed)
-    return opened
+        records.shards = open_listed(records.native, records.shards, listed)
+    return Dataset(path=str(directory), split=split, reader=records, classes=classes, manifest=manifest)
 
 
 def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
@@ -251,17 +244,19 @@ def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
 
 def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
     """Open shards of other origin; their first record says which feature is what, or ``keys``."""
+    records = ShardRecords(shards, ImagenetSchema(0).info(0))  # any layout will do while there is not a record
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
-        schema = ImagenetSchema(0).info(0)  # any will do: there is not a record to which it could be wrong
-        return Dataset(path=str(place), split=split, schema=schema, shards=shards)
-    schema = find_layout(features_of(record_set([first])[0], 0), keys, str(place))
+        return Dataset(path=str(place), split=split, reader=records)
+    features, _ = records.features(0)
+    schema = find_layout(features, keys, str(place))
     folders = dict.fromkeys((first.path.parent, place if place.is_dir() else first.path.parent))
     classes = _class_names(list(folders), schema.label_key)
     numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
     if numbered and classes and classes[0].name == BACKGROUND:
         schema = replace(schema, label_base=1)
-    return Dataset(path=str(place), split=split, schema=schema, shards=shards, classes=classes)
+    records.schema = schema
+    return Dataset(path=str(place), split=split, reader=records, classes=classes)
 
 
 def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabel, ...]:
@@ -300,5 +295,4 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
         ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
         for name, text in zip(tree.classes, tree.texts, strict=True)
     )
-    files = ImageFiles(tree, split)
-    return Dataset(path=str(place), split=split, schema=files.schema, files=files, classes=classes)
+    return Dataset(path=str(place), split=split, reader=ImageFiles(tree, split), classes=classes)

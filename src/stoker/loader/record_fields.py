@@ -209,7 +209,7 @@ def _known_fields(part: Dataset, given: Mapping[str, Field]) -> Mapping[str, Fie
 
 def _says_fields(part: Dataset) -> bool:
     """Return whether it is known which fields samples have, and which they have not."""
-    return part.manifest is not None or isinstance(part.records, _native.FileSet)
+    return part.manifest is not None or part.reader.lists_fields
 
 
 def _missing(part: Dataset, name: str) -> str:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.read_ahead import Upcoming
-from stoker.loader.selection import numbers_at
+from stoker.loader.selection import is_whole, numbers_at
 from stoker.order import BlockShuffle, EpochOrder, steps_from, steps_left
 
 if TYPE_CHECKING:
@@ -24,10 +23,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker import _native
     from stoker.loader.dataset import Dataset
     from stoker.loader.position import Position
     from stoker.order import Topology
-    from stoker.types import SchemaInfo
 
 
 WHOLE_IMAGE = -1
@@ -75,22 +74,6 @@ class Samples(Protocol):
         """Return where the core reads them; with ``check`` it verifies the checksum of every record."""
 
 
-def record_keys(schema: SchemaInfo) -> _native.RecordKeys:
-    """Return where records of a layout hold what, in the core's form."""
-    return _native.RecordKeys(
-        image_key=schema.image_key,
-        label_key=schema.label_key,
-        source_key=schema.filename_key or "",
-        label_encoding=schema.label_encoding,
-        label_base=schema.label_base,
-        image_encoding=schema.image_encoding,
-        height_key=schema.height_key or "",
-        width_key=schema.width_key or "",
-        order_key=schema.order_key or "",
-        box_prefix=schema.box_prefix or "",
-    )
-
-
 class Images:
     """Whole images: every image of a dataset is a sample.
 
@@ -110,7 +93,7 @@ class Images:
             raise ConfigError(f"{message}, so there is nothing to load")
         self._dataset = dataset
         self._shuffle, self._seed = shuffle, seed
-        self._is_whole = dataset.numbers == range(len(dataset.whole)) if isinstance(dataset.numbers, range) else False
+        self._is_whole = is_whole(dataset.numbers, len(dataset.whole))
         self.size = len(dataset)
         self.images = self.indices = len(dataset.whole)
         self.identity = dataset.identity
@@ -131,11 +114,8 @@ class Images:
         return self._dataset.labels
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return the native reader of the dataset."""
-        records = self._dataset.records
-        if isinstance(records, _native.FileSet):
-            return records
-        return _native.RecordSource(records, record_keys(self._dataset.schema), check)
+        """Return where the core reads the dataset."""
+        return self._dataset.reader.source(check=check)
 
 
 class Objects(Images):

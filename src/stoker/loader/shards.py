@@ -47,7 +47,6 @@ from stoker.format import (
     refuse_incomplete,
     write_index,
 )
-from stoker.loader.read_ahead import RemoteFiles
 from stoker.storage import error_about, stoppable_pool
 
 if TYPE_CHECKING:
@@ -113,25 +112,6 @@ class OpenShard:
         if self.index is not None and not self.path.is_local:
             return read_index_file(self.index, self.size_bytes)
         return read_index(self.path, self.size_bytes)
-
-
-def record_set(shards: Sequence[OpenShard]) -> tuple[_native.RecordSet, RemoteFiles | None]:
-    """Return a native reader of shards, and those of their files that it reads from a store: all of a split or none.
-
-    Where extents are not known, it reads the index when it needs them.
-    """
-    records = _native.RecordSet()
-    for shard in shards:
-        if shard.index is not None:
-            records.add_listed(str(shard.path), str(shard.index), shard.records, shard.size_bytes)
-        else:
-            path = shard.path if shard.inflated is None else shard.inflated.path
-            records.add(str(path), shard.extents, str(shard.path))
-    paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
-    remote = RemoteFiles(len(paths), paths.__getitem__) if paths else None
-    if remote is not None:
-        remote.attach_to(records)
-    return records, remote
 
 
 def find_splits(place: Location) -> dict[str, Sequence[Location]]:

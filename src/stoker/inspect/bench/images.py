@@ -29,7 +29,7 @@ from stoker.errors import ConfigError, DestinationError, SourceError, StokerErro
 from stoker.format import ImagenetSchema, RecordKeys, TinySchema
 from stoker.inspect.bench.cases import RAW_SIDE, SEED
 from stoker.inspect.info import ranked
-from stoker.loader import Dataset, ImageFiles, open_dataset
+from stoker.loader import Dataset, ImageFiles, ShardRecords, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source
 from stoker.storage import from_uri, location, stoppable_pool
@@ -105,8 +105,7 @@ class BenchImages:
         """Open these images in the user's data; of shards, all images of each."""
         if self.shards:
             return _with_shards(open_dataset(self.path, self.split, keys=self.keys), self.shards)
-        files = ImageFiles(self._tree(), self.split)
-        return Dataset(path=self.path, split=self.split, schema=files.schema, files=files)
+        return Dataset(path=self.path, split=self.split, reader=ImageFiles(self._tree(), self.split))
 
     def files_read_by(self, case: Case) -> list[Path]:
         """Return the files of this machine that a case reads."""
@@ -215,8 +214,8 @@ def _fewest_shards(dataset: Dataset, images: int) -> list[int]:
 
 
 def _with_shards(whole: Dataset, numbers: Sequence[int]) -> Dataset:
-    shards = tuple(whole.shards[number] for number in numbers)
-    return Dataset(path=whole.path, split=whole.split, schema=whole.schema, shards=shards, classes=whole.classes)
+    records = ShardRecords(tuple(whole.shards[number] for number in numbers), whole.schema)
+    return Dataset(path=whole.path, split=whole.split, reader=records, classes=whole.classes)
 
 
 class _Image(NamedTuple):

@@ -1,0 +1,399 @@
+"""How the samples of a split are read, by number: one `SampleReader` for records of shards, and one for image files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import warnings
+from abc import ABC, abstractmethod
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from stoker import _native
+from stoker.config import available_cpus, format_count
+from stoker.errors import ExampleError, ImageError, SourceError, StorageError
+from stoker.format import FRAME_BYTES
+from stoker.loader.read_ahead import RemoteFiles, read_through
+from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
+from stoker.sources import features_beside
+from stoker.storage import stoppable_pool
+from stoker.types import SchemaInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.loader.selection import Numbers
+    from stoker.loader.shards import OpenShard
+    from stoker.sources import Item, ItemTable, SourceTree, StoredReader
+    from stoker.types import Box, Features
+
+
+_AT_ONCE_REMOTE, _CHUNK = 16, 4096
+
+FILE_SCHEMA = SchemaInfo(
+    preset="files",
+    features={},
+    image_key="image",
+    label_key="label",
+    filename_key="file_name",
+    label_base=0,
+    box_prefix="box/",
+)
+"""How a file is presented as if it were a record: its class is the index of its folder among all, from 0."""
+
+
+class SampleReader(ABC):
+    """Reads the samples of one split by number. Safe in any thread; ``numbers`` are those of some samples.
+
+    Attributes:
+        schema: Which feature of a sample means what.
+        shards: The shards that hold them; none where they are files.
+        native: What the core reads them by.
+        remote: Their files, if they are in a store.
+        frame_bytes: What each sample takes beside its `sizes`.
+        lists_fields: Whether the schema has every field that samples have.
+    """
+
+    native: _native.RecordSet | _native.FileSet
+    shards: tuple[OpenShard, ...] = ()
+    remote: RemoteFiles | None = None
+    frame_bytes: ClassVar[int] = 0
+    lists_fields: ClassVar[bool] = True
+
+    def __init__(self, schema: SchemaInfo) -> None:
+        self.schema = schema
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Stands for what is stored, and for its order."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> NDArray[np.uint64]:
+        """Bytes of each sample of the split, uint64 (N,)."""
+
+    @abstractmethod
+    def source(self, *, check: bool) -> _native.SampleSource:
+        """Return where the core's loader reads them; with ``check`` it verifies the checksum of every record."""
+
+    @abstractmethod
+    def features(self, number: int) -> tuple[Features, dict[str, str]]:
+        """Return one sample as features, and what is wrong with fields that it has not.
+
+        Raises:
+            ShardError: The record is damaged.
+            ExampleError: It is not a ``tf.train.Example``; the message says where it is.
+            SourceError: The annotation of an image file is damaged.
+            OSError: It cannot be read.
+        """
+
+    @abstractmethod
+    def labels(self, numbers: Numbers) -> NDArray[np.int64]:
+        """Return labels, int64 (N,)."""
+
+    @abstractmethod
+    def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        """Return what stands for names without their folders, uint64 (N,)."""
+
+    @abstractmethod
+    def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        """Return what stands for the bytes of images, which are all read: uint64 (N,)."""
+
+    @abstractmethod
+    def object_counts(self) -> NDArray[np.uint32]:
+        """Return how many annotated objects each sample of the split has, uint32 (N,); all are read."""
+
+    @abstractmethod
+    def load_boxes(self) -> None:
+        """Make the core know the boxes where samples do not hold theirs themselves."""
+
+    @abstractmethod
+    def local_places(self, numbers: Numbers) -> list[Path]:
+        """Return files and folders of this machine whose times of change show that samples have changed."""
+
+    @contextmanager
+    def reading_in_order(self) -> Iterator[None]:
+        """Read records in a store ahead, while the body of ``with`` goes through them from the first."""
+        yield
+
+
+class ShardRecords(SampleReader):
+    """Records of shards.
+
+    Args:
+        shards: In their order.
+        schema: Which feature of a record means what.
+    """
+
+    native: _native.RecordSet
+    frame_bytes = FRAME_BYTES
+    lists_fields = False
+
+    def __init__(self, shards: tuple[OpenShard, ...], schema: SchemaInfo) -> None:
+        super().__init__(schema)
+        self.shards = shards
+        self.native = _native.RecordSet()
+        for shard in shards:
+            if shard.index is not None:  # the core reads it when it needs the extents
+                self.native.add_listed(str(shard.path), str(shard.index), shard.records, shard.size_bytes)
+            else:
+                path = shard.path if shard.inflated is None else shard.inflated.path
+                self.native.add(str(path), shard.extents, str(shard.path))
+        paths = [shard.path for shard in shards if not shard.path.is_local and shard.inflated is None]
+        if paths:  # all of a split, or none
+            self.remote = RemoteFiles(len(paths), paths.__getitem__)
+            self.remote.attach_to(self.native)
+
+    def __str__(self) -> str:
+        return format_count(len(self.shards), "shard")
+
+    @property
+    def fingerprint(self) -> str:
+        sizes = ";".join(f"{shard.path.name}:{shard.size_bytes}" for shard in self.shards)
+        return f"{_native.crc32c(sizes.encode()):08x}"
+
+    @property
+    def sizes(self) -> NDArray[np.uint64]:
+        extents = [shard.extents[:, 1] for shard in self.shards]
+        return np.concatenate([np.empty(0, np.uint64), *extents]) - np.uint64(FRAME_BYTES)
+
+    def source(self, *, check: bool) -> _native.SampleSource:
+        schema = self.schema
+        keys = _native.RecordKeys(
+            image_key=schema.image_key,
+            label_key=schema.label_key,
+            source_key=schema.filename_key or "",
+            label_encoding=schema.label_encoding,
+            label_base=schema.label_base,
+            image_encoding=schema.image_encoding,
+            height_key=schema.height_key or "",
+            width_key=schema.width_key or "",
+            order_key=schema.order_key or "",
+            box_prefix=schema.box_prefix or "",
+        )
+        return _native.RecordSource(self.native, keys, check)
+
+    def features(self, number: int) -> tuple[Features, dict[str, str]]:
+        payload = self.native.read(number)
+        try:
+            return _native.parse_example(payload), {}
+        except ExampleError as error:
+            path, record, offset = self.native.where(number)
+            message = f"{path}, record {record} at byte {offset}: {error}"
+            raise ExampleError(message, path=path, record=record, offset=offset) from error
+
+    def labels(self, numbers: Numbers) -> NDArray[np.int64]:
+        keys = (self.schema.label_key, self.schema.label_encoding == "one-hot", self.schema.label_base)
+        with read_through(self.remote, self.native, numbers) as ahead:
+            return self.native.labels(*keys, available_cpus(), ahead, self._chosen(numbers))
+
+    def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        """Return what stands for names; of records that have none, for their numbers."""
+        if self.schema.filename_key is None:
+            return np.fromiter((_native.name_digest(b"%d" % number) for number in numbers), np.uint64, len(numbers))
+        return self._digests(self.schema.filename_key, numbers)
+
+    def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        return self._digests(self.schema.image_key, numbers)
+
+    def _digests(self, key: str, numbers: Numbers) -> NDArray[np.uint64]:
+        with read_through(self.remote, self.native, numbers) as ahead:
+            return self.native.name_digests(key, available_cpus(), ahead, self._chosen(numbers))
+
+    def _chosen(self, numbers: Numbers) -> NDArray[np.uint64] | None:
+        """Return which records to read, for the core; None: all."""
+        return None if is_whole(numbers, len(self.native)) else np.asarray(numbers).astype(np.uint64)
+
+    def object_counts(self) -> NDArray[np.uint32]:
+        prefix = self.schema.box_prefix or ""
+        packed = not prefix.endswith("/")
+        with read_through(self.remote, self.native) as ahead:
+            counts = self.native.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
+        return counts // np.uint32(4) if packed else counts
+
+    def load_boxes(self) -> None:
+        pass  # records hold theirs
+
+    def local_places(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
+        return [shard.local_path for shard in self.shards]
+
+    @contextmanager
+    def reading_in_order(self) -> Iterator[None]:
+        with read_through(self.remote, self.native) as ahead:
+            if ahead is None or self.remote is None:
+                yield
+                return
+            self.native.set_remote(ahead, self.remote.first)
+            try:
+                yield
+            finally:
+                self.remote.attach_to(self.native)
+
+
+class ImageFiles(SampleReader):
+    """The images of one split of a source, in its own order: as `SourceTree.rows_as_listed` has them.
+
+    Args:
+        tree: The source.
+        split: One of its splits.
+    """
+
+    native: _native.FileSet
+
+    def __init__(self, tree: SourceTree, split: str) -> None:
+        super().__init__(replace(FILE_SCHEMA, fields=tree.fields))
+        self._tree = tree.without_items()
+        self._split = split
+        self._object_counts: NDArray[np.uint32] | None = None
+        rows = tree.rows_as_listed(split)
+        self._fingerprint = tree.fingerprint()
+        if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
+            self._fingerprint += f"[{selection_name(rows)}]"
+        table = tree.table.take(rows)
+        extents = tree.stored.extents(table)
+        self._table = replace(table, sizes=extents.table.sizes)
+        self._labels: NDArray[np.int64] = self._table.labels.astype(np.int64)
+        self.native = _native.FileSet(
+            os.fsdecode(extents.base),
+            extents.table.paths.data[:],
+            np.ascontiguousarray(extents.table.paths.starts, np.int64),
+            self._labels,
+            np.ascontiguousarray(extents.table.sizes, np.int64),
+            [os.fsdecode(archive) for archive in extents.archives],
+            *extents.slices(),
+        )
+        # No methods: what the core holds must not hold the core's objects again.
+        name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
+        if name_of:
+            self.native.set_fields(partial(_fields_record, tree.stored, self._table, name_of))
+        if not extents.is_local:
+            self.remote = RemoteFiles(len(extents.archives) + len(table), extents.location)
+            self.remote.attach_to(self.native)
+
+    def __str__(self) -> str:
+        return "files"
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    @property
+    def sizes(self) -> NDArray[np.uint64]:
+        return np.ascontiguousarray(self._table.sizes, np.uint64)
+
+    def source(self, *, check: bool) -> _native.SampleSource:  # noqa: ARG002 - files have no checksums
+        return self.native
+
+    def features(self, number: int) -> tuple[Features, dict[str, str]]:
+        data, item = self.native.read(number), self._table[number]
+        boxes = self._tree.read_boxes(item, self._split)
+        features: Features = {
+            "image": ("bytes", [data]),
+            "label": ("int64", [item.label]),
+            "file_name": ("bytes", [item.path]),
+            "box/xmin": ("float", [box.xmin for box in boxes]),
+            "box/xmax": ("float", [box.xmax for box in boxes]),
+            "box/ymin": ("float", [box.ymin for box in boxes]),
+            "box/ymax": ("float", [box.ymax for box in boxes]),
+        }
+        if any(box.label is not None for box in boxes):
+            features["box/label"] = ("int64", [_label(box, item.label) for box in boxes])
+        problems = {}
+        for name in self.schema.fields:
+            try:
+                features |= _fields_of(self._tree.stored, item, data, [name])
+            except (ExampleError, ImageError) as error:
+                problems[name] = str(error)
+        return features, problems
+
+    def labels(self, numbers: Numbers) -> NDArray[np.int64]:
+        return values_at(numbers, self._labels)
+
+    def name_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        digests = (_native.name_digest(self._table[int(number)].name) for number in numbers)
+        return np.fromiter(digests, np.uint64, len(numbers))
+
+    def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        digests = np.empty(len(numbers), np.uint64)
+        with stoppable_pool(available_cpus() if self.remote is None else _AT_ONCE_REMOTE, "stoker-digests") as pool:
+            for start in range(0, len(numbers), _CHUNK):
+                some = np.asarray(numbers[start : start + _CHUNK]).tolist()
+                digests[start : start + len(some)] = list(pool.map(self._content_digest, some))
+        return digests
+
+    def _content_digest(self, number: int) -> int:
+        return _native.name_digest(self.native.read(number))
+
+    def local_places(self, numbers: Numbers) -> list[Path]:
+        """Return the archives that hold images, and the folders of those that are files of their own."""
+        places = set()
+        for number in numbers:
+            path, _, offset = self.native.where(int(number))
+            places.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
+        return [Path(path) for path in sorted(places)]
+
+    def object_counts(self) -> NDArray[np.uint32]:
+        """Return how many objects each image has, by its annotation. One that is damaged counts as none, and warns."""
+        if self._object_counts is None:
+            self._object_counts = self._read_boxes()
+        return self._object_counts
+
+    def load_boxes(self) -> None:
+        """Read every annotation once, and pass the boxes to the core."""
+        self.object_counts()
+
+    def _read_boxes(self) -> NDArray[np.uint32]:
+        counts = np.zeros(len(self._table), np.int64)
+        boxes: list[Box] = []
+        labels: list[int] = []
+        damaged = []
+        for index, item in enumerate(self._table):
+            try:
+                item_boxes: Sequence[Box] = self._tree.read_boxes(item, self._split)
+            except SourceError as error:
+                damaged.append(str(error))
+                continue
+            counts[index] = len(item_boxes)
+            boxes += item_boxes
+            labels += [_label(box, item.label) for box in item_boxes]
+        if damaged:
+            message = f"{len(damaged)} of {len(self._table)} annotations are damaged, their images count as one object"
+            warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)
+        corners = np.array([(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes], np.float32).reshape(-1, 4)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        self.native.set_boxes(starts, corners, np.array(labels, np.int64))
+        return counts.astype(np.uint32)
+
+
+def _label(box: Box, label: int) -> int:
+    """Return the class of an object: its own, or that of its image."""
+    return label if box.label is None else box.label
+
+
+def _fields_of(reader: StoredReader, item: Item, image: bytes, names: Collection[str]) -> Features:
+    """Return some extra fields of an item as the features that a build of the same source would store."""
+    try:
+        return features_beside(image, {name: reader.fields[name] for name in names}, reader.values(item, names))
+    except SourceError as error:
+        raise ExampleError(str(error)) from error
+
+
+def _fields_record(
+    reader: StoredReader, table: ItemTable, name_of: Mapping[str, str], number: int, image: bytes, keys: Sequence[str]
+) -> bytes:
+    """Return an Example with the features of the fields that some keys belong to, for the core; see `_fields_of`."""
+    try:
+        return _native.write_example(_fields_of(reader, table[number], image, {name_of[key]: None for key in keys}))
+    except StorageError:
+        raise
+    except OSError as error:
+        message = f"its fields cannot be read: {error.strerror or error}"
+        raise OSError(error.errno or errno.EIO, message) from error
