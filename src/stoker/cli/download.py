@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, is_quiet, print_json, typed
+from stoker.cli.output import Printer, fields_of, is_quiet, print_json, typed
 from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from stoker.download import AccountNames, DownloadReport, FetchedFile, RemoteDataset, Stage
+    from stoker.download import AccountNames, DownloadReport, RemoteDataset, Stage
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -155,25 +155,13 @@ def _next_commands(report: DownloadReport, dataset: RemoteDataset, directory: Pa
 def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, notes: list[str]) -> dict[str, Any]:
     return {
         "dataset": dataset.name,
-        "directory": str(directory),
-        "source": str(report.source),
+        "directory": directory,
+        "source": report.source,
         "seconds": round(report.seconds, 3),
         "fetched_bytes": report.fetched_bytes,
-        "files": [_fields(file) for file in report.files],
+        "files": [fields_of(file) for file in report.files],
         "notes": notes,
         "next": _next_commands(report, dataset, directory),
-    }
-
-
-def _fields(file: FetchedFile) -> dict[str, Any]:
-    return {
-        "path": str(file.path),
-        "outcome": file.outcome,
-        "bytes": file.size_bytes,
-        "fetched_bytes": file.fetched_bytes,
-        "checksum": file.checksum,
-        "folder": None if file.folder is None else str(file.folder),
-        "moved_aside": [str(path) for path in file.moved_aside],
     }
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-_SHOWN = 20
-
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
@@ -45,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
 def _print(results: Sequence[IndexedShard]) -> None:
     printer = Printer()
     lines = [f"{result.outcome}: {result.problem}" for result in results if result.problem]
-    printer.some(lines, _SHOWN, "--json lists them all")
+    printer.some(lines)
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)
     outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from stoker.cli.output import (
     check_writable,
     converted_line,
     counted,
+    fields_of,
     formats_line,
     print_json,
     shown_progress,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stoker.format import Manifest
-    from stoker.inspect import ClassCount, ForeignSplit, ImageSplit, KeySummary
+    from stoker.inspect import ClassCount
     from stoker.types import Field, SchemaInfo
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
@@ -117,8 +117,8 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         return {
             "state": "images",
             "path": info.path,
-            "splits": {name: _plain(split) for name, split in info.splits.items()},
-            "classes": [_plain(known) | {"total": known.total} for known in info.histogram],
+            "splits": {name: fields_of(split) for name, split in info.splits.items()},
+            "classes": [fields_of(known) | {"total": known.total} for known in info.histogram],
             **_box_classes(info),
             "suffixes": dict(info.suffixes),
             **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
@@ -128,10 +128,10 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
             "warnings": list(info.warnings),
         }
     if isinstance(info, UnfinishedInfo):
-        return {"state": "unfinished", **_plain(info), "remedy": info.remedy}
+        return {"state": "unfinished", **fields_of(info), "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
-        splits = {name: _plain(split) for name, split in info.splits.items()}
-        keys = {key: _plain(seen) for key, seen in info.keys.items()}
+        splits = {name: fields_of(split) for name, split in info.splits.items()}
+        keys = {key: fields_of(seen) for key, seen in info.keys.items()}
         return {
             "state": "foreign",
             "path": info.path,
@@ -151,20 +151,15 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         "records": info.manifest.records,
         "rejects": info.manifest.rejects,
         **({"examples": dict(info.examples)} if info.examples else {}),
-        "classes": [_plain(known) | {"total": known.total} for known in info.histogram],
+        "classes": [fields_of(known) | {"total": known.total} for known in info.histogram],
         **_box_classes(info),
         **({"being_built": True} if info.being_built else {}),
     }
 
 
 def _box_classes(info: DatasetInfo | ImagesInfo) -> dict[str, Any]:
-    counted = [_plain(known) | {"total": known.total} for known in info.box_histogram]
+    counted = [fields_of(known) | {"total": known.total} for known in info.box_histogram]
     return {"box_classes": counted} if counted else {}
-
-
-def _plain(value: UnfinishedInfo | ForeignSplit | ImageSplit | KeySummary | ClassCount) -> dict[str, Any]:
-    """Return the fields of a dataclass, with sizes called as in the manifest."""
-    return {"bytes" if name == "size_bytes" else name: field for name, field in dataclasses.asdict(value).items()}
 
 
 def _print_dataset(info: DatasetInfo) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import os
 import re
 import sys
 from collections import Counter
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -45,8 +47,13 @@ _TONES = {
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output."""
-    sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    """Print one JSON document on standard output; paths in it become text."""
+    sys.stdout.write(json.dumps(document, indent=1, default=os.fspath) + "\n")
+
+
+def fields_of(report: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass for a JSON document, with sizes called as in the manifest."""
+    return {"bytes" if name == "size_bytes" else name: value for name, value in dataclasses.asdict(report).items()}
 
 
 def bar(share: float, width: int) -> str:
@@ -159,7 +166,7 @@ class Printer:
         if not is_quiet():
             self.line(text)
 
-    def some(self, lines: Sequence[str], count: int, rest: str) -> None:
+    def some(self, lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
         """Print the first lines, and one that says how many more there are and where; all if they are few.
 
         With ``--verbose`` all are printed.

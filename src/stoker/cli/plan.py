@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
 from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
-from stoker.cli.output import EXIT_REJECTS, Printer, counted, how_made, print_json, shown_progress
+from stoker.cli.output import EXIT_REJECTS, Printer, counted, fields_of, how_made, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from stoker.recipe import Recipe, Storing
 
 _SHOWN = 10
-_ALL = "--json lists them all"
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
@@ -69,13 +68,10 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
-        "stored": [
-            {"source": storing.source, "format": storing.format, "made": storing.made, "images": count}
-            for storing, count in survey.storings.items()
-        ],
-        "odd_files": [{"key": odd.key, "content": odd.content} for odd in survey.odd],
+        "stored": [fields_of(storing) | {"images": count} for storing, count in survey.storings.items()],
+        "odd_files": [fields_of(odd) for odd in survey.odd],
         "exif_orientation": {"images": survey.turned, "looked_at": survey.looked_at},
-        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in survey.rejects],
+        "rejects": [fields_of(reject) for reject in survey.rejects],
         "expected_rejects": report.rejects,
         "withheld": report.is_withheld,
         "ignored": tree.ignored,
@@ -132,9 +128,9 @@ def _print(report: BuildForecast) -> None:
         printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
     rejected = {reject.key for reject in survey.rejects}
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
-    printer.some(odd, _SHOWN, _ALL)
-    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN, _ALL)
-    printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN, _ALL)
+    printer.some(odd, _SHOWN)
+    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
+    printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
     threads = format_count(report.settings.threads, "thread")

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from stoker.sample import SampleReport
 
-_SHOWN = 20
-
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
@@ -62,6 +60,6 @@ def _print(report: SampleReport, directory: str) -> None:
     printer = Printer()
     verb = "made" if report.made else "there already:"
     printer.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
-    printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()], _SHOWN, "--json lists them all")
-    printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()], _SHOWN, "--json lists them all")
+    printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
+    printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
     printer.detail(f"next: stoker plan {directory}")

@@ -14,8 +14,6 @@ from stoker.inspect import VerifyReport, verify_dataset
 if TYPE_CHECKING:
     import argparse
 
-_SHOWN = 20
-
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
     """Add the command."""
@@ -44,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(report: VerifyReport) -> None:
     printer = Printer()
-    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "--json lists them all")
-    printer.some([f"damage: {problem}" for problem in report.problems], _SHOWN, "--json lists them all")
+    printer.some([f"warning: {warning}" for warning in report.warnings])
+    printer.some([f"damage: {problem}" for problem in report.problems])
     if report.formats:
         printer.detail(f"images: {counted(report.formats)}")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"

@@ -193,9 +193,9 @@ def _image_examples(tree: SourceTree) -> dict[str, str]:
 
 
 def _histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
-    classes = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
     splits = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
-    return tuple(class_count(labels, label, splits) for label in range(manifest.schema.label_base, classes))
+    first = manifest.schema.label_base
+    return tuple(class_count(labels, label, splits) for label in range(first, first + manifest.classes))
 
 
 def _box_histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
