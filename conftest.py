@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import signal
 import sys
 from collections import Counter
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -30,10 +32,13 @@ OPTIONAL = {
     "aiohttp",
     "albumentations",
     "boto3",
+    "braceexpand",
     "cyclonedx",
+    "datasets",
     "elftools",
     "gcsfs",
     "google",
+    "griffe",
     "hdfs_native",
     "jax",
     "jinja2",
@@ -49,11 +54,33 @@ OPTIONAL = {
     "obstore",
     "pillow_heif",
     "prometheus_client",
+    "pandas",
+    "pyarrow",
+    "pycocotools",
     "pyspark",
     "tensorboard",
     "tensorflow",
     "torch",
     "torchvision",
+    "webdataset",
+}
+
+# Those that take long to import, and what imports them. A test that uses one is `slow`.
+FRAMEWORKS = {
+    "accelerate",
+    "albumentations",
+    "datasets",
+    "jax",
+    "kornia",
+    "lightning",
+    "nbclient",
+    "pyspark",
+    "tensorboard",
+    "tensorflow",
+    "torch",
+    "torchvision",
+    "transformers",
+    "webdataset",
 }
 
 # Where processes share the tests, each takes the next file when it has done one. These take long for their number of
@@ -112,6 +139,50 @@ class TestFile(pytest.Module):
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return TestFile.from_parent(parent, path=module_path)
+
+
+def names_in(code: CodeType) -> set[str]:
+    """What some code names, and the functions within it: globals, attributes, and modules by their parts."""
+    inner = (names_in(constant) for constant in code.co_consts if isinstance(constant, CodeType))
+    return {part for name in code.co_names for part in name.split(".")}.union(*inner)
+
+
+@functools.cache
+def uses_framework(function: FunctionType) -> bool:
+    """Whether a function, or one of its file that it calls, imports a framework or names what is imported from one."""
+    functions = [function]
+    for caller in functions:
+        names = names_in(caller.__code__)
+        values = [caller.__globals__.get(name) for name in names]
+        homes = (v.__name__ if isinstance(v, ModuleType) else str(getattr(v, "__module__", "")) for v in values)
+        if FRAMEWORKS & (names | {home.split(".")[0] for home in homes}):
+            return True
+        functions += (
+            value
+            for value in values
+            if isinstance(value, FunctionType) and value.__module__ == function.__module__ and value not in functions
+        )
+    return False
+
+
+def needs_framework(item: pytest.Item) -> bool:
+    """Whether a test says that it needs a framework, uses one, or has a fixture or a parameter that does."""
+    if FRAMEWORKS & {name for mark in item.iter_markers("needs") for name in mark.args}:
+        return True
+    if not isinstance(item, pytest.Function):
+        return False
+    fixtures = item._fixtureinfo.name2fixturedefs.values()
+    functions: list[object] = [item.function, *(definitions[-1].func for definitions in fixtures)]
+    functions += item.callspec.params.values() if hasattr(item, "callspec") else ()
+    functions = [getattr(function, "__wrapped__", function) for function in functions if callable(function)]
+    return any(uses_framework(function) for function in functions if isinstance(function, FunctionType))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what ``-m "not slow"`` leaves out beside the tests that are marked for the seconds that they take."""
+    if item.get_closest_marker("servers") or needs_framework(item):
+        item.add_marker("slow")
 
 
 @pytest.hookimpl(trylast=True)

@@ -14,9 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
-import pandas as pd
 import pytest
 from killing import kill_until_built
 from PIL import Image
@@ -30,6 +28,8 @@ from stoker.sources import list_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import datasets
 
 HERE = Path(__file__).parent
 CLASSES = ["cat", "dog", "eel"]
@@ -389,7 +389,6 @@ def test_a_label_that_changes_is_a_reject(tmp_path: Path) -> None:
         ({"a": records(1)}, {}, "there are train, validation, test: a mapping gives the records of each; give a list"),
         ({"val": records(1), "validation": records(1)}, {}, "two of the splits val, validation are the same"),
         ({"train": records(1)}, {"split": "val"}, "split is 'val', but the source says itself"),
-        (pd.DataFrame(records(1)), {}, r"the source is a DataFrame, whose items are columns; give df.to_dict\("),
         (7, {}, "the source is of type int; give a path, a sequence or an iterable of records"),
         ("photos", {"split": "train"}, "split is 'train', and has no effect where the source is a path or a URL"),
         (records(1), {"labels": "imagenet"}, "labels is 'imagenet', and has no effect where the source is records"),
@@ -409,6 +408,13 @@ def test_what_cannot_be_built_is_refused(source: Any, settings: dict[str, Any], 
         build(source, tmp_path / "out", **settings)
     assert " 0x" not in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_data_frame_is_refused(tmp_path: Path) -> None:
+    import pandas as pd  # noqa: PLC0415
+
+    with pytest.raises(ConfigError, match=r"the source is a DataFrame, whose items are columns; give df.to_dict\("):
+        build(pd.DataFrame(records(1)), tmp_path / "out")
 
 
 # Rejects
@@ -539,6 +545,7 @@ stoker.build(records, sys.argv[1], shards=24, resize="short:64", threads=2)
 """
 
 
+@pytest.mark.slow
 def test_kills_do_not_change_a_byte(tmp_path: Path) -> None:
     assert kill_until_built(PROGRAM, tmp_path / "out") == 4
     subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], cwd=HERE, check=True, timeout=120)
@@ -550,6 +557,8 @@ def test_kills_do_not_change_a_byte(tmp_path: Path) -> None:
 
 
 def huggingface(count: int, **columns: Any) -> datasets.Dataset:
+    import datasets  # noqa: PLC0415
+
     kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=CLASSES)}
     values = {
         "image": [{"bytes": picture(number), "path": f"{number}.jpg"} for number in range(count)],
@@ -561,6 +570,8 @@ def huggingface(count: int, **columns: Any) -> datasets.Dataset:
 
 
 def test_a_dataset_of_hugging_face(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     made = huggingface(20)
     report = build(made, tmp_path / "out", shards=2)
     assert report.manifest.formats == {"jpeg": {"kept": 20}}  # the very bytes, not pixels
@@ -574,6 +585,8 @@ def test_a_dataset_of_hugging_face(tmp_path: Path) -> None:
 def test_shards_of_hugging_face_are_compared_by_its_fingerprint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import datasets  # noqa: PLC0415
+
     made = huggingface(200)
     assert interrupted(made, tmp_path / "out")
     with pytest.raises(DestinationError, match="the records are others now"):
@@ -591,6 +604,8 @@ def test_shards_of_hugging_face_are_compared_by_its_fingerprint(
 
 
 def test_columns_of_hugging_face_are_fields_as_its_features_say(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     kinds = {
         "caption": (["a", "b"], datasets.Value("string")),
         "year": ([2001, None], datasets.Value("int16")),
@@ -621,6 +636,8 @@ def test_columns_of_hugging_face_are_fields_as_its_features_say(tmp_path: Path) 
 
 @pytest.mark.parametrize("form", ["numpy", "torch", "pandas", "arrow"])
 def test_a_format_of_hugging_face_changes_no_value(form: str, tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     info = {"a": datasets.Value("int64"), "b": datasets.List(datasets.Value("string"))}
     made = huggingface(3, info=([{"a": 1, "b": ["x"]}] * 3, info))
     build(made, tmp_path / "plain")
@@ -634,6 +651,8 @@ def test_a_format_of_hugging_face_changes_no_value(form: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("as_given", [list, iter])
 def test_times_and_decimal_numbers_are_text(as_given: Any, tmp_path: Path) -> None:
+    import pandas as pd  # noqa: PLC0415
+
     values = {
         "time": datetime(2024, 1, 2, 3, 4, 5, tzinfo=UTC),
         "day": date(2024, 1, 2),
@@ -657,6 +676,8 @@ def test_times_and_decimal_numbers_are_text(as_given: Any, tmp_path: Path) -> No
 
 
 def test_names_of_columns_of_hugging_face_say_more_than_how_they_are_held(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     ids = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
     ids = ids.repeat(2, axis=0).repeat(2, axis=1)
     kinds = {"id": ([7, 8], datasets.Value("int64")), "tree_mask": ([Image.fromarray(ids)] * 2, datasets.Image())}

@@ -8,7 +8,6 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
 import pytest
 from killing import kill_until_built
@@ -71,6 +70,7 @@ def test_threads_change_no_byte(tmp_path: Path) -> None:
     assert contents(tmp_path / "1") == contents(tmp_path / "4")
 
 
+@pytest.mark.slow
 def test_few_records_are_taken_ahead_and_none_is_held_afterwards(tmp_path: Path) -> None:
     taken: list[weakref.ref[Any]] = []
     ahead, held = [], []
@@ -102,6 +102,8 @@ def test_a_mapping_has_splits_one_of_which_may_have_a_length(tmp_path: Path) -> 
 
 
 def test_an_iterable_dataset_of_hugging_face(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
     values = {"image": [{"bytes": picture(n), "path": None} for n in range(9)], "label": [n % 2 for n in range(9)]}
     made = datasets.Dataset.from_dict(values, features=datasets.Features(kinds)).to_iterable_dataset()
@@ -184,12 +186,14 @@ stoker.build(records, sys.argv[1], shard_size="120KB", resize="short:64", thread
 """
 
 
+@pytest.mark.slow
 def test_kills_do_not_change_a_byte(tmp_path: Path) -> None:
     assert kill_until_built(PROGRAM, tmp_path / "out") == 4
     subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], cwd=HERE, check=True, timeout=120)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_what_is_there_is_skipped_and_not_built_again(tmp_path: Path) -> None:
     there = interrupted(records(300), tmp_path / "out")
     report = build(records(300), tmp_path / "out")
@@ -201,6 +205,7 @@ def test_what_is_there_is_skipped_and_not_built_again(tmp_path: Path) -> None:
     assert (again.outcome, again.items, again.manifest) == ("complete", 0, report.manifest)
 
 
+@pytest.mark.slow
 def test_other_records_are_not_taken_for_those_that_are_stored(tmp_path: Path) -> None:
     out = tmp_path / "out"
     interrupted(records(300), out)
@@ -219,6 +224,7 @@ def test_other_records_are_not_taken_for_those_that_are_stored(tmp_path: Path) -
             build(other, out)
 
 
+@pytest.mark.slow
 def test_a_source_that_raises_leaves_a_build_to_resume(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="raised RuntimeError after record 279 of train: the network is gone;"):
         build(records(300, fails_at=280), tmp_path / "out", threads=1)
@@ -240,6 +246,7 @@ def test_what_is_there_is_overwritten(tmp_path: Path) -> None:
     assert contents(out) == contents(tmp_path / "fresh")
 
 
+@pytest.mark.slow
 def test_a_shard_that_no_record_is_left_for_is_removed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     interrupted(records(300), out)

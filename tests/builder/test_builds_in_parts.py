@@ -320,6 +320,7 @@ def run_killed(words: list[str], environments: list[dict[str, str]]) -> None:
         assert process.returncode == 0, f"part {number}: {said}"
 
 
+@pytest.mark.slow
 def test_killed_tasks_of_a_slurm_array(source: Path, whole: dict[str, bytes], tmp_path: Path) -> None:
     script = ROOT / "examples/slurm/build.sh"
     (first, last) = re.findall(r"#SBATCH --array=([0-9]+)-([0-9]+)", script.read_text())[0]

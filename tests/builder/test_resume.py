@@ -54,6 +54,7 @@ def interrupted(source: Path, destination: Path, items: int) -> None:
         build(settings_for(source, shards=4, threads=1), destination, progress)
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_file_operation(tmp_path: Path, source: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
@@ -68,6 +69,7 @@ def journal_lines(destination: Path) -> int:
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments(tmp_path: Path) -> None:
     source, out = write_tree(tmp_path / "src", {"a": 300, "b": 300}), tmp_path / "out"
     arguments = ["--shards", "24", "--resize", "short:64", "--threads", "2", "--json"]

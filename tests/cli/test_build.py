@@ -314,6 +314,7 @@ def big_source(root: Path) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
     words = [*COMMAND, "build", str(big_source(tmp_path / "src")), str(tmp_path / "out")]
     words += ["--shards", "50", "--resize", "short:300"]
@@ -333,6 +334,7 @@ def test_ctrl_c_ends_soon_and_the_build_goes_on_later(tmp_path: Path) -> None:
     assert main(words[3:]) == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_an_image_that_is_encoded(tmp_path: Path) -> None:
     source = tmp_path / "src/a"
     source.mkdir(parents=True)

@@ -123,6 +123,7 @@ def test_a_source_that_cannot_be_used_leaves_the_old_dataset(source: Path, tmp_p
 
 
 @pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.slow
 def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
     *,
     finished: bool,
@@ -174,6 +175,7 @@ def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 2), ("", 2)])
+@pytest.mark.slow
 def test_a_person_is_asked(source: Path, tmp_path: Path, answer: str, code: int) -> None:
     out = tmp_path / "out"
     assert build(source, out, *OLD) == 0

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
+
 from stoker.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
-
+@pytest.mark.slow
 def test_sample_makes_a_tree_that_plan_understands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sample", str(tmp_path / "photos"), "--classes", "2", "--images", "2", "--validation", "1", "--json"]
     assert main(words) == 0

@@ -161,6 +161,7 @@ NAMES = ["flowers-00.tfrec", "a.tfr", "b.record", "c.records", "noextension", "d
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.slow
 def test_shards_are_found_by_content(
     tmp_path: Path, name: str, compression: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

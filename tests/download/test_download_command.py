@@ -175,6 +175,7 @@ def typed(terminal: int, answers: dict[bytes, bytes]) -> bytes:
     return shown
 
 
+@pytest.mark.slow
 def test_a_person_is_asked_and_what_is_typed_is_not_shown(tmp_path: Path, server: FaultyServer, body: bytes) -> None:
     server.always = wants_account
     child, terminal = pty.fork()
@@ -196,6 +197,7 @@ def test_a_person_is_asked_and_what_is_typed_is_not_shown(tmp_path: Path, server
 
 
 @pytest.mark.parametrize(("way", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+@pytest.mark.slow
 def test_a_download_that_was_ended_is_resumed(
     tmp_path: Path, server: FaultyServer, body: bytes, way: signal.Signals, code: int
 ) -> None:

@@ -185,6 +185,7 @@ def test_wrong_bytes_twice_are_an_error_that_names_both_sums(
 @pytest.mark.parametrize(
     ("wait", "at_least"), [(1, 1), (31_536_000, does.LONGEST_RETRY_AFTER), ("9" * 5000, 0), ("soon", 0)]
 )
+@pytest.mark.slow
 def test_a_busy_server_is_obeyed_within_reason(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder, wait: int | str, at_least: float
 ) -> None:

@@ -21,13 +21,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
-import pyarrow as pa
 import pytest
-import webdataset
 from PIL import Image
-from pyarrow import parquet
 
 import stoker
 from reference import example, pictures, tfrecord
@@ -156,6 +152,8 @@ def test_a_folder_with_metadata_is_the_dataset_again(rich: Path, tmp_path: Path)
 
 
 def test_pillow_and_datasets_read_a_folder(rich: Path, tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     export(rich, tmp_path / "out", "folder")
     root = tmp_path / "out" / "train"
     rows = [json.loads(line) for line in (root / "metadata.jsonl").read_bytes().splitlines()]
@@ -186,6 +184,8 @@ def test_masks_of_a_folder_are_no_samples_of_an_image_folder(rich: Path, tmp_pat
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves files open
 def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
+    import webdataset  # noqa: PLC0415
+
     report = export(rich, tmp_path / "out", "webdataset", shard_size=40_000)
     tars = sorted((tmp_path / "out").glob("*.tar"))
     assert [path.name for path in tars] == [f"train-{number:06d}.tar" for number in range(len(tars))]
@@ -260,6 +260,8 @@ def test_tars_keep_masks_and_other_images(rich: Path, tmp_path: Path) -> None:
 
 
 def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     export(rich, tmp_path / "out", "parquet", shard_size=4_000)
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert len(names) > 2
@@ -282,6 +284,9 @@ def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
 
 
 def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
     images = [{"bytes": encoded(np.full((8, 8, 3), number, np.uint8), "PNG"), "path": None} for number in range(4)]
     columns: dict[str, Any] = {
         "tags": pa.array([["a", None], [], ["b"], ["c", "d"]], pa.list_(pa.string())),
@@ -306,6 +311,8 @@ def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> Non
 @pytest.mark.filterwarnings("ignore:no image has the class", "ignore:readers number the classes of a folder")
 @pytest.mark.parametrize("to", FORMATS)
 def test_boxes_and_labels_from_1(to: Any, tmp_path: Path) -> None:
+    from pyarrow import parquet  # noqa: PLC0415
+
     write_dataset(tmp_path / "boxed", {"train": [4, 3], "validation": [2]})
     export(tmp_path / "boxed", tmp_path / "out", to, split="val")
     want = [stoker.open(tmp_path / "boxed", "validation")[number] for number in range(2)]
@@ -340,6 +347,8 @@ LOST = {
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import datasets  # noqa: PLC0415
+
     kinds = {
         "image": fields.Image(),
         "label": fields.Label(["dog", "cat", "emu"]),
@@ -486,6 +495,7 @@ export(sys.argv[1], sys.argv[2], sys.argv[3], progress=progress)
 
 
 @pytest.mark.parametrize("to", FORMATS)
+@pytest.mark.slow
 def test_a_killed_export_starts_anew(to: Any, plain: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = [sys.executable, "-c", KILLED, str(plain), str(out), to]

@@ -186,6 +186,7 @@ def test_texts_that_are_replaced_do_not_matter_to_open_datasets(dataset: Path, t
         assert sum(len(batch.indices) for batch in loader) == len(train)
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps(dataset: Path, tmp_path: Path, shim: dict[str, str], photos: Path) -> None:
     program = """
 import ctypes, json, sys

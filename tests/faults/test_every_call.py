@@ -36,6 +36,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
 @pytest.mark.parametrize(
     "group", [["build", "repack"], ["export"], ["index", "verify", "feed", "node cache", "kept indexes", "threads"]]
 )
+@pytest.mark.slow
 def test_every_call_may_fail(stage: tuple[str, str, str], shim: Mapping[str, str], group: list[str]) -> None:
     command = [sys.executable, str(HERE / "every_call.py"), *stage, MOST, *group]
     done = subprocess.run(command, env=shim, capture_output=True, text=True, timeout=280, check=False)

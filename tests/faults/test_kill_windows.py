@@ -29,6 +29,7 @@ MOST = os.environ.get("STOKER_FAULTS", "4")
         ["download", "build --overwrite"],
     ],
 )
+@pytest.mark.slow
 def test_a_kill_leaves_all_or_nothing(tmp_path: Path, shim: Mapping[str, str], group: list[str]) -> None:
     environment = {**shim, "PYTHONPATH": str(PROGRAM.parent.parent), "STOKER_CACHE_DIR": str(tmp_path / "cache")}
     command = [sys.executable, "-W", "ignore", str(PROGRAM), str(tmp_path), MOST, *group]

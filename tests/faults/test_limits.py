@@ -46,6 +46,7 @@ def run(program: str, *arguments: Path) -> Any:
 
 
 @pytest.mark.parametrize("action", ["feed(path)", "len(verify_dataset(path, threads=4).problems)"])
+@pytest.mark.slow
 def test_little_memory(dataset: Path, action: str) -> None:
     found = run(
         f"""
@@ -68,6 +69,7 @@ def test_little_memory(dataset: Path, action: str) -> None:
         assert value == found["expected"][0] or error.split(":")[0] in OF_MEMORY, error
 
 
+@pytest.mark.slow
 def test_builds_with_little_memory(tmp_path: Path) -> None:
     source = write_tree(tmp_path / "source", {"a": 20, "b": 20})
     command = [sys.executable, "-m", "stoker.cli.main", "build", str(source), "--shards", "3", "--resize", "short:64"]
@@ -93,6 +95,7 @@ def test_builds_with_little_memory(tmp_path: Path) -> None:
     assert codes == {0, 1}
 
 
+@pytest.mark.slow
 def test_no_memory_for_the_stacks_of_threads(dataset: Path) -> None:
     found = run(
         """
@@ -127,6 +130,7 @@ def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
     shards = 1000
     frames = [tfrecord.frame(payload(i)) for i in range(8)]

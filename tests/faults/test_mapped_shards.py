@@ -103,6 +103,7 @@ def run_reader(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         ("limit", "nothing"),
     ],
 )
+@pytest.mark.slow
 def test_a_shard_that_is_cut_under_a_loader(tensors: Path, before: str, after: str) -> None:
     dataset = stoker.open(tensors)
     whole = "".join(hashlib.sha256(sample.encoded).hexdigest() for sample in (dataset[i] for i in range(RECORDS)))
@@ -116,6 +117,7 @@ def test_a_shard_that_is_cut_under_a_loader(tensors: Path, before: str, after: s
 
 
 @pytest.mark.parametrize("before", ["nothing", "faulthandler", "c"])
+@pytest.mark.slow
 def test_faults_of_others_go_where_they_went(tensors: Path, before: str) -> None:
     done = run_reader(tensors, before, "nothing", "others")
     assert done.stdout.startswith("True ")

@@ -98,6 +98,7 @@ def run(program: str, *arguments: str) -> tuple[Any, str]:
 
 
 @ONLY_LINUX
+@pytest.mark.slow
 def test_batches_without_memory(dataset: Path) -> None:
     spare = [*SPARE, 1 << 40]  # at last as much as there is
     (*short, (_, (seen, expected))), said = run(BATCHES, str(dataset), *map(str, spare))
@@ -108,6 +109,7 @@ def test_batches_without_memory(dataset: Path) -> None:
 
 
 @ONLY_LINUX
+@pytest.mark.slow
 def test_encoding_without_memory() -> None:
     found, said = run(ENCODING, *map(str, range(20, 64, 4)))  # MiB; the JPEG has 11.7, and its coefficients 24
     assert [status for status, _ in found] == [0] * len(found), said

@@ -53,6 +53,7 @@ def wait_for(condition: object, process: subprocess.Popen[bytes]) -> None:
     ],
     ids=["STOP, CONT and TERM", "INT twice"],
 )
+@pytest.mark.slow
 def test_a_build_that_gets_signals_is_finished_by_the_next(
     tmp_path: Path, signals: list[signal.Signals], code: int
 ) -> None:
@@ -74,6 +75,7 @@ def test_a_build_that_gets_signals_is_finished_by_the_next(
     assert not list(out.glob("*.tmp-*"))
 
 
+@pytest.mark.slow
 def test_output_without_a_reader(dataset: Path) -> None:
     command = f"{sys.executable} -m stoker.cli.main info {dataset} | head -c 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=True)
@@ -94,6 +96,7 @@ def test_output_without_a_reader(dataset: Path) -> None:
     ],
     ids=["cycle", "daemon", "daemon that holds", "fork and exec", "exception kept"],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_program_ends_well_whatever_it_was_doing(dataset: Path, rest: str) -> None:
     quiet = ["-W", "ignore:This process:DeprecationWarning"]  # ... "is multi-threaded", says Python 3.12 of any fork
     command = [sys.executable, *quiet, "-c", FEEDING + textwrap.dedent(rest), str(dataset)]
@@ -122,6 +125,7 @@ def test_a_thread_that_is_at_work_when_the_interpreter_ends() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
@@ -145,6 +149,7 @@ def test_processes_of_their_own_feed_themselves(dataset: Path, tmp_path: Path) -
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_storm_of_signals(dataset: Path, photos: Path, tmp_path: Path) -> None:
     program = """
 import signal, sys, warnings, stoker

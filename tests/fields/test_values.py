@@ -358,6 +358,7 @@ any_value = st.recursive(
 
 @given(every_field, any_value)
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_any_value_is_stored_or_refused_and_what_is_stored_is_read(one: fields.ValueField, value: Any) -> None:
     try:
         features = one.encode("x", value)

@@ -103,6 +103,7 @@ def test_a_changed_byte_is_an_error(tmp_path: Path) -> None:
         inflate(path)
 
 
+@pytest.mark.slow
 def test_memory_stays_small_however_well_a_stream_is_compressed(tmp_path: Path) -> None:
     path = tmp_path / "bomb"
     payload = bytes(300_000_000 - 16)

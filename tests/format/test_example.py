@@ -38,6 +38,7 @@ def test_written_bytes_equal_those_of_the_twin(features: dict) -> None:
 
 
 @given(features_dicts, st.sampled_from([0, 1, 40_000]))
+@pytest.mark.slow
 def test_a_framed_example_is_the_frame_of_the_example(features: dict, ballast: int) -> None:
     features = {**features, "ballast": ("bytes", [bytes(ballast)])}
     assert _native.frame_example(features) == tfrecord.frame(twin.write(features))
@@ -114,11 +115,13 @@ def outcome_of_native(payload: bytes) -> object:
 
 @given(grammatical)
 @settings(max_examples=400)
+@pytest.mark.slow
 def test_every_form_of_a_message_reads_as_the_twin_says(payload: bytes) -> None:
     assert outcome_of_native(payload) == outcome_of_twin(payload)
 
 
 @given(st.one_of(grammatical, features_dicts.map(twin.write)), st.data())
+@pytest.mark.slow
 def test_damaged_bytes_end_as_the_twin_says(payload: bytes, data: st.DataObject) -> None:
     damaged = bytearray(payload)
     for _ in range(data.draw(st.integers(1, 3), label="changes")):
@@ -133,6 +136,7 @@ def test_any_bytes_end_as_the_twin_says(payload: bytes) -> None:
 
 
 @given(grammatical)
+@pytest.mark.slow
 def test_reading_and_writing_gives_canonical_bytes(payload: bytes) -> None:
     try:
         features = _native.parse_example(payload)

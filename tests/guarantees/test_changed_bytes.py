@@ -19,6 +19,7 @@ EVERY = 101
 
 
 @pytest.mark.parametrize("kind", changed_bytes.KINDS)
+@pytest.mark.slow
 def test_a_changed_byte_is_found_or_has_no_effect(kind: str, tmp_path: Path) -> None:
     counted: Counter[str] = Counter()
     directory = changed_bytes.build(kind, tmp_path)

@@ -106,6 +106,7 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path / "few" / "train-00000-of-00001"
 
 
+@pytest.mark.slow
 def test_an_epoch_takes_no_more_for_more_records(tmp_path: Path, shards: Path) -> None:
     many = tmp_path / "many"
     many.mkdir()
@@ -120,6 +121,7 @@ def test_an_epoch_takes_no_more_for_more_records(tmp_path: Path, shards: Path) -
     assert many_peak - few_peak < SLACK + 16 * more
 
 
+@pytest.mark.slow
 def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
     image = pictures.jpeg(120, 120, 1, quality=90)
     for name, classes in (("few", 6), ("many", 18)):  # fewer do not fill the first arenas
@@ -139,6 +141,7 @@ def test_a_build_takes_no_more_for_more_images(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("progressive", [False, True])
 @pytest.mark.parametrize("share", [0.25, 0.9])
+@pytest.mark.slow
 def test_a_crop_of_a_large_photograph_takes_a_tenth_of_its_pixels(
     tmp_path: Path, share: float, progressive: bool
 ) -> None:

@@ -17,6 +17,7 @@ NEEDS = {"spark_failure": pytest.mark.needs("pyspark")}
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=NEEDS.get(name, ())) for name in TARGETS])
+@pytest.mark.slow
 def test_a_target_keeps_its_property_on_its_seeds(name: str) -> None:
     target = importlib.import_module(f"scripts.fuzz_python.{name}")
     sound = 0

@@ -108,6 +108,7 @@ def test_a_list_of_files_without_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [DEEP, b'{"version": %b}' % LONG])
+@pytest.mark.slow
 def test_a_journal_that_is_too_deep_or_too_long(line: bytes) -> None:
     for settings, entry in ((line, line), (with_checksum(line), with_checksum(line, {}))):
         assert isinstance(parse_settings(settings), str)

@@ -148,6 +148,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("case", list(ACCEPTED))
+@pytest.mark.slow
 def test_what_is_stored_can_be_built_again_with_every_recipe(case: str) -> None:
     """What one recipe had found whole, another called cut short."""
     stored = {name: convert(ACCEPTED[case](), recipe) for name, recipe in RECIPES.items()}

@@ -105,6 +105,7 @@ def test_a_label_that_would_make_millions_of_classes(
     assert f"label {label} of record 1 of {place}" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_features(tmp_path: Path) -> None:
     place = write(tmp_path / "records", payload(**{f"key {i}": ("int64", [i]) for i in range(100_000)}))
     assert read(place) == [[1]]

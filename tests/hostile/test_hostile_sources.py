@@ -151,6 +151,7 @@ ANNOTATIONS: dict[str, tuple[bytes, str]] = {
 
 
 @pytest.mark.parametrize("case", list(ANNOTATIONS))
+@pytest.mark.slow
 def test_an_annotation_is_refused_for_what_is_wrong_with_it(case: str) -> None:
     text, problem = ANNOTATIONS[case]
     with pytest.raises(ValueError, match=problem):

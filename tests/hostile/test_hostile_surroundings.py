@@ -33,12 +33,14 @@ def run(words: str, dataset: Path, **variables: str) -> subprocess.CompletedProc
         ("stoker info DATASET --json > /dev/full", 1),
     ],
 )
+@pytest.mark.slow
 def test_outputs_that_are_closed_or_full(dataset: Path, words: str, code: int) -> None:
     """Without an output the commands ended in an ``AttributeError``."""
     done = run(words, dataset)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
 
 
+@pytest.mark.slow
 def test_variables_that_make_no_sense(dataset: Path) -> None:
     odd = {"COLUMNS": "-5", "LINES": "x", "HOME": "/nowhere", "TMPDIR": "/nowhere", "LC_ALL": "C", "TERM": ""}
     done = run("stoker verify DATASET && stoker info DATASET", dataset, STOKER_CACHE_DIR="/dev/null", **odd)

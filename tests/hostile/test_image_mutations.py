@@ -13,6 +13,7 @@ FILES = {"png": 4000, "webp": 800}
 
 
 @pytest.mark.parametrize("kind", CHANGES)
+@pytest.mark.slow
 def test_verdicts_and_pixels_are_those_of_pillow(kind: str) -> None:
     make, change = CHANGES[kind]
     seeds, random = make(), Random(18)

@@ -40,6 +40,7 @@ def test_there_are_many_kinds() -> None:
 
 
 @pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.name)
+@pytest.mark.slow
 def test_memory_follows_the_bytes_that_are_there(tmp_path: Path, server: Server, lie: Lie) -> None:
     lie.make(tmp_path)
     present = lying_inputs.bytes_present(tmp_path)
@@ -74,6 +75,7 @@ def blank(suffix: str, mode: str = "RGB", **settings: Any) -> Callable[[], bytes
     ],
     ids=["GIF", "BMP", "TIFF", "TIFF of one strip", "TIFF of fax", "TIFF of inks", "PNG", "WebP"],
 )
+@pytest.mark.slow
 def test_a_valid_image_takes_memory_for_its_pixels(
     tmp_path: Path, server: Server, suffix: str, make: Callable[[], bytes]
 ) -> None:

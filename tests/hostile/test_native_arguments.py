@@ -26,6 +26,7 @@ def sound(tmp_path: Path) -> Sound:
     return Sound(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_function_with_arguments_that_nobody_has_checked(tmp_path: Path) -> None:
     """In a process of its own, whose last line names the call that ended it."""
     command = [sys.executable, native_arguments.__file__, str(tmp_path)]

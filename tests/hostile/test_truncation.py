@@ -49,6 +49,7 @@ def refused(look: Callable[[bytes], object], data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", seeds())
+@pytest.mark.slow
 def test_a_cut_is_refused_or_takes_no_pixels(name: str) -> None:
     data = seeds()[name]
     whole = by_pillow(data)

@@ -401,6 +401,7 @@ def test_builds(tree: Path, tmp_path: Path, options: str) -> None:
     assert wrong(rejected, BUILDS[options], reasons="restart" not in options) == []
 
 
+@pytest.mark.slow
 def test_verify_of_records_that_nothing_has_checked(shard: Path) -> None:
     found = {problem.record: problem.what for problem in verify_dataset(str(shard)).problems}
     assert wrong({name: found[i] for i, name in enumerate(ROWS) if i in found}, WHOLE) == []
@@ -432,6 +433,7 @@ CROPS = (stoker.TopLeft(8), stoker.MultiCrop(stoker.TopLeft(8), stoker.TopLeft(6
         *((shown, UPPER, cache) for shown in CROPS for cache in (None, "decoded")),
     ],
 )
+@pytest.mark.slow
 def test_loader(
     shown: object,
     verdicts: dict[str, bool],

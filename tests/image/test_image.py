@@ -473,6 +473,7 @@ def test_what_cannot_be_encoded_is_refused(shape: tuple[int, ...], dtype: str, e
         image.encode(np.zeros(shape, dtype), encode)
 
 
+@pytest.mark.slow
 def test_a_thread_gives_its_memory_back_at_its_end() -> None:
     data = large("webp:90")  # whose decoder works on all of its pixels at once, 13 MB of them
 

@@ -56,6 +56,7 @@ def test_the_codec_alone_runs_long_on_few_images(images: BenchImages) -> None:
     assert next(reading.batches(spec_for("train"), images, case_of("codec"))) == 512
 
 
+@pytest.mark.slow
 def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
     """The originals' cache held the paths: taking the files away would have stopped them."""
     spec = spec_for("train")

@@ -79,6 +79,7 @@ def test_a_system_without_posix_fadvise_is_refused(
 
 
 @on_linux
+@pytest.mark.slow
 def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["bench", str(dataset), "--seconds", "0.2", "--rounds", "1", "--batch-size", "4"]
     words += ["--only", "stoker-own,stoker-cache", "--cold"]

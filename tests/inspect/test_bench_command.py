@@ -136,6 +136,7 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
     assert (reason in why) if reason else not why
 
 
+@pytest.mark.slow
 def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own")
     assert [row["key"] for row in found["rows"]] == ["codec", "python-serial", "stoker-own"]
@@ -148,12 +149,14 @@ def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.C
     assert (found["spec"]["split"], found["left_out"], found["failed"]) == ("train", {}, {})
 
 
+@pytest.mark.slow
 def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = document_of(capsys, str(dataset), "--only", "stoker")
     assert [row["of_limit"] for row in found["rows"]] == [None]
 
 
 @pytest.mark.needs("jinja2", "matplotlib")
+@pytest.mark.slow
 def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_page_fails(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -171,12 +174,14 @@ def test_loose_files_in_a_list_are_measured_and_figures_are_printed_even_if_the_
 
 
 @pytest.mark.needs("jinja2", "matplotlib")
+@pytest.mark.slow
 def test_the_page_is_written(dataset: Path, tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     assert main(["bench", str(dataset), *QUICK, "--only", "stoker-own", "--html", str(page)]) == 0
     assert "Stoker: your data as they are" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behind(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

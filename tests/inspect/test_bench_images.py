@@ -56,6 +56,7 @@ def test_compressed_and_raw_datasets_are_prepared_too(photos: Path, tmp_path: Pa
     assert len(stoker.open(tmp_path / "data" / "plain")) == 5
 
 
+@pytest.mark.slow
 def test_unreadable_images_are_counted_and_in_no_form(photos: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(photos / "train", source)

@@ -50,6 +50,7 @@ def asked(
     pytest.fail(f"never {verdict}{' with trials' if tried else ''}: {found}")
 
 
+@pytest.mark.slow
 def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
     assert found["spec"]["dataset"] == str(dataset)
 
 
+@pytest.mark.slow
 def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = asked(
         capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
@@ -77,6 +79,7 @@ def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFi
     assert (found["threads"], found["batch_size"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = asked(capsys, str(photos), verdict="decode-bound", tried=True)
     assert "--recipe restart" in [trial["name"] for trial in found["trials"]]  # although some are not plain JPEGs
@@ -85,6 +88,7 @@ def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pyte
     assert not any("repack" in remedy for remedy in remedies)
 
 
+@pytest.mark.slow
 def test_images_that_cannot_be_decoded_are_named_and_left_out(
     photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +115,7 @@ def test_images_that_cannot_be_decoded_are_named_and_left_out(
     assert "bad samples were replaced" not in shown.err
 
 
+@pytest.mark.slow
 def test_a_damaged_record_is_named_and_left_out(
     dataset: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -133,6 +138,7 @@ def test_a_folder_without_an_image_that_can_be_decoded_is_refused(
     assert f"{tmp_path}/cat/" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(dataset), "--seconds", "0.3"]) == 0
     text = capsys.readouterr()
@@ -180,6 +186,7 @@ def slow_reads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("kind", "state", "verdict"), [("always", "warm", "storage-bound"), ("misses", "cold", "cold-cache")]
 )
+@pytest.mark.slow
 def test_a_slow_disk_is_named(dataset: Path, slow_reads: Path, kind: str, state: str, verdict: str) -> None:
     environment = os.environ | {"LD_PRELOAD": str(slow_reads), SLOW_READS: kind}
     command = [sys.executable, "-c", DIAGNOSIS, str(dataset), state]

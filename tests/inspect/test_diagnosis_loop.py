@@ -80,6 +80,7 @@ def nothing(batch: stoker.Batch) -> None:
 @pytest.mark.parametrize(
     ("step", "verdict"), [(sleep, "consumer-bound"), (blur, "transform-bound"), (count, "gil-bound")]
 )
+@pytest.mark.slow
 def test_a_slow_loop_is_named(dataset: Path, step: Callable[[stoker.Batch], object], verdict: str) -> None:
     report = diagnosed(dataset, step, verdict)
     assert report.consumer_images_per_second is not None
@@ -87,11 +88,13 @@ def test_a_slow_loop_is_named(dataset: Path, step: Callable[[stoker.Batch], obje
     assert "py-spy" in report.remedy
 
 
+@pytest.mark.slow
 def test_a_loader_with_one_thread_is_thread_bound(dataset: Path) -> None:
     report = diagnosed(dataset, nothing, "thread-bound", threads=1)
     assert "threads=" in report.remedy
 
 
+@pytest.mark.slow
 def test_a_thread_that_spins_is_named(dataset: Path) -> None:
     over = threading.Event()
 
@@ -113,6 +116,7 @@ def test_a_thread_that_spins_is_named(dataset: Path) -> None:
     assert "'log-writer'" in report.remedy
 
 
+@pytest.mark.slow
 def test_a_thread_that_sleeps_does_not_miss_the_lock(dataset: Path) -> None:
     over = threading.Event()
 
@@ -206,6 +210,7 @@ def epochs(dataset: Path, way: str) -> tuple[Evidence, float]:
 
 
 @pytest.mark.parametrize("way", ["whole", "left", "again"])
+@pytest.mark.slow
 def test_what_lies_between_iterations_is_left_out(dataset: Path, way: str) -> None:
     found, elapsed = epochs(dataset, way)
     assert found.batches > 5
@@ -213,12 +218,14 @@ def test_what_lies_between_iterations_is_left_out(dataset: Path, way: str) -> No
     assert found.gil_share < 0.5
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_others_below_a_quota(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.inspect.diagnosis.loop.limited_by_quota", lambda: True)
     found, _ = epochs(dataset, "left")
     assert found.other_cpus is None
 
 
+@pytest.mark.slow
 def test_a_report_is_lines_and_json(dataset: Path) -> None:
     report = diagnosed(dataset, sleep, "consumer-bound")
     assert report.lines()[0].startswith(f"{report.verdict}: ")

@@ -96,6 +96,7 @@ def test_the_format_that_a_record_of_a_dataset_claims_is_checked(tmp_path: Path)
     assert not any(record == 0 for record, _ in wrong)
 
 
+@pytest.mark.slow
 def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = printed(capsys, "doctor", folder, "--seconds", "0.2", "--threads", "2")
     assert "formats of 19 images: 5 png, " in said
@@ -158,6 +159,7 @@ def test_all_cases_of_a_benchmark_read_what_a_build_would_store(folder: Path, tm
         batches.close()
 
 
+@pytest.mark.slow
 def test_a_benchmark_says_which_formats_it_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = printed(capsys, "bench", folder, "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1")
     assert "formats: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in said

@@ -59,6 +59,7 @@ def test_any_changed_byte_of_a_shard_is_found(copy: Path, share: float) -> None:
     assert sum("class" in what for what in found) == 1
 
 
+@pytest.mark.slow
 def test_every_digit_of_an_index_matters(copy: Path) -> None:
     index = next(iter(sorted(copy.glob("*.idx"))))
     text = index.read_bytes()
@@ -69,6 +70,7 @@ def test_every_digit_of_an_index_matters(copy: Path) -> None:
         assert whats(copy), at
 
 
+@pytest.mark.slow
 def test_every_number_of_the_manifest_matters(copy: Path) -> None:
     """And every word: the checksum is that of the text, whatever a field means."""
     path = copy / "manifest.json"
@@ -133,6 +135,7 @@ def test_missing_cut_and_extra_files_are_named(copy: Path) -> None:
     assert len(report.warnings) == 2
 
 
+@pytest.mark.slow
 def test_every_byte_of_the_class_names_matters(copy: Path) -> None:
     labels = copy / "labels.txt"
     text = labels.read_bytes()
@@ -250,6 +253,7 @@ def test_a_process_without_spare_descriptors_finds_no_damage(tmp_path: Path) -> 
         index_shards([str(shard)])
 
 
+@pytest.mark.slow
 def test_what_a_record_claims_is_cut_in_messages(dataset: Path, tmp_path: Path) -> None:
     record = {f"key {number:05d}": ("int64", [1]) for number in range(200)} | {
         "image/encoded": ("bytes", [b"x"]),

@@ -9,15 +9,11 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 import pytest
-import tensorflow as tf
-import torch
 from PIL import Image
 
 import stoker
-import stoker.torch
 from loader.shards import boxes, payload, write_annotated
 from page_checks import checked
 from reference import colors, example, pictures, tfrecord, transform
@@ -316,6 +312,9 @@ OUTPUTS = {
     ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
 )
 def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: stoker.Output) -> None:
+    import tensorflow as tf  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+
     train = stoker.open(place, mode=mode)
     settings: dict[str, Any] = {"batch_size": 4, "transform": BOTH, "seed": 9, "output": output}
     elements = stoker.tensorflow.dataset(train, **settings)
@@ -339,6 +338,8 @@ def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: st
 
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
+    import jax  # noqa: PLC0415
+
     train = stoker.open(place, mode=mode)
     sharding = jax.sharding.NamedSharding(
         jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",)), jax.sharding.PartitionSpec("data")
@@ -353,6 +354,8 @@ def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_samples_one_by_one_in_pytorch(place: Path, mode: Any) -> None:
+    import torch  # noqa: PLC0415
+
     train = stoker.open(place, mode=mode)
     expected = pixels(train)
     images = stoker.torch.MapDataset(train, TRANSFORM, seed=3)
@@ -433,6 +436,7 @@ def test_what_is_shown_of_a_mode() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_sheets_in_every_mode(place: Path, tmp_path: Path, mode: Any, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sheet.png"
     for more in ([], ["--transforms", "RandomResizedCrop(24)", "--epochs", "0,1"]):

@@ -81,6 +81,7 @@ def play(
 
 @settings(max_examples=60)
 @given(st.integers(1, MOST), topologies, topologies, st.sampled_from(LOOPS), st.sampled_from(LOOPS), st.data())
+@pytest.mark.slow
 def test_a_run_that_was_stopped_trains_what_is_left_and_no_more(
     samples: stoker.Dataset, size: int, first: Any, second: Any, before: Loop, after: Loop, data: st.DataObject
 ) -> None:

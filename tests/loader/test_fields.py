@@ -56,6 +56,7 @@ def rows(found: Any, count: int) -> list[Any]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.slow
 def test_every_value_is_that_of_its_record(train: stoker.Dataset, threads: int, padded: bool) -> None:
     wanted = {name: FIELDS[name] for name in COLUMNS}
     if padded:
@@ -223,6 +224,7 @@ BROKEN: list[tuple[str, Features, type[StokerError], str]] = [
 
 
 @pytest.mark.parametrize(("name", "changes", "error", "message"), BROKEN, ids=[message for *_, message in BROKEN])
+@pytest.mark.slow
 def test_what_a_record_lacks_is_said_with_its_place_and_another_takes_it(
     tmp_path: Path, name: str, changes: Features, error: type[StokerError], message: str
 ) -> None:
@@ -254,6 +256,7 @@ def test_what_a_record_lacks_is_said_with_its_place_and_another_takes_it(
         ("flags", b"\0\2\1", "feature 'flags' holds the byte 2, and those of bool are 0 and 1"),
     ],
 )
+@pytest.mark.slow
 def test_a_damaged_value_is_said_with_its_place(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
     path = tmp_path / "train-00000-of-00001"
     field_records.write(path, {5: {name: ("bytes", [stored])}}, records=8)

@@ -138,6 +138,7 @@ def use_a_memory_cache_in_children(folder: str, keep: Any) -> None:
 
 
 @pytest.mark.parametrize("keep", ["encoded", "decoded"])
+@pytest.mark.slow
 def test_a_memory_cache_begins_empty_in_a_child_whatever_fills_it(tmp_path: Path, keep: str) -> None:
     write_shards(tmp_path, RECORDS, 3)
     in_a_small_process(use_a_memory_cache_in_children, str(tmp_path), keep)
@@ -250,6 +251,7 @@ def fork_while_threads_begin_to_run_python(folder: str) -> None:
         assert [status_of_child(lambda: None) for _ in range(300)] == [0] * 300
 
 
+@pytest.mark.slow
 def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path) -> None:
     """The core calls Python for each BMP; what such a call needs, Python 3.11 makes under a lock of its own."""
     folder = tmp_path / "photos" / "class"
@@ -259,6 +261,7 @@ def test_a_fork_waits_for_no_thread_that_begins_to_run_python(tmp_path: Path) ->
     in_a_small_process(fork_while_threads_begin_to_run_python, str(folder.parent))
 
 
+@pytest.mark.slow
 def test_a_child_reads_the_files_of_its_parent_while_the_parent_does(tmp_path: Path) -> None:
     write_shards(tmp_path, 60, 60)
     program = f"""
@@ -304,6 +307,7 @@ def test_every_use_of_the_loader_of_a_parent_says_what_to_do(train: stoker.Datas
         assert len(list(loader)) == 3
 
 
+@pytest.mark.slow
 def test_a_child_leaves_the_trace_of_its_parent_alone(train: stoker.Dataset, tmp_path: Path) -> None:
     program = f"""
         import os, sys, stoker
@@ -320,6 +324,7 @@ def test_a_child_leaves_the_trace_of_its_parent_alone(train: stoker.Dataset, tmp
     assert json.loads((tmp_path / "t.json").read_text())["otherData"] == {"lost": 0}
 
 
+@pytest.mark.slow
 def test_children_of_a_program_under_load_neither_hang_nor_fail(tmp_path: Path) -> None:
     forks.write_data(tmp_path)
     found, said = forks.trial(4 * len(forks.ACTIONS), tmp_path)

@@ -30,6 +30,7 @@ def run(level: str, *words: str) -> subprocess.CompletedProcess[str]:
 BEST = LEVELS.index(run("", "-c", ASKED).stdout.strip())
 
 
+@pytest.mark.slow
 def test_every_level_gives_the_same_bytes(tmp_path: Path) -> None:
     jpegs = [tmp_path / f"{i}.jpg" for i in range(6)]  # one of each kind
     for i, path in enumerate(jpegs):
@@ -51,6 +52,7 @@ def test_the_level_is_the_one_that_is_named() -> None:
 
 
 @pytest.mark.parametrize("word", ["avx5", "AVX2", "1", "caf\udcc3", *LEVELS[BEST + 1 :]])
+@pytest.mark.slow
 def test_another_word_is_refused_with_those_that_are_possible(word: str) -> None:
     *others, last = LEVELS[: BEST + 1]
     shown = word.replace("\udcc3", "?")

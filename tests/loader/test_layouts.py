@@ -70,6 +70,7 @@ def mixed(i: int) -> example.Features:
 
 @pytest.mark.parametrize("chosen", TRANSFORMS, ids=str)
 @pytest.mark.parametrize("layout", [mixed, bare])
+@pytest.mark.slow
 def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chosen: stoker.transforms.Transform) -> None:
     train = write(tmp_path, [layout(i) for i in range(RECORDS)])
     if isinstance(chosen, stoker.ObjectCrops):

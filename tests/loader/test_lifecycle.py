@@ -213,6 +213,7 @@ def test_numbers_of_numpy_are_numbers_and_a_state_stays_json(shards: list[Path])
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings: dict) -> None:
     with pytest.raises(ConfigError, match=next(iter(settings))):
         stoker.Loader(stoker.open(shards[0]), **{"batch_size": 2, "transform": TRANSFORM, **settings})
@@ -248,6 +249,7 @@ def test_an_empty_split_is_refused(tmp_path: Path) -> None:
         stoker.Loader(stoker.open(tmp_path), batch_size=2, transform=TRANSFORM)
 
 
+@pytest.mark.slow
 def test_a_forked_process_ends_as_any_other(shards: list[Path]) -> None:
     program = f"""
         import os, stoker
@@ -276,6 +278,7 @@ def test_a_program_may_end_in_the_middle_of_an_epoch(shards: list[Path]) -> None
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], check=True, timeout=60)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
     large = io.BytesIO()
     Image.radial_gradient("L").resize((3000, 3000)).convert("RGB").save(large, "JPEG")
@@ -318,6 +321,7 @@ def nothing_stays(before: tuple[int, int]) -> bool:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_a_loader_that_its_dataset_refers_to_is_collected(shards: list[Path]) -> None:
     before = held()
     for _ in range(3):
@@ -377,6 +381,7 @@ assert gc.collect() == 0
 """
 
 
+@pytest.mark.slow
 def test_a_loader_that_failed_and_was_closed_holds_nothing(tmp_path: Path) -> None:
     """Its error has a traceback, of frames that hold the loader: nothing of these may hold the error."""
     folder = tmp_path / "images" / "class"

@@ -86,6 +86,7 @@ def test_without_weights_an_epoch_holds_every_sample_once(parts: list[stoker.Dat
 
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=4), st.integers(0, 2**32))
 @settings(max_examples=25)
+@pytest.mark.slow
 def test_a_run_goes_on_with_any_topology(parts: list[stoker.Dataset], course: list[tuple], seed: int) -> None:
     mixed = stoker.mix(parts, [3, 1, 2], samples_per_epoch=60)
     settings_ = {"transform": TRANSFORM, "shuffle": True, "seed": seed, "threads": 1, "tail": "short"}

@@ -203,6 +203,7 @@ def test_what_is_in_use_is_never_evicted(shards: Path, tmp_path: Path, budget: i
     assert {entry.in_use for entry in CacheDirectory(tmp_path / "cache").entries()} == {True}
 
 
+@pytest.mark.slow
 def test_what_is_removed_gives_back_all_that_was_counted_for_it(shards: Path, tmp_path: Path) -> None:
     def counted() -> int:
         return int.from_bytes((tmp_path / "cache" / "budget").read_bytes(), "little")
@@ -281,6 +282,7 @@ def hostile(kind: str, directory: Path, name: str, victim: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "directory", "pipe"])
 @pytest.mark.parametrize("which", ["samples", "budget"])
+@pytest.mark.slow
 def test_files_that_are_not_its_own_are_not_used(shards: Path, tmp_path: Path, kind: str, which: str) -> None:
     directory = tmp_path / "cache"
     read_all(NodeCache(directory, "10MB"), shards)

@@ -52,6 +52,7 @@ def check_all(shards: Path, directory: Path) -> int:
     return cache.stats().hits
 
 
+@pytest.mark.slow
 def test_two_processes_fill_one_cache(shards: Path, tmp_path: Path) -> None:
     both = [start(shards, tmp_path / "cache", 10_000_000, "rounds", 40) for _ in range(2)]
     for stats, err in map(finish, both):
@@ -61,6 +62,7 @@ def test_two_processes_fill_one_cache(shards: Path, tmp_path: Path) -> None:
     assert check_all(shards, tmp_path / "cache") == RECORDS
 
 
+@pytest.mark.slow
 def test_two_processes_keep_one_budget(shards: Path, tmp_path: Path) -> None:
     budget = 81920
     both = [start(shards, tmp_path / "cache", budget, "rounds", 300) for _ in range(2)]
@@ -73,6 +75,7 @@ def test_two_processes_keep_one_budget(shards: Path, tmp_path: Path) -> None:
         assert stats["hits"] > 0
 
 
+@pytest.mark.slow
 def test_a_writer_killed_at_any_moment_leaves_no_wrong_byte(shards: Path, tmp_path: Path) -> None:
     chosen = random.Random(7)
     hits = []

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import stoker
-import stoker.torch
 from loader.shards import write_annotated, write_shards, write_wrong_boxes
 from page_checks import checked
 from stoker.errors import ExampleError
@@ -98,6 +96,8 @@ def test_several_transforms_are_shown_side_by_side(annotated: Path) -> None:
 
 
 def test_the_batches_of_pytorch(annotated: Path) -> None:
+    import torch  # noqa: PLC0415
+
     settings = {"batch_size": 5, "transform": stoker.CenterCrop(16, 24), "boxes": stoker.BoxOutput()}
     output = stoker.Output("float32", "NCHW", mean=MEAN, std=STD)
     with stoker.torch.DataLoader(stoker.open(annotated), output=output, **settings) as loader:

@@ -183,6 +183,7 @@ def numbers_of(part: stoker.Dataset, found: Any) -> None:
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.slow
 def test_a_part_is_opened_again_in_another_process(whole: stoker.Dataset, tmp_path: Path) -> None:
     part = whole[[7, 2, 20]]
     context = multiprocessing.get_context("spawn")

@@ -45,6 +45,7 @@ TRANSFORMS = [
 
 
 @pytest.mark.parametrize("chosen", TRANSFORMS, ids=str)
+@pytest.mark.slow
 def test_every_transform_gives_the_pixels_of_pillow(train: stoker.Dataset, chosen: stoker.transforms.Transform) -> None:
     with stoker.Loader(train, batch_size=7, transform=chosen, shuffle=True, seed=SEED, threads=2) as loader:
         for epoch in range(2):

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def as_lists(plan: RangePlan) -> list[list[slow.Range]]:
 
 @MANY
 @given(uses=USES, limits=LIMITS, ends=st.lists(st.integers(0, 40), max_size=4))
+@pytest.mark.slow
 def test_it_agrees_with_the_slow_twin(uses: list[slow.Piece], limits: RangeLimits, ends: list[int]) -> None:
     group = groups_of(uses, ends)
     expected = slow.plan(uses, group.tolist(), limits.window, limits.gap, limits.longest, limits.uses)

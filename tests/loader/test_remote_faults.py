@@ -11,7 +11,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from torch.utils.data import DataLoader
 
 import stoker
 from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
@@ -20,7 +19,6 @@ from stoker.errors import StorageError
 from stoker.loader import engine
 from stoker.loader.bad_samples import substitutes
 from stoker.storage import retrying
-from stoker.torch import MapDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,6 +191,10 @@ def test_a_server_that_restarts_is_waited_for(
 def test_a_forked_worker_says_what_to_do_and_a_spawned_one_works(
     request: pytest.FixtureRequest, dataset: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from torch.utils.data import DataLoader  # noqa: PLC0415
+
+    from stoker.torch import MapDataset  # noqa: PLC0415
+
     there = stoker.open(copy(dataset, folder_in("s3", request, monkeypatch)), "train")
     samples = MapDataset(there, TRANSFORM)
     images, labels = next(iter(DataLoader(samples, batch_size=4)))

@@ -175,6 +175,7 @@ def test_the_adapters_have_it_too(train: stoker.Dataset) -> None:
             assert one.loader.feed.seed == other.loader.feed.seed
 
 
+@pytest.mark.slow
 def test_two_runs_of_a_program_differ(train: stoker.Dataset) -> None:
     program = f"""
 import stoker

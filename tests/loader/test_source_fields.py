@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import stoker
@@ -282,6 +281,8 @@ def test_caches_keep_no_field_back(tmp_path: Path, make: str) -> None:
 
 
 def test_frameworks_have_the_same_fields(tmp_path: Path) -> None:
+    import torch  # noqa: PLC0415
+
     opened = stoker.open(write_metadata(tmp_path / "src"))
     settings: dict[str, Any] = {"transform": CROP, "shuffle": True, "seed": SEED, "drop_last": True}
     wanted = list(KINDS["metadata.csv"])

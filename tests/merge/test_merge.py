@@ -264,6 +264,7 @@ def test_a_label_that_is_no_class_is_named(pair: tuple[Path, Path], tmp_path: Pa
         renumbered(features, manifest, _Changes({0: 0}, {}, {0: 0}), "record 0")
 
 
+@pytest.mark.slow
 def test_a_merge_goes_on_after_any_kill(pair: tuple[Path, Path], other: Path, tmp_path: Path) -> None:
     expected = merge([*pair, other], tmp_path / "expected").manifest
     whole = tmp_path / "whole"

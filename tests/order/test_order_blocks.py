@@ -21,6 +21,7 @@ seeds = st.integers(0, 2**64 - 1)
 
 
 @given(sizes, sizes, st.integers(1, 40), seeds, seeds, st.data())
+@pytest.mark.slow
 def test_the_block_order_equals_its_twin(
     n: int, block: int, window: int, seed: int, epoch: int, data: st.DataObject
 ) -> None:

@@ -32,6 +32,7 @@ def test_without_a_shuffle_every_batch_comes_from_one_place() -> None:
     assert measured.batches == 1004
 
 
+@pytest.mark.slow
 def test_a_block_shuffle_reads_as_many_blocks_as_its_window_has() -> None:
     for block, window in [(256, 16), (64, 16), (100, 7), (256, 1)]:
         measured = shuffle_quality(order(BlockShuffle(block, window)), 256)
@@ -41,6 +42,7 @@ def test_a_block_shuffle_reads_as_many_blocks_as_its_window_has() -> None:
     assert shuffle_quality(order(False), 256, block=1000).blocks_read == 1
 
 
+@pytest.mark.slow
 def test_a_batch_of_a_block_shuffle_is_as_good_as_its_window_is_wide() -> None:
     # A block lies in one region, so a batch mixes at most 16 of 251: nearly log2(16) bits.
     measured = shuffle_quality(order(BlockShuffle(256, 16)), 256)

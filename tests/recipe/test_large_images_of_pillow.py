@@ -38,6 +38,7 @@ def picture(mode: str) -> Image.Image:
     ],
 )
 @pytest.mark.parametrize("wanted", ["RGB", "L", "RGBA"])
+@pytest.mark.slow
 def test_the_pixels_are_those_of_pillow(mode: str, kind: str, settings: dict[str, Any], wanted: Any) -> None:
     data = pictures.encode(picture(mode), format=kind, **settings)
     with Image.open(io.BytesIO(data)) as image:

@@ -69,6 +69,7 @@ def check_regions(data: bytes, seed: int) -> None:
     seed=st.integers(0, 2**20),
 )
 @settings(max_examples=15, deadline=None)
+@pytest.mark.slow
 def test_every_kind_of_png_has_the_pixels_of_pillow(color: int, bits: int, seed: int, **shape: int) -> None:
     check_regions(png(color=color, bits=bits, seed=seed, **shape), seed)
 

@@ -40,6 +40,7 @@ def resizer(**changes: object) -> _native.JpegStoring:
     st.booleans(),
     st.data(),
 )
+@pytest.mark.slow
 def test_one_call_gives_the_bytes_of_its_steps(
     kind: str, size: tuple[int, int], out: tuple[int, int], kernel: str, restart: bool, data: st.DataObject
 ) -> None:

@@ -110,6 +110,7 @@ def stoker_does(*words: object) -> int:
     return main([str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new, old, again = tmp_path / "new", tmp_path / "old", tmp_path / "again"
     assert stoker_does("build", photos, new, "--recipe", "restart", "--shards", 2) == 0

@@ -50,6 +50,7 @@ PRESETS = ["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "dogs-onehot"
 
 @pytest.mark.parametrize("source", PRESETS)
 @pytest.mark.parametrize("target", ["imagenet", "dlbs", "tiny-imagenet", "dogs-onehot", "tfds"])
+@pytest.mark.slow
 def test_any_layout_to_any_other(photos: Path, tmp_path: Path, source: str, target: str) -> None:
     names = ["--shard-names", "{split}-{shard}.tfrecord"]
     assert (

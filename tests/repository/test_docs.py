@@ -54,6 +54,7 @@ WITH_PYTHON = [
 # JAX warns of every fork after it was imported, also of those that end in another program, as Spark's do.
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 @pytest.mark.parametrize("page", WITH_PYTHON)
+@pytest.mark.slow
 def test_the_python_of_a_page_runs(
     page: Path,
     photos: Path,
@@ -148,6 +149,7 @@ def test_code_that_is_wrong_would_be_noticed(tmp_path: Path) -> None:
     assert markdown.headings(page) == {"a"}
 
 
+@pytest.mark.slow
 def test_the_quick_start_works(photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(photos, tmp_path / "photos")  # what its first command makes: that finds it there
     monkeypatch.chdir(tmp_path)

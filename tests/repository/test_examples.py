@@ -79,6 +79,7 @@ def test_there_are_examples() -> None:
     "example",
     [pytest.param(path, marks=marks(path), id=path.stem) for path in EXAMPLES],
 )
+@pytest.mark.slow
 def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with ExitStack() as ends:
         place = PLACES[example.stem](request, ends) if example.stem in PLACES else Place()

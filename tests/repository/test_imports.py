@@ -25,6 +25,7 @@ SOUND = {
 }
 
 
+@pytest.mark.slow
 def test_the_package_keeps_to_the_list() -> None:
     found = problems(Tree.below(PACKAGE), Rules.read(LIST))
     assert found == [], "\n".join([f"{LIST.name}:", *found])

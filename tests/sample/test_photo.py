@@ -23,6 +23,7 @@ def difference_to_landscape(pixels: NDArray[np.uint8], seed: tuple[int, ...]) ->
 
 @pytest.mark.parametrize("size", [(320, 240), (240, 320), (200, 150)])
 @pytest.mark.parametrize("class_id", [*range(10), 57])
+@pytest.mark.slow
 def test_every_box_fits_an_object_that_was_painted(class_id: int, size: tuple[int, int]) -> None:
     width, height = size
     seed = (3, class_id)
@@ -55,6 +56,7 @@ def test_the_spectrum_is_that_of_photographs() -> None:
     assert 0.2 < np.mean(chroma) < 1.0  # colour varies less than brightness
 
 
+@pytest.mark.slow
 def test_the_colours_of_objects_tell_the_class() -> None:
     def colour(class_id: int, i: int) -> NDArray[np.float64]:
         pixels, boxes = paint(160, 120, class_id, (7, class_id, i))

@@ -39,6 +39,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_the_tree_has_the_shape_of_imagenet(made: Path) -> None:
     wnids = (made / "synsets.txt").read_text().split()
     assert len(wnids) == 12
@@ -53,6 +54,7 @@ def test_the_tree_has_the_shape_of_imagenet(made: Path) -> None:
 
 
 @pytest.mark.parametrize("threads", [1, 5])
+@pytest.mark.slow
 def test_the_same_spec_gives_the_same_bytes_for_any_threads(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
@@ -156,6 +158,7 @@ def test_boxes_lie_inside_their_image(made: Path) -> None:
             assert 0 <= ymin < ymax <= height
 
 
+@pytest.mark.slow
 def test_files_weigh_what_photographs_weigh(tmp_path: Path) -> None:
     spec = SampleSpec(classes=4, images_per_class=12, validation_per_class=0)
     report = make_sample(tmp_path / "photos", spec)
@@ -216,6 +219,7 @@ def test_numbers_out_of_range_are_refused() -> None:
             SampleSpec(**bad)
 
 
+@pytest.mark.slow
 def test_every_kind_of_damage_fits_or_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="12 training images are too few"):
         SampleSpec(classes=12, images_per_class=1, damaged=True)
@@ -223,6 +227,7 @@ def test_every_kind_of_damage_fits_or_is_refused(tmp_path: Path) -> None:
     assert (len(report.oddities), len(report.damaged)) == (7, 6)
 
 
+@pytest.mark.slow
 def test_an_interrupted_sample_leaves_nothing_and_is_made_again(small: Path, tmp_path: Path) -> None:
     begun = 0
 

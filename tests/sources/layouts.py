@@ -6,9 +6,6 @@ import gzip
 import json
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-from pyarrow.parquet import write_table
-
 from sources.making import content, fill, png, tar_bytes, tar_of, train_tar, xml
 
 if TYPE_CHECKING:
@@ -175,6 +172,9 @@ def webdataset_braces(root: Path) -> Path:
 
 def parquet(root: Path) -> Path:
     """Files of two splits; one image is a file beside them, one is nowhere, and one row has nothing."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow.parquet import write_table  # noqa: PLC0415
+
     fill(root, "data/images/4.jpg")
     kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     for split, numbers in (("train", range(4)), ("validation", range(4, 8))):

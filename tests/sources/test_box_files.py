@@ -63,6 +63,7 @@ def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
 
 @given(st.dictionaries(st.sampled_from(["n01_1", "n01_10", "n01_2", "n02_1", "n03_1"]), annotations))
 @pytest.mark.parametrize("per_class", [False, True])
+@pytest.mark.slow
 def test_a_tar_gives_what_its_files_would_give(
     tmp_path_factory: pytest.TempPathFactory, per_class: bool, texts: dict[str, str]
 ) -> None:
@@ -229,6 +230,7 @@ def test_a_build_is_not_resumed_with_other_boxes(tmp_path: Path, kind: str, fini
         build()
 
 
+@pytest.mark.slow
 def test_of_many_images_some_annotations_decide_in_little_time(tmp_path: Path) -> None:
     names = [f"n01/{number:05d}.JPEG" for number in range(9000)]
     root = fill(tmp_path / "root", *names)

@@ -50,6 +50,7 @@ def test_lists_count_their_lines(tmp_path: Path, text: str, texts: tuple[bytes, 
     assert read_label_map(where) == LabelMap(where, NAMES, texts)
 
 
+@pytest.mark.slow
 def test_more_lines_than_there_may_be_classes_are_no_list(tmp_path: Path) -> None:
     where = write(tmp_path / "list", b"a\n" * (MAX_CLASSES + 1))
     with pytest.raises(SourceError, match=f"has more than {MAX_CLASSES} lines, so it is not a list of classes"):

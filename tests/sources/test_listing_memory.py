@@ -6,6 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -25,6 +27,7 @@ print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1])
 """
 
 
+@pytest.mark.slow
 def test_a_million_files_are_listed_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     with path.open("w") as file:  # in an order that is far from that of the table

@@ -74,6 +74,7 @@ def test_an_image_larger_than_a_record_can_be_is_refused(tmp_path: Path) -> None
         tree.load(Item(b"a/1.jpg", 0, 2**31), "train")
 
 
+@pytest.mark.slow
 def test_a_table_keeps_every_column(tmp_path: Path) -> None:
     items = [Item(b"%d.jpg" % n, n % 3 - 1, n * 7, n * 2**33, n % 4 - 1, {"offset": n}) for n in range(40_000)]
     builder = ItemTableBuilder()

@@ -12,15 +12,11 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import braceexpand
 import numpy as np
-import pyarrow as pa
 import pytest
-import webdataset as wds
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from pyarrow import parquet
 
 import stoker
 from builder.trees import settings_for
@@ -52,6 +48,8 @@ def picture(number: int, kind: str = "JPEG") -> bytes:
 
 def write_shards(root: Path, **extra: Any) -> Path:
     """Shards of two splits, as the library writes them."""
+    import webdataset as wds  # noqa: PLC0415
+
     for split, first in (("train", 0), ("val", SAMPLES)):
         (root / split).mkdir(parents=True)
         with wds.ShardWriter(str(root / split / f"{split}-%06d.tar"), maxcount=4, verbose=0) as shards:
@@ -65,6 +63,8 @@ def write_shards(root: Path, **extra: Any) -> Path:
 
 def read_shards(root: Path, split: str) -> dict[str, Any]:
     """What the library reads of a split, by key."""
+    import webdataset as wds  # noqa: PLC0415
+
     shards = sorted(map(str, (root / split).glob("*.tar")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # it leaves the tars open
@@ -116,6 +116,9 @@ def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
 
 
 def test_tables_that_img2dataset_writes_beside_tars_are_no_lists(tmp_path: Path) -> None:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import parquet  # noqa: PLC0415
+
     members = {}
     for number in range(3):
         texts = {"txt": b"a caption", "json": b'{"url": "http://a.example/1.jpg", "similarity": null}'}
@@ -326,6 +329,8 @@ def grey(number: int) -> bytes:
 
 
 def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
+    import webdataset as wds  # noqa: PLC0415
+
     with wds.TarWriter(str(tmp_path / "photos.tar")) as tar:
         for number in range(3):
             masks = {"mask.png": grey(number), "my-MASK.png": grey(number + 9)}
@@ -456,6 +461,8 @@ def test_a_compressed_tar_is_refused(tmp_path: Path) -> None:
 
 
 def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import webdataset as wds  # noqa: PLC0415
+
     source = write_shards(tmp_path / "src")
     pattern = f"{source}/train/train-{{000000..000002}}.tar"
     theirs = read_shards(source, "train")
@@ -538,6 +545,8 @@ patterns = st.recursive(
 
 @given(patterns)
 def test_braces_mean_what_webdataset_makes_of_them(pattern: str) -> None:
+    import braceexpand  # noqa: PLC0415
+
     assert expand_braces(pattern) == list(braceexpand.braceexpand(pattern))
 
 

@@ -40,6 +40,7 @@ def is_direct(file: int) -> bool:
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from([0, 1, 4095, 4096, 2**20 + 7, BUFFER - 1, BUFFER, 2 * BUFFER + 3]), max_size=5))
+@pytest.mark.slow
 def test_all_bytes_arrive_in_order(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> None:
     parts = [noise(size) for size in sizes]
     assert staged(tmp_path_factory.mktemp("out"), [memoryview(part) for part in parts]) == b"".join(parts)

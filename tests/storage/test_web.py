@@ -164,6 +164,7 @@ def test_what_is_not_there_is_told_by_its_status(server: FaultyServer, status: i
     assert len(server.seen) == requests
 
 
+@pytest.mark.slow
 def test_a_server_that_is_busy_or_breaks_off_is_asked_again(server: FaultyServer) -> None:
     server.script.extend([does.answer(503, Retry_After=1), does.drop_after(1000)])
     started = time.monotonic()
@@ -297,6 +298,7 @@ TOO_LONG = "it has more than 300.0 KB"
     ],
     ids=lambda one: getattr(one, "__name__", ""),
 )
+@pytest.mark.slow
 def test_bad_servers_are_done_with_in_time(
     server: FaultyServer, behaviour: Callable[[Handler], None], what: str
 ) -> None:
@@ -375,6 +377,7 @@ def test_tls_to_a_server_without_it_is_told(server: FaultyServer) -> None:
 # Many at a time, and stopping.
 
 
+@pytest.mark.slow
 def test_no_server_is_sent_more_requests_at_a_time_than_it_bears(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "ALL_SECONDS", 60.0)
     monkeypatch.setattr(web, "SILENT_SECONDS", 60.0)

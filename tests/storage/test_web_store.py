@@ -182,6 +182,7 @@ def test_a_build_of_tars_is_that_of_their_copies(tmp_path: Path, server: FileSer
 
 @pytest.mark.parametrize("name", ["pets.tar", "dataset", "dataset/train-00001-of-00002.tfrecord"])
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.slow
 def test_what_is_opened_gives_the_batches_of_its_copy(server: FileServer, name: str) -> None:
     server.faults = [say_busy, break_off]
     there = batches(stoker.open(f"{server.url}/{name}"))
@@ -220,6 +221,7 @@ def test_what_is_not_there_is_told(server: FileServer) -> None:
         (break_off, "the connection ended before all of it was there; tried"),
     ],
 )
+@pytest.mark.slow
 def test_a_server_that_does_it_badly_ends_the_build(
     tmp_path: Path, server: FileServer, behaviour: Callable[[Handler, bytes], None], message: str
 ) -> None:

@@ -49,6 +49,7 @@ def open_one(place: Path, extent: tuple, boxes: list, labels: list[int] | None) 
 
 @given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=TRANSFORMS, seed=SEEDS, least=LEAST, named=st.booleans())
 @settings(max_examples=150)
+@pytest.mark.slow
 def test_boxes_are_where_their_pixels_are(
     place: Path,
     extent: tuple,

@@ -33,6 +33,7 @@ def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
 
 @given(BOUNDS, DRAWS, st.integers(1, 30), st.integers(1, 30))
 @settings(max_examples=300)
+@pytest.mark.slow
 def test_colours_are_those_of_pillow(bounds: dict, draws: transform.Draws, width: int, height: int) -> None:
     pixels = np.random.default_rng(draws.seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     jitter = stoker.ColorJitter(**bounds)

@@ -87,6 +87,7 @@ def run(
 
 
 @given(extents, st.sampled_from(["HWC", "CHW"]), draws_of, st.data())
+@pytest.mark.slow
 def test_a_raw_image_in_any_transform_equals_pillow(
     place: Path, extent: tuple[int, int], order: str, draws: transform.Draws, data: st.DataObject
 ) -> None:
@@ -127,6 +128,7 @@ def test_an_object_is_cut_out_as_pillow_does(
 
 @given(st.integers(1, 64), st.data(), st.sampled_from(["HWC", "CHW"]), flips)
 @settings(max_examples=40)
+@pytest.mark.slow
 def test_an_object_of_the_transforms_own_size_is_copied(
     place: Path, size: int, data: st.DataObject, order: str, hflip: float
 ) -> None:
