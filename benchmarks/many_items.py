@@ -49,9 +49,7 @@ def main() -> None:
     with step("sorted", args.images):
         table, splits = collector.finish({name: label for label, name in enumerate(names)})
     classes = tuple(names)
-    tree = SourceTree(
-        "/photos", classes, (b"",) * len(classes), table, splits, {}, (), {}, FileReader(b"/photos", "disk")
-    )
+    tree = SourceTree("/photos", classes, (b"",) * len(classes), table, splits, FileReader(b"/photos", "disk"))
     settings = BuildSettings(SourceSettings("/photos"))
     with step("planned", args.images):
         plan = make_plan(tree, settings, RecordSize(1.0))

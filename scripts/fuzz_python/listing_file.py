@@ -35,7 +35,7 @@ def one_input(data: bytes) -> None:
     for split, rows in tree.splits.items():
         for row in rows.tolist():
             item = tree.table[row]
-            tree.reader.locate(item)
+            tree.stored.locate(item)
             tree.read_boxes(item, split)
     tree.fingerprint()
 
@@ -54,7 +54,7 @@ def seeds() -> list[bytes]:
     names = frozenset((b"a", b"b"))
     found: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data", names)}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
-    tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, {}, (), found, reader)
+    tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=found)
     write_listing(_PLACE, tree, {"per_record": None})
     content = _PLACE.read_bytes()
     length = struct.unpack("<QI", content[-12:])[0]

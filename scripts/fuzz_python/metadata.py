@@ -21,7 +21,7 @@ def one_input(data: bytes) -> None:
     tree = list_source(str(_FOLDER))
     assert 0 < len(tree.table) <= data.count(b"\n") + 1
     for item in tree.table:
-        values = tree.reader.values(item)
+        values = tree.stored.values(item)
         assert values.keys() == tree.fields.keys()
         for name, field in tree.fields.items():
             if isinstance(field, ValueField) and values[name] is not None:

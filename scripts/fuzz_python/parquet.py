@@ -34,7 +34,7 @@ def one_input(data: bytes) -> None:
     for row, item in enumerate(tree.table):
         assert -1 <= item.label < len(tree.classes)
         assert item.path.startswith(b"train.parquet/%09d" % row)
-        assert tree.reader.values(item).keys() == tree.fields.keys()
+        assert tree.stored.values(item).keys() == tree.fields.keys()
         with contextlib.suppress(SourceError):
             tree.load(item, "train")
 

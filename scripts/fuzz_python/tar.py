@@ -26,7 +26,7 @@ def one_input(data: bytes) -> None:
             assert least <= item.label < len(tree.classes)
             assert 0 <= item.columns["offset"] <= item.columns["offset"] + item.size_bytes <= len(data)
             with contextlib.suppress(SourceError):
-                assert tree.reader.values(item).keys() == tree.fields.keys()
+                assert tree.stored.values(item).keys() == tree.fields.keys()
 
 
 def seeds() -> list[bytes]:

@@ -23,7 +23,7 @@ def one_input(data: bytes) -> None:
     for item in tree.table if tree.latency == "web" else ():
         with suppress(StoreError):
             assert checked(item.path).lower().startswith(("http://", "https://"))
-        values = tree.reader.values(item)
+        values = tree.stored.values(item)
         assert values.keys() == tree.fields.keys()
 
 
