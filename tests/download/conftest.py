@@ -6,7 +6,6 @@ import random
 from typing import TYPE_CHECKING
 
 import pytest
-import urllib3
 
 from download import faulty_server as does
 from download.faulty_server import Recorder, running
@@ -29,8 +28,10 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries = {"total": does.TRIES - 1, "connect": does.CONNECTING_TRIES - 1}
-    monkeypatch.setattr(fetch, "RETRIES", urllib3.Retry(**tries, backoff_factor=0.01, backoff_max=0.05))
+    monkeypatch.setattr(fetch, "TRIES", does.TRIES)
+    monkeypatch.setattr(fetch, "CONNECTING_TRIES", does.CONNECTING_TRIES)
+    monkeypatch.setattr(fetch, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(fetch, "_LONGEST_WAIT", 0.05)
     monkeypatch.setattr(fetch, "TIMEOUT", does.TIMEOUT)
     monkeypatch.setattr(fetch, "LONGEST_RETRY_AFTER", does.LONGEST_RETRY_AFTER)
 

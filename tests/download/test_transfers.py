@@ -327,4 +327,4 @@ def test_the_proxy_of_the_environment_is_used(
     get(watcher, tmp_path, "http://nowhere.example/files/", remote("a.tar", body))
     assert (tmp_path / "a.tar").read_bytes() == body
     assert server.seen[0].path == "http://nowhere.example/files/a.tar"
-    assert server.seen[0].headers["proxy-authorization"] == "Basic " + base64.b64encode(b"ada:k@y").decode()
+    assert server.seen[0].headers["Proxy-Authorization"] == "Basic " + base64.b64encode(b"ada:k@y").decode()

@@ -1,52 +1,54 @@
 """One file over HTTP: resumed at the byte where it stopped, from one place after another, until its checksum is right.
 
-urllib3 is the HTTP client, and its `Retry` decides how long to wait and when to give up. What remains is to keep the
-bytes that have arrived, to ask for the rest, and to trust only the published checksum: a file whose parts do not belong
-together has another one, and is fetched again from the start.
+The bytes that have arrived are kept, the rest is asked for, and only the published checksum is trusted: a file whose
+parts do not belong together has another one, and is fetched again from the start.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import errno
 import fcntl
 import hashlib
 import io
 import os
-import re
+import random
 import shutil
-import ssl
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
-from urllib.parse import SplitResult, unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
-import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, MaxRetryError, NewConnectionError, ReadTimeoutError
+import aiohttp
 
+from stoker import http_client
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, StokerError
 from stoker.format import sync_directory
-from stoker.storage import connection_pools, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
+    from aiohttp import ClientResponse
+
     from stoker.download.catalogue import RemoteFile
 
 Stage = Literal["checking", "downloading", "unpacking"]
 
-RETRIES = urllib3.Retry(total=9, connect=3, backoff_factor=1, backoff_max=60, backoff_jitter=1)
-"""How often in a row a place is asked without a new byte; ``connect`` while no server can be reached."""
+TRIES = 10
+"""How often in a row a place is asked without a new byte."""
+CONNECTING_TRIES = 4
+"""How often while no server can be reached."""
 TIMEOUT = 60.0
 """Seconds without a byte after which a connection is given up."""
 LONGEST_RETRY_AFTER = 600.0
 """A server that asks us to wait is obeyed for so many seconds."""
 _READ_BYTES = 2**20
+_FIRST_WAIT = 1.0
+_LONGEST_WAIT = 60.0
 _MAX_REDIRECTS = 5
-_PORTS = {"http": 80, "https": 443}
-_CONTENT_RANGE = re.compile(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", re.ASCII)
 _BUSY = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
     401: "the server requires an account: give the right user name and access key, and agree to its terms of use",
@@ -107,7 +109,7 @@ def parse_base(text: str) -> tuple[str, Account | None]:
     """
     try:
         parts = urlsplit(text)
-        usable = parts.scheme in _PORTS and bool(parts.hostname) and parts.port != 0 and text.isascii()
+        usable = parts.scheme in http_client.PORTS and bool(parts.hostname) and parts.port != 0 and text.isascii()
     except ValueError:  # a port that is not a number, half of an IPv6 address
         usable = False
     if not usable or not text.isprintable() or " " in text or parts.query or parts.fragment:
@@ -127,7 +129,7 @@ def shown(url: str) -> str:
 def origin_of(url: str) -> tuple[str, str, int]:
     """Return scheme, host and port of a URL."""
     parts = urlsplit(url)
-    return parts.scheme, (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port or http_client.PORTS.get(parts.scheme, 0)
 
 
 def check_space(directory: Path, needed: int) -> None:
@@ -147,12 +149,16 @@ class _PlaceError(Exception):
 
 
 class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transfer is resumed
-    """A transfer that was cut short, with the error that `urllib3.Retry` counts and the seconds to wait at least."""
+    """A transfer that was cut short, whether there is a server, and the seconds to wait at least."""
 
-    def __init__(self, message: str, error: Exception | None = None, wait: float = 0.0) -> None:
+    def __init__(self, message: str, *, connected: bool = True, wait: float = 0.0) -> None:
         super().__init__(message)
-        self.error = error or HTTPError(message)
+        self.connected = connected
         self.wait = wait
+
+
+class _AccountWanted(Exception):  # noqa: N818 - nothing is wrong: a person is asked
+    """A server wants an account that is not known yet."""
 
 
 class Client:
@@ -173,85 +179,90 @@ class Client:
         self._wanted: set[tuple[str, str, int]] = set()
         self._account = account
         self._ask = ask
-        self._pools: dict[str | None, urllib3.PoolManager] = {}
 
-    def get(self, url: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
+    def ask(self) -> None:
+        """Ask a person for the account.
+
+        Raises:
+            ConfigError: That is not possible.
+        """
+        assert self._ask is not None
+        self._account = self._ask()
+
+    async def get(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> ClientResponse:
         """Return the response for a URL, wherever it was moved to; its body is not read.
 
         Raises:
             _PlaceError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
             _Interruption: There was no answer this time.
-            ConfigError: A person had to be asked for the account and could not be.
+            _AccountWanted: A person has to be asked for the account.
         """
         for _ in range(_MAX_REDIRECTS + 1):
-            response = self._send(url, headers)
+            response = await self._send(session, url, headers)
             if response.status in (401, 403) and self._unlock(url, response):
                 response.close()
-                response = self._send(url, headers)
+                response = await self._send(session, url, headers)
             if response.status in (401, 403) and origin_of(url) not in self._trusted:
                 response.close()
                 host = origin_of(url)[1]
                 raise _PlaceError(f"it leads to {host}, which requires an account; that is not sent to another host")
-            location = response.get_redirect_location()
-            if location is False:
+            try:
+                location = http_client.redirect_of(response, url)
+                scheme, host, _ = origin_of(location or url)
+            except ValueError:
+                location, scheme, host = "", "", ""
+            if location is None:
                 return response
             response.close()
-            try:
-                url = urljoin(url, location or "none:")
-                scheme, host, _ = origin_of(url)
-            except ValueError:
-                scheme = host = ""
-            if scheme not in _PORTS or not host:
+            if scheme not in http_client.PORTS or not host:
                 raise _PlaceError("a redirect leads to something that is not HTTP")
+            url = location
         raise _PlaceError(f"more than {_MAX_REDIRECTS} redirects")
 
-    def _unlock(self, url: str, response: urllib3.BaseHTTPResponse) -> bool:
+    def _unlock(self, url: str, response: ClientResponse) -> bool:
         """Make the account available to a server that asks for it; whether the request is worth repeating."""
         origin = origin_of(url)
-        asks = "basic" in ", ".join(response.headers.getlist("WWW-Authenticate")).lower()
+        asks = "basic" in ", ".join(response.headers.getall("WWW-Authenticate", [])).lower()
         if origin not in self._trusted or origin in self._wanted or (response.status == 401 and not asks):
             return False
         # A refusal that does not ask for an account is not a reason to ask a person for one.
-        if self._account is None and response.status == 401 and self._ask is not None:
-            self._account = self._ask()
-        if self._account is None:
+        if self._account is None and (response.status == 403 or self._ask is None):
             return False
         self._wanted.add(origin)
+        if self._account is None:
+            response.close()
+            raise _AccountWanted
         return True
 
-    def _send(self, url: str, headers: dict[str, str]) -> urllib3.BaseHTTPResponse:
-        sent = {"User-Agent": "stoker", "Accept-Encoding": "identity", **headers}
+    async def _send(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> ClientResponse:
+        sent = {"User-Agent": "stoker", **headers}
         if self._account is not None and origin_of(url) in self._wanted:
             account = f"{self._account.username}:{self._account.key}".encode()
             sent["Authorization"] = "Basic " + base64.b64encode(account).decode("ascii")
         try:
-            pool = self._pool(url)
-            return pool.request(
-                "GET", url, headers=sent, preload_content=False, redirect=False, retries=False, timeout=TIMEOUT
-            )
-        except ValueError:  # urllib3's LocationValueError among them
+            silence = aiohttp.ClientTimeout(sock_connect=TIMEOUT, sock_read=TIMEOUT)
+            return await http_client.get(session, url, sent, silence)
+        except aiohttp.ClientConnectorCertificateError:
+            message = "the certificate of the server is not trusted; install the certificates of the system"
+            raise _PlaceError(message) from None
+        except ValueError:  # aiohttp's InvalidURL among them
             raise _PlaceError("a redirect leads to something that is not a URL") from None
-        except HTTPError as error:
-            if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in (error.__cause__, *error.args)):
-                message = "the certificate of the server is not trusted; install the certificates of the system"
-                raise _PlaceError(message) from None
-            raise _Interruption(_reason(error), error) from None
-
-    def _pool(self, url: str) -> urllib3.PoolManager:
-        proxy = proxy_of(url)
-        if proxy not in self._pools:
-            self._pools[proxy] = connection_pools(proxy)
-        return self._pools[proxy]
+        except aiohttp.ClientError as error:
+            connected = not isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError)
+            raise _Interruption(_reason(error), connected=connected) from None
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: aiohttp.ClientError) -> str:
     """Return why a connection failed. Never the text of a foreign exception, which may hold a URL or a header."""
-    if isinstance(error, ReadTimeoutError | ConnectTimeoutError) and not isinstance(error, NewConnectionError):
+    if isinstance(error, aiohttp.ServerTimeoutError):
         return f"the server was silent for {format_seconds(TIMEOUT)}"
-    for cause in (error.__cause__, *error.args):
-        if isinstance(cause, OSError) and cause.strerror:
-            return cause.strerror
-    return f"the connection was lost ({type(error).__name__})"
+    if isinstance(error, aiohttp.ClientPayloadError):
+        return "the connection ended"
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    if isinstance(error, aiohttp.ClientConnectorDNSError) and error.strerror:
+        return error.strerror
+    return "the connection was lost"
 
 
 def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client, watcher: Watcher) -> tuple[int, int]:
@@ -359,64 +370,66 @@ class _Transfer:
 
     def _get_from(self, url: str) -> None:
         """Get all bytes that are missing from one place, with as many requests as that takes."""
-        retries = RETRIES
+        tries, connected = 0, False
         while self.size != self._remote.size_bytes:
             before = self._furthest
             try:
                 self._get_once(url)
             except _Interruption as stop:
                 if self._furthest > before:  # bytes that were lost and came again are not progress
-                    retries = RETRIES
-                if not isinstance(stop.error, ConnectTimeoutError):
-                    retries = retries.new(connect=None)  # there is a server: only `total` counts from here on
-                try:
-                    retries = retries.increment("GET", url, error=stop.error)
-                except MaxRetryError:
+                    tries, connected = 0, False
+                tries, connected = tries + 1, connected or stop.connected
+                if tries == (TRIES if connected else CONNECTING_TRIES):
                     message = f"{stop}; given up after several tries, run the same command to resume"
                     raise _PlaceError(message) from None
-                wait = max(retries.get_backoff_time(), stop.wait)
+                wait = max(_wait_after(tries), stop.wait)
                 self._note(f"{stop}; next try in {format_seconds(wait)}")
                 time.sleep(wait)
             else:
                 return
 
     def _get_once(self, url: str) -> None:
-        """Send one request. Returns when the file is whole, as far as the server says."""
+        """Make one request, for which a person may be asked for the account before it is made again."""
         size = self._remote.size_bytes
         if size is not None and self.size > size:
             self._clear()
-        response = self._client.get(url, {"Range": f"bytes={self.size}-"} if self.size else {})
-        try:
+        with asyncio.Runner(loop_factory=http_client.EventLoop) as runner:
+            try:
+                runner.run(self._request(url))
+            except _AccountWanted:
+                self._client.ask()  # while no event loop runs, which would keep Ctrl-C from the person
+                runner.run(self._request(url))
+
+    async def _request(self, url: str) -> None:
+        """Make one request. Returns when the file is whole, as far as the server says."""
+        size, headers = self._remote.size_bytes, {"Range": f"bytes={self.size}-"} if self.size else {}
+        async with http_client.new_session() as session, await self._client.get(session, url, headers) as response:
             total = self._check_head(response)
             if total != self.size:
-                self._receive(response, total if size is None else size)
-        finally:
-            response.close()
+                await self._receive(response, total if size is None else size)
 
-    def _check_head(self, response: urllib3.BaseHTTPResponse) -> int | None:
+    def _check_head(self, response: ClientResponse) -> int | None:
         """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
         status, size = response.status, self._remote.size_bytes
         if status in _BUSY:
-            raise _Interruption(f"the server is busy (HTTP {status})", wait=_retry_after(response))
+            wait = min(http_client.retry_after(response), LONGEST_RETRY_AFTER)
+            raise _Interruption(f"the server is busy (HTTP {status})", wait=wait)
         if status == 200:
             return self._check_whole(response)
         if status not in (206, 416):
             remedy = _REMEDIES.get(status, "this is not the answer to a download: give another place with --url")
             raise _PlaceError(f"HTTP {status}: {remedy}")
-        text = response.headers.get("Content-Range", "").strip()
-        match = _CONTENT_RANGE.fullmatch(text)
-        total = int(match[2]) if match is not None and match[2] != "*" else None
-        is_next = status == 206 and self.size > 0 and match is not None and match[1] == str(self.size)
+        start, total = http_client.range_of(response)
+        is_next = status == 206 and self.size > 0 and start == self.size
         if not is_next or (total is not None and size not in (None, total)):
-            sent = "nothing" if status == 416 else repr(text[:80])
+            sent = "nothing" if status == 416 else repr(response.headers.get("Content-Range", "")[:80])
             why = f"sends {sent} instead of the bytes from {self.size} on"
             self._clear()
             raise _Interruption(f"the server {why}; starting again from its beginning")
         return total
 
-    def _check_whole(self, response: urllib3.BaseHTTPResponse) -> int | None:
-        length, size = response.headers.get("Content-Length", ""), self._remote.size_bytes
-        total = int(length) if re.fullmatch("[0-9]{1,18}", length) else None
+    def _check_whole(self, response: ClientResponse) -> int | None:
+        total, size = http_client.length_of(response), self._remote.size_bytes
         kind = response.headers.get("Content-Type", "application/octet-stream").partition(";")[0].strip().lower()
         if kind == "text/html" or (total is not None and size not in (None, total)):
             sent = "" if total is None else f" of {total} bytes"
@@ -428,17 +441,16 @@ class _Transfer:
             self._clear()
         return total
 
-    def _receive(self, response: urllib3.BaseHTTPResponse, limit: int | None) -> None:
+    async def _receive(self, response: ClientResponse, limit: int | None) -> None:
         self._advanced(limit)
-        while self.size != limit:
-            try:
-                data = response.read1(_READ_BYTES, decode_content=False)
-            except HTTPError as error:
-                raise _Interruption(f"{_reason(error)} at byte {self.size} of {limit or 'the file'}", error) from None
-            if not data:
-                break
-            self._write(data if limit is None else data[: limit - self.size])  # the checksum decides on the rest
-            self._advanced(limit)
+        try:
+            async for data in response.content.iter_any():
+                self._write(data if limit is None else data[: limit - self.size])  # the checksum decides on the rest
+                self._advanced(limit)
+                if self.size == limit:
+                    return
+        except aiohttp.ClientError as error:
+            raise _Interruption(f"{_reason(error)} at byte {self.size} of {limit or 'the file'}") from None
         if limit is not None and self.size < limit:
             raise _Interruption(f"the connection ended at byte {self.size} of {limit}")
 
@@ -485,8 +497,6 @@ def hash_of(file: RemoteFile) -> hashlib._Hash:
     return hashlib.new(file.checksum.partition(":")[0], usedforsecurity=False)
 
 
-def _retry_after(response: urllib3.BaseHTTPResponse) -> float:
-    try:
-        return min(RETRIES.get_retry_after(response) or 0.0, LONGEST_RETRY_AFTER)
-    except (HTTPError, ValueError, OverflowError):  # neither seconds nor a date
-        return 0.0
+def _wait_after(tries: int) -> float:
+    """Return how many seconds to wait after so many tries in a row."""
+    return 0.0 if tries == 1 else min(_LONGEST_WAIT, _FIRST_WAIT * (2.0 ** (tries - 1) + random.random()))  # noqa: S311

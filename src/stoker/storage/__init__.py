@@ -50,7 +50,7 @@ from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stop
 from stoker.storage.retrying import RetryingStore
 
 if TYPE_CHECKING:
-    from stoker.storage.web import connection_pools, proxy_of, read_url
+    from stoker.storage.web import read_url
 
 __all__ = [
     "TEMPORARY_MARK",
@@ -67,7 +67,6 @@ __all__ = [
     "attach_filename",
     "cached_bytes",
     "check_stacks",
-    "connection_pools",
     "drop_from_page_cache",
     "error_about",
     "folder_at_once",
@@ -83,7 +82,6 @@ __all__ = [
     "new_pool",
     "open_regular",
     "parse_json",
-    "proxy_of",
     "read_at",
     "read_url",
     "require_cold",
@@ -99,13 +97,11 @@ __all__ = [
     "write_atomically",
 ]
 
-_OF_WEB = frozenset({"connection_pools", "proxy_of", "read_url"})
-
 
 def __getattr__(name: str) -> object:
-    """Import what needs urllib3 when it is asked for: most programs read nothing from web servers."""
-    if name not in _OF_WEB:
+    """Import what needs aiohttp when it is asked for: most programs read nothing from web servers."""
+    if name != "read_url":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from stoker.storage import web  # noqa: PLC0415 - takes a tenth of a second
+    from stoker.storage.web import read_url  # noqa: PLC0415 - takes a tenth of a second
 
-    return getattr(web, name)
+    return read_url

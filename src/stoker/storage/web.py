@@ -1,35 +1,33 @@
 """Files on web servers, by ``http(s)://`` URL: many at a time, from many servers, none of which is to be trusted.
 
-urllib3 is the HTTP client. What it leaves to do: one exchange ends when its time is over however slowly a server sends,
-and at once when the caller stops; no more arrives than the caller allows; a server is not sent more requests at a time
-than it bears (`stoker.storage.retrying.RateLimit`); and errors are told in a few plain words, the same each time, so
-that they can be counted.
+Requests are made by one event loop in a thread of its own (`stoker.http_client`); callers are other threads,
+which wait for it. One exchange ends when its time is over however slowly a server sends, and at once when the caller
+stops; no more arrives than the caller allows; a server is not sent more requests at a time than it bears
+(`stoker.storage.retrying.RateLimit`); and errors are told in a few plain words, the same each time, so that they can be
+counted.
 """
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import errno
 import http
+import logging
 import os
-import queue
 import random
 import re
 import socket
-import ssl
 import threading
 import time
 from collections import OrderedDict
+from concurrent.futures import wait
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urljoin, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
-import urllib3
-from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import HTTPError, IncompleteRead, ProtocolError, ProxyError, ReadTimeoutError
+import aiohttp
 
+from stoker import http_client
 from stoker.config import format_size, stoker_version
 from stoker.errors import ClosedError, SourceError, StorageError
 from stoker.forks import PerProcess
@@ -38,11 +36,15 @@ from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Coroutine, Iterator
+    from typing import Any
 
-    from urllib3 import BaseHTTPResponse
+    from aiohttp import ClientResponse, ClientSession
 
     from stoker.storage.backend import Data
+
+_T = TypeVar("_T")
+_log = logging.getLogger(__name__)
 
 MAX_WEB_BYTES = 2**25
 """Largest image that is taken from a web server."""
@@ -65,13 +67,9 @@ _AT_ONCE = 16  # requests to one server
 _SERVERS = 4096  # whose state is kept
 _DEAD_AFTER = 8  # requests in a row without an answer
 _DEAD_SECONDS = 60.0
-_READ_BYTES = 2**16
-_KEPT_POOLS = 64
-_NAME_SECONDS = 60.0
-_NAME_THREADS = 128
+_FAMILIAR_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
 
-_PORTS = {"http": 80, "https": 443}
 _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BUSY = frozenset({429, 503})
 _FORBIDDING = frozenset({"noai", "noimageai", "noindex", "noimageindex"})
@@ -79,7 +77,6 @@ _MISSING = frozenset({404, 410})
 _PAST_THE_END = 416
 _OF_PARTS = frozenset({206, _PAST_THE_END})
 _FIRST_BYTE = (0, 1)
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-\d{1,18}|\*)/(\d{1,18}|\*)", re.ASCII)
 _AGENT = "stoker"
 _NO_MEANS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _NO_NETWORK = frozenset({errno.ENETDOWN, errno.ENETUNREACH})
@@ -131,7 +128,7 @@ def checked(url: bytes) -> str:
         text = url.decode().strip()
         parts = urlsplit(text)
         host, port = parts.hostname or "", parts.port
-        if parts.scheme not in _PORTS:
+        if parts.scheme not in http_client.PORTS:
             what = f"{parts.scheme[:20]}:// is not read" if "://" in text and parts.scheme else "it is not a URL"
             raise StoreError(f"{what}; only http:// and https:// are", retry=False)
         if not host or port == 0 or re.search(r"[\s\x00-\x1f\x7f]", text):
@@ -141,258 +138,6 @@ def checked(url: bytes) -> str:
     except ValueError as error:
         raise StoreError("it is not a URL that can be asked for", retry=False) from error
     return text
-
-
-def proxy_of(url: str) -> str | None:
-    """Return the proxy that the environment (``https_proxy``, ``no_proxy``) has for a URL; None for none."""
-    parts = urlsplit(url)
-    port = parts.port or _PORTS.get(parts.scheme, 0)
-    return None if proxy_bypass(f"{(parts.hostname or '').lower()}:{port}") else getproxies().get(parts.scheme)
-
-
-def connection_pools(proxy: str | None, **settings: Any) -> urllib3.PoolManager:
-    """Return urllib3's pools of connections, by way of a proxy or directly."""
-    if proxy is None:
-        return urllib3.PoolManager(**settings)
-    user = unquote(urlsplit(proxy).netloc.rpartition("@")[0])
-    headers = urllib3.make_headers(proxy_basic_auth=user) if user else None
-    return urllib3.ProxyManager(proxy, proxy_headers=headers, **settings)
-
-
-# Exchanges, which end in time.
-
-
-class _Exchange:
-    """One request and its answer, which another thread can end: by closing the way to the server.
-
-    Args:
-        deadline: When it ends, by a monotonic clock.
-        stop: Ends it once it is set.
-
-    Attributes:
-        is_kept: Whether its connection is one that an exchange before has left.
-    """
-
-    def __init__(self, deadline: float, stop: threading.Event) -> None:
-        self.deadline = deadline
-        self.stop = stop
-        self.is_kept = False
-        self._is_late = False
-        self._sockets: list[socket.socket] = []
-        self._lock = threading.Lock()
-
-    def watch(self, descriptor: int) -> None:
-        """Note a socket that this exchange waits for."""
-        twin = socket.socket(fileno=os.dup(descriptor))  # an SSL connection takes the first one for itself
-        with self._lock:
-            self._sockets.append(twin)
-        self.check()
-
-    def check(self) -> None:
-        """Raise what `watch` raises where the exchange is over."""
-        if self.stop.is_set():
-            raise ClosedError("stopped while waiting for a web server")
-        if self._is_late or time.monotonic() > self.deadline:
-            raise StoreError("it was not all there in time", retry=False)
-
-    def end_if_due(self, now: float) -> None:
-        """Let whatever waits for the server go on with an error, if the time is over; from any thread."""
-        if now <= self.deadline and not self.stop.is_set():
-            return
-        self._is_late = True
-        with self._lock:
-            for sock in self._sockets:
-                with contextlib.suppress(OSError):
-                    sock.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Forget the sockets."""
-        with self._lock:
-            for sock in self._sockets:
-                sock.close()
-            self._sockets.clear()
-
-
-class _Watch:
-    """A thread that ends exchanges."""
-
-    def __init__(self) -> None:
-        self._exchanges: set[_Exchange] = set()
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    @contextlib.contextmanager
-    def exchange(self, deadline: float, stop: threading.Event) -> Iterator[_Exchange]:
-        """Watch over an exchange of this thread while the ``with`` block runs."""
-        exchange = _Exchange(deadline, stop)
-        with self._changed:
-            self._exchanges.add(exchange)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="stoker-web-watch", daemon=True)
-                self._thread.start()
-            self._changed.notify()
-        _thread.exchange = exchange
-        try:
-            yield exchange
-        finally:
-            _thread.exchange = None
-            with self._changed:
-                self._exchanges.discard(exchange)
-            exchange.close()
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not self._exchanges:
-                    self._changed.wait()
-                exchanges = list(self._exchanges)
-            now = time.monotonic()
-            for exchange in exchanges:
-                exchange.end_if_due(now)
-            time.sleep(_LOOK_SECONDS)
-
-
-_thread = threading.local()
-
-
-def _current() -> _Exchange:
-    exchange: _Exchange = _thread.exchange
-    return exchange
-
-
-# Connections of urllib3 that belong to an exchange.
-
-
-@dataclass(slots=True)
-class _LookUp:
-    """The addresses of a name, once they are found."""
-
-    since: float
-    done: threading.Event = field(default_factory=threading.Event)
-    addresses: list[Any] = field(default_factory=list)
-    error: OSError | None = None
-
-    @property
-    def may_succeed(self) -> bool:
-        """Whether it has failed for a reason that passes."""
-        return self.error is not None and self.error.errno == socket.EAI_AGAIN
-
-    def is_old(self, now: float) -> bool:
-        """Return whether the name is to be looked up again."""
-        return self.done.is_set() and (self.may_succeed or now - self.since > _NAME_SECONDS)
-
-
-class _Names:
-    """Looks up names in threads of its own, because nothing can end a look-up; each name once in a while."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, int], _LookUp] = OrderedDict()
-        self._lock = threading.Lock()
-        self._wanted: queue.SimpleQueue[tuple[tuple[str, int], _LookUp]] = queue.SimpleQueue()
-        self._threads = 0
-
-    def addresses(self, host: str, port: int, exchange: _Exchange) -> list[Any]:
-        """Return what ``socket.getaddrinfo`` says."""
-        key, now = (host, port), time.monotonic()
-        with self._lock:
-            look_up = self._known.get(key)
-            if look_up is None or look_up.is_old(now):
-                look_up = self._known[key] = _LookUp(now)
-                self._known.move_to_end(key)
-                if len(self._known) > _SERVERS:
-                    self._known.popitem(last=False)
-                self._wanted.put((key, look_up))
-                if self._threads < _NAME_THREADS:
-                    self._threads += 1
-                    threading.Thread(target=self._run, name="stoker-web-names", daemon=True).start()
-        while not look_up.done.wait(_LOOK_SECONDS):
-            exchange.check()
-        if look_up.error is not None:
-            again = look_up.may_succeed
-            problem = "the name of its server cannot be found" if again else "the name of its server is not known"
-            raise StoreError(problem, retry=again, answered=not again)
-        return look_up.addresses
-
-    def _run(self) -> None:
-        while True:
-            (host, port), look_up = self._wanted.get()
-            try:
-                look_up.addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            except OSError as error:
-                look_up.error = error
-            except UnicodeError:  # a name of more than 63 letters
-                look_up.error = socket.gaierror(socket.EAI_NONAME, "no name of a server")
-            look_up.done.set()
-
-
-class _Watched:
-    """What makes the sockets of a connection known to the exchange that uses it."""
-
-    def _new_conn(self) -> socket.socket:
-        connection: Any = self
-        exchange = _current()
-        exchange.is_kept = False
-        problem = StoreError("its server has no address", retry=False)
-        for family, kind, protocol, _, address in _client.get().names.addresses(
-            connection._dns_host, connection.port, exchange
-        ):
-            sock = socket.socket(family, kind, protocol)
-            try:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.settimeout(CONNECT_SECONDS)
-                exchange.watch(sock.fileno())
-                sock.connect(address)
-            except OSError as error:
-                sock.close()
-                exchange.check()
-                if error.errno in _NO_MEANS:
-                    raise
-                problem = _no_connection(error, by_proxy=bool(connection.proxy))
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                return sock
-        raise problem
-
-    def request(self, *args: Any, **kwargs: Any) -> None:
-        connection: Any = self
-        if connection.sock is not None:
-            _current().is_kept = True
-            _current().watch(connection.sock.fileno())
-        super().request(*args, **kwargs)  # type: ignore[misc]
-
-
-class _Connection(_Watched, HTTPConnection):
-    pass
-
-
-class _SecureConnection(_Watched, HTTPSConnection):
-    pass
-
-
-class _Pool(HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SecurePool(HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
-def _no_connection(error: OSError, *, by_proxy: bool) -> StoreError:
-    if by_proxy:
-        return StoreError("the proxy of this machine does not answer", answered=False)
-    if error.errno in _NO_NETWORK:
-        return StoreError("its server is in no network that can be reached", answered=False)
-    if isinstance(error, TimeoutError):
-        return _NoServerError("its server took no connection in time")
-    if error.errno == errno.ECONNREFUSED:
-        return _NoServerError("its server refuses connections")
-    return _NoServerError("its server cannot be reached")
-
-
-class _NoServerError(StoreError):
-    """There is no server at an address."""
 
 
 # The client.
@@ -434,28 +179,25 @@ class _Server:
 
     Attributes:
         rate: How many requests it is sent at a time.
+        asked: When it was asked last.
         failures: Requests in a row to which nobody answered.
         dead_until: It is not asked before.
         problem: What the last of these said.
     """
 
     rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))
+    asked: float = -_FAMILIAR_SECONDS
     failures: int = 0
     dead_until: float = 0.0
     problem: str = ""
 
 
 class _Client:
-    """What a process has with web servers. Safe in any thread.
-
-    Attributes:
-        names: Looks up names.
-    """
+    """What a process has with web servers. Safe in any thread."""
 
     def __init__(self) -> None:
-        self.names = _Names()
-        self._watch = _Watch()
-        self._pools: dict[str | None, urllib3.PoolManager] = {}
+        self._loop: http_client.EventLoop | None = None
+        self._session: ClientSession | None = None
         self._servers: OrderedDict[str, _Server] = OrderedDict()
         self._lock = threading.Lock()
         self._answered = time.monotonic() - NETWORK_SECONDS
@@ -471,9 +213,11 @@ class _Client:
             server = self._server(url, is_stored=wanted.is_stored)
             with server.rate.turn(stop):
                 began = time.monotonic()
+                # A list may name thousands of servers, each of which would leave an idle connection here.
+                keep = wanted.is_stored or began - server.asked < _FAMILIAR_SECONDS
+                server.asked = began
                 try:
-                    with self._watch.exchange(began + left, stop) as exchange:
-                        answer = self._exchange(url, wanted, exchange)
+                    answer = self._wait_for(self._exchange(url, wanted, left, keep=keep), stop)
                 except StoreError as error:
                     self._note(server, error)
                     raise
@@ -510,103 +254,106 @@ class _Client:
         if server.failures >= _DEAD_AFTER:
             server.dead_until, server.problem = time.monotonic() + _DEAD_SECONDS, str(error)
 
-    def _exchange(self, url: str, wanted: _Wanted, exchange: _Exchange) -> _Answer | str:
-        """Make one request; return the answer, or the URL that it leads to."""
+    def _wait_for(self, exchange: Coroutine[Any, Any, _T], stop: threading.Event) -> _T:
+        """Return the result of an exchange, which ends when this thread does not wait for it any more."""
+        future = asyncio.run_coroutine_threadsafe(exchange, self._running_loop())
         try:
-            response = self._send_anew(url, wanted, exchange)
-            try:
-                moved = response.get_redirect_location()
-                if moved is not False:
-                    return _moved(url, moved or "")
-                return _answer(response, wanted, exchange)
-            finally:
-                response.close()
-        except FileNotFoundError:
-            raise
-        except (HTTPError, OSError) as error:
-            exchange.check()
-            raise _translated(error) from error
+            while not wait([future], _LOOK_SECONDS).done:
+                if stop.is_set():
+                    raise ClosedError("stopped while waiting for a web server")
+            return future.result()
+        finally:
+            future.cancel()
 
-    def _send_anew(self, url: str, wanted: _Wanted, exchange: _Exchange) -> BaseHTTPResponse:
-        """Send a request, again where the server has closed a connection in the moment in which it was used again."""
-        for _ in range(_AT_ONCE):
-            try:
-                return self._send(url, wanted)
-            except ProtocolError:
-                exchange.check()
-                if not exchange.is_kept:
-                    raise
-        return self._send(url, wanted)
+    def _running_loop(self) -> http_client.EventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = http_client.EventLoop()
+                self._loop.set_exception_handler(_log_quietly)
+                threading.Thread(target=self._run, name="stoker-web", daemon=True).start()
+            return self._loop
 
-    def _send(self, url: str, wanted: _Wanted) -> BaseHTTPResponse:
+    def _run(self) -> None:
+        # This frame refers to the session for ever: nobody closes that, neither at exit nor in a forked process, where
+        # it would act on connections of the parent.
+        assert self._loop is not None
+        self._loop.run_forever()
+
+    async def _exchange(self, url: str, wanted: _Wanted, seconds: float, *, keep: bool) -> _Answer | str:
+        """Make one request; return the answer, or the URL that it leads to."""
+        if self._session is None:
+            self._session = http_client.new_session()
         headers = {
             "User-Agent": f"Mozilla/5.0 (compatible; {_AGENT}/{stoker_version()})",
             "Accept": "image/*,*/*;q=0.8",
         }
-        headers["Accept-Encoding"] = "identity"
+        if not keep:
+            headers["Connection"] = "close"
         if wanted.span is not None:
             headers["Range"] = f"bytes={wanted.span[0]}-{wanted.span[1] - 1}"
-        timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=SILENT_SECONDS)
-        return self._pools_for(url).request(
-            "GET", url, headers=headers, preload_content=False, redirect=False, retries=False, timeout=timeout
-        )
-
-    def _pools_for(self, url: str) -> urllib3.PoolManager:
-        proxy = proxy_of(url)
-        with self._lock:
-            if proxy not in self._pools:
-                pools = connection_pools(proxy, num_pools=_KEPT_POOLS, maxsize=_AT_ONCE)
-                pools.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
-                self._pools[proxy] = pools
-            return self._pools[proxy]
+        silence = aiohttp.ClientTimeout(sock_connect=CONNECT_SECONDS, sock_read=SILENT_SECONDS)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+                async with await http_client.get(self._session, url, headers, silence) as response:
+                    return _moved(response, url) or await _answer(response, wanted)
+        except FileNotFoundError:
+            raise
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            if limit.expired():
+                raise StoreError("it was not all there in time", retry=False) from error
+            raise _translated(error, by_proxy=http_client.proxy_of(url) is not None) from error
 
 
-def _moved(url: str, location: str) -> str:
-    """Return where a redirect leads."""
+def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Note what a server has done to its connection; whoever waits for an answer is told by an error."""
+    _log.debug("%s", context.get("message"), exc_info=context.get("exception"))
+
+
+def _moved(response: ClientResponse, url: str) -> str | None:
+    """Return where a redirect leads; None if there is an answer."""
     try:
-        return checked(urljoin(url, location).encode())
+        location = http_client.redirect_of(response, url)
+        return None if location is None else checked(location.encode())
     except (StoreError, ValueError) as error:
         raise StoreError("it leads to something that is not http:// or https://", retry=False) from error
 
 
-def _answer(response: BaseHTTPResponse, wanted: _Wanted, exchange: _Exchange) -> _Answer:
+async def _answer(response: ClientResponse, wanted: _Wanted) -> _Answer:
     """Return what a response brings."""
-    status, length = response.status, response.headers.get("Content-Length", "")
-    size = int(length) if re.fullmatch(r"[0-9]{1,18}", length, re.ASCII) else None
-    etag = response.headers.get("ETag")
+    status, size, etag = response.status, http_client.length_of(response), response.headers.get("ETag")
     if wanted.is_stored and status in _MISSING:
         raise FileNotFoundError(errno.ENOENT, f"HTTP {status}")
     if wanted.span is not None and status in _OF_PARTS:
-        return _part(response, wanted.span, exchange)
+        return await _part(response, wanted.span)
     if status != 200:
         name = http.HTTPStatus(status).phrase if status in http.HTTPStatus._value2member_map_ else ""
-        wait = _retry_after(response)
-        retry = status in _RETRIED and wait <= LONGEST_WAIT
-        raise StoreError(f"HTTP {status} {name}".rstrip(), retry=retry, busy=status in _BUSY, wait_seconds=wait)
-    forbidden = None if wanted.is_stored else _forbidden_use(response.headers.getlist("X-Robots-Tag"))
+        seconds = min(http_client.retry_after(response), 1e6)
+        retry = status in _RETRIED and seconds <= LONGEST_WAIT
+        raise StoreError(f"HTTP {status} {name}".rstrip(), retry=retry, busy=status in _BUSY, wait_seconds=seconds)
+    forbidden = None if wanted.is_stored else _forbidden_use(response.headers.getall("X-Robots-Tag", []))
     if forbidden is not None:
         raise StoreError(f"its server forbids this use (X-Robots-Tag: {forbidden})", retry=False)
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise StoreError("it comes compressed, which was not asked for", retry=False)
     if wanted.span is not None and wanted.span != _FIRST_BYTE:
         raise StoreError("its server does not send parts of files; download it, and give the copy", retry=False)
-    data = b"" if wanted.span is not None else _body(response, size, wanted.limit, exchange)
-    return _Answer(data, len(data) if wanted.span is None else size, etag)
+    if wanted.span is not None:
+        return _Answer(b"", size, etag)
+    if wanted.limit is not None and size is not None and size > wanted.limit:
+        raise _too_long(wanted.limit)
+    data = await _body(response, wanted.limit)
+    return _Answer(data, len(data), etag)
 
 
-def _part(response: BaseHTTPResponse, span: tuple[int, int], exchange: _Exchange) -> _Answer:
+async def _part(response: ClientResponse, span: tuple[int, int]) -> _Answer:
     """Return the part of a file that a response brings, or nothing where the file ends before."""
-    content_range = response.headers.get("Content-Range", "").strip()
-    match = _CONTENT_RANGE.fullmatch(content_range)
-    total = None if match is None or match[2] == "*" else int(match[2])
-    etag = response.headers.get("ETag")
+    (start, total), etag = http_client.range_of(response), response.headers.get("ETag")
     if response.status == _PAST_THE_END:
         return _Answer(b"", total, etag)
-    if match is None or match[1] != str(span[0]) or response.headers.get("Content-Encoding", "identity") != "identity":
-        raise StoreError(
-            f"the server sends {content_range[:80]!r} where bytes {span[0]} to {span[1] - 1} were asked for"
-        )
-    return _Answer(_body(response, None, span[1] - span[0], exchange), total, etag)
+    if start != span[0] or response.headers.get("Content-Encoding", "identity") != "identity":
+        sent = response.headers.get("Content-Range", "")[:80]
+        raise StoreError(f"the server sends {sent!r} where bytes {span[0]} to {span[1] - 1} were asked for")
+    return _Answer(await _body(response, span[1] - span[0]), total, etag)
 
 
 def _forbidden_use(values: list[str]) -> str | None:
@@ -621,19 +368,14 @@ def _forbidden_use(values: list[str]) -> str | None:
     return None
 
 
-def _body(response: BaseHTTPResponse, size: int | None, limit: int | None, exchange: _Exchange) -> bytes:
-    """Return the body of a response that says to have ``size`` bytes."""
-    if limit is not None and size is not None and size > limit:
-        raise _too_long(limit)
+async def _body(response: ClientResponse, limit: int | None) -> bytes:
+    """Return the body of a response."""
     parts, arrived = [], 0
-    while data := response.read1(_READ_BYTES, decode_content=False):
+    async for data in response.content.iter_any():
         arrived += len(data)
         if limit is not None and arrived > limit:
             raise _too_long(limit)
-        exchange.check()
         parts.append(data)
-    exchange.check()  # one that was ended looks like one that has ended
-    response.release_conn()
     return b"".join(parts)
 
 
@@ -641,35 +383,47 @@ def _too_long(limit: int) -> StoreError:
     return StoreError(f"it has more than {format_size(limit)}", retry=False)
 
 
-def _retry_after(response: BaseHTTPResponse) -> float:
-    try:
-        return min(urllib3.Retry().get_retry_after(response) or 0.0, 1e6)
-    except (HTTPError, ValueError, OverflowError):  # neither seconds nor a date
-        return 0.0
-
-
-def _translated(error: Exception) -> StoreError | OSError:
-    """Return what went wrong in plain words; never the text of another library, which may hold anything."""
-    causes = [error, error.__cause__, *error.args]
-    for cause in causes:
-        if isinstance(cause, OSError) and cause.errno in _NO_MEANS:
-            return cause
-    if isinstance(error, ProxyError):
-        return StoreError("the proxy of this machine does not answer", answered=False)
-    for kind, problem, retry in _PROBLEMS:
-        if any(isinstance(cause, kind) for cause in causes):
-            return StoreError(problem, retry=retry)
-    return StoreError("the connection was lost")
+class _NoServerError(StoreError):
+    """There is no server at an address."""
 
 
 _PROBLEMS: tuple[tuple[type[Exception], str, bool], ...] = (
-    (ssl.SSLCertVerificationError, "the certificate of its server is not trusted", False),
-    (ReadTimeoutError, "its server fell silent", True),
-    (TimeoutError, "its server fell silent", True),
-    (ssl.SSLError, "its server and this machine do not agree about TLS", False),
-    (IncompleteRead, "the connection ended before all of it was there", True),
+    (aiohttp.ClientConnectorCertificateError, "the certificate of its server is not trusted", False),
+    (aiohttp.ClientConnectorSSLError, "its server and this machine do not agree about TLS", False),
+    (aiohttp.ClientPayloadError, "the connection ended before all of it was there", True),
+    (aiohttp.SocketTimeoutError, "its server fell silent", True),
+    (ValueError, "it is not a URL that can be asked for", False),
 )
 """Kinds of errors, most special first, what they mean, and whether another try may help."""
+
+
+def _translated(error: Exception, *, by_proxy: bool) -> StoreError | OSError:
+    """Return what went wrong in plain words; never the text of another library, which may hold anything."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number in _NO_MEANS:
+        return OSError(number, os.strerror(number))
+    for kind, problem, retry in _PROBLEMS:
+        if isinstance(error, kind):
+            return StoreError(problem, retry=retry)
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        again = number == socket.EAI_AGAIN
+        problem = "the name of its server cannot be found" if again else "the name of its server is not known"
+        return StoreError(problem, retry=again, answered=not again)
+    if isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError):
+        return _no_connection(error, number, by_proxy=by_proxy)
+    return StoreError("the connection was lost")
+
+
+def _no_connection(error: Exception, number: int | None, *, by_proxy: bool) -> StoreError:
+    if by_proxy:
+        return StoreError("the proxy of this machine does not answer", answered=False)
+    if number in _NO_NETWORK:
+        return StoreError("its server is in no network that can be reached", answered=False)
+    if isinstance(error, aiohttp.ConnectionTimeoutError) or number == errno.ETIMEDOUT:
+        return _NoServerError("its server took no connection in time")
+    if number == errno.ECONNREFUSED:
+        return _NoServerError("its server refuses connections")
+    return _NoServerError("its server cannot be reached")
 
 
 _client = PerProcess(_Client)
