@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from stoker.builder import Report, Tally
 from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
 from stoker.errors import (
     ConfigError,
@@ -98,8 +99,8 @@ class ExportedSplit:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExportReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class ExportReport(Report):
     """What an export did.
 
     Attributes:
@@ -112,7 +113,7 @@ class ExportReport:
     rejects: tuple[Reject, ...]
     seconds: float
 
-    def __repr__(self) -> str:
+    def _facts(self) -> list[str]:
         facts = [
             f"{name}: {format_count(split.records, 'record')} in {format_count(split.files, 'file')}, "
             f"{format_size(split.size_bytes)}"
@@ -120,7 +121,7 @@ class ExportReport:
         ]
         if self.rejects:
             facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
-        return f"<stoker.ExportReport {'; '.join([*facts, format_seconds(self.seconds)])}>"
+        return [*facts, format_seconds(self.seconds)]
 
 
 def export(  # noqa: PLR0913 - settings by name
@@ -184,12 +185,13 @@ def export(  # noqa: PLR0913 - settings by name
         _check(split_dataset, to)
     for message in _losses(datasets, to):
         warnings.warn(message, SourceWarning, stacklevel=2)
-    splits = {}
+    splits: dict[str, ExportedSplit] = {}
+    rejects: list[Reject] = []
     with progress_of_call("exporting", progress, "records") as shown, folder_at_once(Path(out.local_path())) as folder:
-        run = _Run(sum(map(len, datasets.values())), max_rejects, shown)
+        tally = Tally(sum(map(len, datasets.values())), shown)
         for name, split_dataset in datasets.items():
             with split_dataset.reader.reading_in_order(), _WRITERS[to](folder, name, split_dataset, limit) as writer:
-                run.write_all(name, split_dataset, writer)
+                _write_split(name, split_dataset, writer, rejects, max_rejects, tally)
             splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
         classes = next(iter(datasets.values())).classes
         if to == "webdataset" and classes:
@@ -198,52 +200,34 @@ def export(  # noqa: PLR0913 - settings by name
                 for column in zip(*((class_label.name, class_label.text) for class_label in classes), strict=True)
             )
             write_labels(folder, names, texts, 0)
-    return ExportReport(splits, tuple(run.rejects), time.monotonic() - started)
+    return ExportReport(splits, tuple(rejects), time.monotonic() - started)
 
 
 # People call it `stoker.export`.
 export.__module__ = "stoker"
 
 
-class _Run:
-    """Writes the records of one split after another, and counts them.
-
-    Args:
-        total: Records of all splits.
-        max_rejects: How many may be left out.
-        progress: Called after every record.
-
-    Attributes:
-        rejects: Those that were.
-    """
-
-    def __init__(self, total: int, max_rejects: int, progress: Progress | None) -> None:
-        self._total, self._max_rejects, self._progress = total, max_rejects, progress
-        self._done = self._size_bytes = 0
-        self.rejects: list[Reject] = []
-
-    def write_all(self, split: str, dataset: Dataset, writer: _Writer) -> None:
-        """Write the records of a split."""
-        for number in range(len(dataset)):
-            try:
-                record = _read(dataset, number, has_boxes=writer.has_boxes)
-                writer.check(record)
-            except StorageError:  # the record may be whole
+def _write_split(
+    name: str, dataset: Dataset, writer: _Writer, rejects: list[Reject], max_rejects: int, tally: Tally
+) -> None:
+    """Write the records of a split; those that are damaged become rejects, of which all splits may have so many."""
+    for number in range(len(dataset)):
+        try:
+            record = _read(dataset, number, has_boxes=writer.has_boxes)
+            writer.check(record)
+        except StorageError:  # the record may be whole
+            raise
+        except StokerError as error:
+            if len(rejects) == max_rejects:
+                error.add_note(
+                    "nothing was exported; max_rejects=N (--max-rejects N) leaves out up to N damaged records"
+                )
                 raise
-            except StokerError as error:
-                if len(self.rejects) == self._max_rejects:
-                    error.add_note(
-                        "nothing was exported; max_rejects=N (--max-rejects N) leaves out up to N damaged records"
-                    )
-                    raise
-                self.rejects.append(Reject(f"{split}#{number}", split, str(error)))
-            else:
-                writer.write(record)
-                self._size_bytes += len(record.image)
-            self._done += 1
-            if self._progress is not None:
-                counts = {"total": self._total, "size_bytes": self._size_bytes, "rejects": len(self.rejects)}
-                self._progress(done=self._done, **counts)
+            rejects.append(Reject(f"{name}#{number}", name, str(error)))
+            tally.advanced(1, 0, 1)
+        else:
+            writer.write(record)
+            tally.advanced(1, len(record.image), 0)
 
 
 def _chosen(datasets: Mapping[str, Dataset], split: str | None, path: LocationLike) -> dict[str, Dataset]:

@@ -1,7 +1,6 @@
 """`stoker.merge`: several datasets as one. Shards are copied byte for byte; only ids of classes may have to change.
 
-It is written as a build is: shards are noted in a journal as they are complete, the manifest comes last, and the same
-call resumes one that was interrupted.
+It is written as a build is, by `stoker.builder.write`: the same call resumes one that was interrupted.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ import hashlib
 import os
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from stoker import _native
-from stoker.builder import check_destination, finished_dataset, manifest_settings, resume, write_companions
+from stoker.builder import Report, Task, check_destination, manifest_settings, write, write_companions
 from stoker.config import available_cpus, format_count, format_seconds, stoker_version
-from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, StorageError
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError
 from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -37,25 +37,24 @@ from stoker.format import (
     is_unfinished,
     nested_counts,
     new_index_name,
-    open_journal,
     read_index,
     read_labels,
     read_manifest,
     read_rejects,
     sync_directory,
     write_labels,
-    write_manifest,
     write_rejects,
 )
 from stoker.progress import progress_of_call
 from stoker.storage import Location, location, stoppable_pool, temporary_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from stoker.builder import Tally
     from stoker.format import Manifest, Shard
     from stoker.storage import LocationLike
     from stoker.types import Features, Progress
@@ -73,8 +72,8 @@ _NUMBERED_LABELS = ("imagenet", "imagenet-nvidia", "dlbs", "tfds")
 """Layouts whose records name a class by its id alone, under the label and under the labels of the boxes."""
 
 
-@dataclass(frozen=True, slots=True)
-class MergeReport:
+@dataclass(frozen=True, slots=True, repr=False)
+class MergeReport(Report):
     """What a merge did.
 
     Attributes:
@@ -93,16 +92,15 @@ class MergeReport:
     rewritten_shards: int
     resumed_shards: int
 
-    def __repr__(self) -> str:
+    def _facts(self) -> list[str]:
         manifest = self.manifest
         shards = f"{self.copied_shards:,} copied, {self.rewritten_shards:,} with new class ids"
-        facts = (
+        return [
             f"{self.outcome}: dataset {manifest.dataset_id}",
             f"{format_count(manifest.records, 'record')} of {format_count(manifest.classes, 'class')}",
             f"shards: {shards}, {self.resumed_shards:,} from an earlier run",
             format_seconds(self.seconds),
-        )
-        return f"<stoker.MergeReport {'; '.join(facts)}>"
+        ]
 
 
 def merge(
@@ -168,43 +166,19 @@ def _merge(
         _refuse_links(parts, destination)
     for part in parts:
         check_destination(destination, str(part.place))
-    plan = _Plan(parts)
-    wanted = manifest_settings(plan.manifest)
-    finished = None if is_unfinished(destination) else finished_dataset(destination, lambda: wanted)
-    if finished is not None:
-        return MergeReport("complete", finished, time.monotonic() - started, 0, 0, plan.shards)
-    with open_journal(destination) as journal, _left_resumable(destination):
-        resume(journal, destination, wanted)
-        done = {result.file.name: result.file for result in journal.results}
-        jobs = [job for job in plan.jobs if job.name not in done]
-        seen = sum(shard.records for shard in done.values())
-        remote = not all(place.is_local for place in (destination, *(part.place for part in parts)))
-        size_bytes, at_once = 0, _COPIED_AT_ONCE_REMOTE if remote else min(_COPIED_AT_ONCE, available_cpus())
-        with stoppable_pool(at_once, "stoker-merge") as pool:
-            for job, shard in zip(jobs, pool.map(partial(_make, destination, link=link), jobs), strict=True):
-                journal.append(ShardResult(shard, job.split, (), {}, ()))
-                done[shard.name] = shard
-                seen, size_bytes = seen + shard.records, size_bytes + shard.size_bytes
-                if progress is not None:
-                    progress(done=seen, total=plan.manifest.records, size_bytes=size_bytes, rejects=0)
-        manifest = _finish(plan, destination, done)
-        destination.remove_temporaries()
-        journal.remove()
-    rewritten = sum(job.changes is not None for job in jobs)
-    seconds, resumed = time.monotonic() - started, plan.shards - len(jobs)
-    return MergeReport("merged", manifest, seconds, len(jobs) - rewritten, rewritten, resumed)
-
-
-@contextmanager
-def _left_resumable(destination: Location) -> Iterator[None]:
-    """Say how to go on when the ``with`` block is stopped."""
-    try:
-        yield
-    except (OSError, MemoryError, KeyboardInterrupt) as error:
-        if isinstance(error, OSError) and error.filename is None and not isinstance(error, StorageError):
-            error.filename = str(destination)  # a failed write carries no file name
-        error.add_note("what is finished is kept; run the same command again to resume")
-        raise
+    task = _Merging(parts, destination, link=link)
+    written = write(task, progress=progress)
+    assert written.manifest is not None, "shards are missing"
+    new = [job for job in task.jobs if job.name not in written.resumed]
+    rewritten = sum(job.changes is not None for job in new)
+    return MergeReport(
+        outcome="complete" if written.outcome == "complete" else "merged",
+        manifest=written.manifest,
+        seconds=time.monotonic() - started,
+        copied_shards=len(new) - rewritten,
+        rewritten_shards=rewritten,
+        resumed_shards=len(written.resumed),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,23 +229,25 @@ class _Job:
     changes: _Changes | None
 
 
-class _Plan:
-    """The merged dataset, and the job of each of its shards.
+class _Merging(Task):
+    """The merged dataset.
 
     Args:
         parts: The datasets, which may be joined.
+        destination: Where.
+        link: Whether shards that stay as they are become hard links.
 
     Attributes:
-        manifest: Of the merged dataset; what it says about shards that are written again holds for the old ones.
-        classes: By class id.
-        rejects: Of all.
         jobs: One for each shard.
     """
 
-    def __init__(self, parts: Sequence[_Part]) -> None:
-        self.classes = _joined_classes(parts)
+    def __init__(self, parts: Sequence[_Part], destination: Location, *, link: bool) -> None:
+        self.destination = destination
+        self._link = link
+        self._is_remote = not all(place.is_local for place in (destination, *(part.place for part in parts)))
+        self._classes = _joined_classes(parts)
         box_names = tuple(dict.fromkeys(name for part in parts for name in part.manifest.schema.box_names))
-        changes = [_changes(part, self.classes, box_names) for part in parts]
+        changes = [_changes(part, self._classes, box_names) for part in parts]
         first = parts[0].manifest
         naming = _naming(parts)
         self.jobs: list[_Job] = []
@@ -289,14 +265,14 @@ class _Plan:
             jobs = [replace(job, name=naming.name(name, number, count)) for number, job in enumerate(jobs)]
             self.jobs += jobs
             splits[name] = _joined_split(
-                [(part.manifest.splits[name], own) for part, own in having], self.classes, jobs
+                [(part.manifest.splits[name], own) for part, own in having], self._classes, jobs
             )
-        self.shards = len(self.jobs)
         manifests = [part.manifest for part in parts]
-        self.rejects = tuple(
+        self._rejects = tuple(
             reject for part in parts for reject in read_rejects(part.place, part.manifest.files.get(REJECTS_NAME))
         )
-        self.manifest = replace(
+        # What it says about shards that are written again holds for the old ones.
+        self._manifest = replace(
             first,
             stoker_version=stoker_version(),
             version=VERSION,
@@ -311,6 +287,48 @@ class _Plan:
             splits=splits,
             files={},
         )
+        self.settings = manifest_settings(self._manifest)
+        self.shard_names = [job.name for job in self.jobs]
+
+    def count_items(self, shards: Collection[str]) -> int:
+        """Return how many records some shards have."""
+        return sum(job.shard.records for job in self.jobs if job.name in shards)
+
+    def make(
+        self,
+        shards: Collection[str],
+        there: Mapping[str, ShardResult],
+        committed: Callable[[ShardResult], None],
+        tally: Tally,
+    ) -> None:
+        """Copy shards, or write them again."""
+        for result in there.values():
+            tally.resumed(result)
+        jobs = [job for job in self.jobs if job.name in shards]
+        at_once = _COPIED_AT_ONCE_REMOTE if self._is_remote else min(_COPIED_AT_ONCE, available_cpus())
+        with stoppable_pool(at_once, "stoker-merge") as pool:
+            copied = pool.map(partial(_make, self.destination, link=self._link), jobs)
+            for job, shard in zip(jobs, copied, strict=True):
+                committed(ShardResult(shard, job.split, (), {}, ()))
+                tally.advanced(shard.records, shard.size_bytes, 0)
+
+    def describe(self, results: Sequence[ShardResult]) -> Manifest:
+        """Write the files beside the shards, and return the manifest."""
+        manifest, shards = self._manifest, iter(results)
+        base = manifest.schema.label_base
+        names = [os.fsencode(class_label.name) for class_label in self._classes[base:]]
+        texts = [class_label.text.encode("utf-8", "surrogateescape") for class_label in self._classes[base:]]
+        files = {
+            LABELS_NAME: write_labels(self.destination, names, texts, base),
+            REJECTS_NAME: write_rejects(self.destination, self._rejects),
+        }
+        splits = {}
+        for name, split in manifest.splits.items():
+            files_of_split = tuple(result.file for result in islice(shards, len(split.shards)))
+            size_bytes = sum(shard.size_bytes for shard in files_of_split)
+            splits[name] = replace(split, shards=files_of_split, size_bytes=size_bytes)
+        manifest = replace(manifest, splits=splits)
+        return replace(manifest, files=files | write_companions(self.destination, manifest, names))
 
 
 def _refuse_unlike(parts: Sequence[_Part]) -> None:
@@ -594,22 +612,3 @@ def renumbered(features: Features, manifest: Manifest, changes: _Changes, where:
         if key in features:
             changed[key] = ("int64", [known[int(value)] for value in values])
     return changed
-
-
-def _finish(plan: _Plan, destination: Location, done: Mapping[str, Shard]) -> Manifest:
-    """Write what describes the shards; the manifest last."""
-    base = plan.manifest.schema.label_base
-    names = [os.fsencode(class_label.name) for class_label in plan.classes[base:]]
-    texts = [class_label.text.encode("utf-8", "surrogateescape") for class_label in plan.classes[base:]]
-    files = {
-        LABELS_NAME: write_labels(destination, names, texts, base),
-        REJECTS_NAME: write_rejects(destination, plan.rejects),
-    }
-    splits = {}
-    for name, split in plan.manifest.splits.items():
-        shards = tuple(done[shard.name] for shard in split.shards)
-        splits[name] = replace(split, shards=shards, size_bytes=sum(shard.size_bytes for shard in shards))
-    manifest = replace(plan.manifest, splits=splits)
-    manifest = replace(manifest, files=files | write_companions(destination, manifest, names))
-    write_manifest(destination, manifest)
-    return manifest

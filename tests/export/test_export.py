@@ -28,10 +28,10 @@ from PIL import Image
 import stoker
 from reference import example, pictures, tfrecord
 from small_datasets import write_dataset
-from stoker import fields
+from stoker import exporting, fields
 from stoker.cli.main import main, make_parser
 from stoker.errors import ConfigError, DestinationError, ShardError, SourceWarning
-from stoker.exporting import FORMATS, _Run, export
+from stoker.exporting import FORMATS, export
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -363,7 +363,7 @@ def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monke
     stoker.build(records, tmp_path / "kept", fields=kinds, progress=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SourceWarning)
-        monkeypatch.setattr(_Run, "write_all", lambda *_: pytest.fail("written before"))
+        monkeypatch.setattr(exporting, "_write_split", lambda *_: pytest.fail("written before"))
         with pytest.raises(pytest.fail.Exception):
             export(tmp_path / "kept", tmp_path / "out", to, progress=False)
     said = [str(one.message) for one in caught if one.category is SourceWarning]

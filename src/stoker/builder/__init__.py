@@ -6,9 +6,7 @@ from stoker.builder.api import build, build_files, build_part_of_files
 from stoker.builder.convert import ItemConverter, is_machine_error
 from stoker.builder.destination import (
     check_destination,
-    finished_dataset,
     manifest_settings,
-    resume,
     write_companions,
 )
 from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
@@ -27,6 +25,7 @@ from stoker.builder.settings import (
     SourceSettings,
     find_preset,
 )
+from stoker.builder.writing import Tally, Task, write
 
 __all__ = [
     "DEFAULT_SHARD_BYTES",
@@ -50,6 +49,8 @@ __all__ = [
     "ShardJob",
     "ShardSettings",
     "SourceSettings",
+    "Tally",
+    "Task",
     "build",
     "build_files",
     "build_part",
@@ -60,13 +61,12 @@ __all__ = [
     "check_part_destination",
     "chosen_part",
     "find_preset",
-    "finished_dataset",
     "forecast",
     "is_machine_error",
     "list_once",
     "manifest_settings",
     "open_source",
     "parse_part",
-    "resume",
+    "write",
     "write_companions",
 ]

@@ -16,7 +16,7 @@ from stoker.builder.local import LocalEngine
 from stoker.builder.parts import NO_PART
 from stoker.builder.plan import make_plan, plan_settings
 from stoker.builder.report import BuildReport, PartReport, build_report, rejects_of
-from stoker.builder.writing import write
+from stoker.builder.writing import Task, write
 from stoker.config import option
 from stoker.errors import DestinationError, SourceWarning
 from stoker.format import MANIFEST_NAME, is_unfinished
@@ -25,7 +25,6 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from typing import Any
 
     from stoker.builder.convert import Outcome
     from stoker.builder.local import EngineFactory
@@ -168,8 +167,8 @@ def check_part_destination(destination: Location, source: str, part: Part) -> No
         raise DestinationError(message, path=str(destination))
 
 
-class ListedBuild:
-    """A dataset of a source that is listed; see `stoker.builder.writing.Task`.
+class ListedBuild(Task):
+    """A dataset of a source that is listed.
 
     Args:
         tree: The source.
@@ -200,10 +199,6 @@ class ListedBuild:
         self.max_rejects = settings.max_rejects
         self.shard_names = self._plan.shard_names
 
-    def settings_when_finished(self) -> dict[str, Any]:
-        """Return the same settings."""
-        return self.settings
-
     def count_items(self, shards: Collection[str]) -> int:
         """Return how many items some shards have together."""
         return self._plan.items_of(shards)
@@ -230,7 +225,7 @@ class ListedBuild:
                 raise made_of_others(self.destination, name, "the records are others now")
             tally.resumed(result)
             if reader.has_witness:  # comparing them takes time
-                tally.show()
+                tally.advanced(0, 0, 0)
 
         def add_digest(result: ShardResult) -> None:
             """Note what stands for the values that a shard was made of."""

@@ -188,59 +188,38 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
         OSError: The destination cannot be read or written.
     """
     if (destination / MANIFEST_NAME).lexists():
-        return _listed(settings, destination, progress)
+        return _list(settings, destination, progress)
     folder = destination / BUILD_FOLDER
     folder.make_directory()
-    wanted = _listed_for(settings)
-    lister = _Lister(folder)
+    wanted, lister = _listed_for(settings), _Lister(folder)
     while True:
-        listed = _read(folder, wanted, settings, destination, progress)
-        if listed is not None:
-            return listed
+        listing = read_listing(folder / _LISTING_NAME)
+        if listing is not None and listing[0].get("for", wanted) != wanted:
+            return _list(settings, destination, progress)
+        size = None if listing is None else _size_in(listing[0])
+        if listing is not None and size is not None:
+            return ListedSource(listing[1], size, {})
         if lister.begin():
             with lister.signs_of_life():
-                return _list(folder, wanted, settings, destination, progress)
+                listed = _list(settings, destination, progress)
+                write_listing(folder / _LISTING_NAME, listed.tree, {"for": wanted, **asdict(listed.size)})
+                return listed
         lister.wait()
 
 
-def _read(
-    folder: Location,
-    wanted: dict[str, Any],
-    settings: BuildSettings,
-    destination: Location,
-    progress: Progress | None,
-) -> ListedSource | None:
-    listing = read_listing(folder / _LISTING_NAME)
-    if listing is None:
-        return None
-    about, tree = listing
-    try:
-        if about["for"] != wanted:
-            return _listed(settings, destination, progress)
-        per_record = about["per_record"]
-        size = RecordSize(float(about["per_source_byte"]), None if per_record is None else float(per_record))
-    except (KeyError, TypeError, ValueError):
-        return None
-    return ListedSource(tree, size, {})
-
-
-def _list(
-    folder: Location,
-    wanted: dict[str, Any],
-    settings: BuildSettings,
-    destination: Location,
-    progress: Progress | None,
-) -> ListedSource:
-    listed = _listed(settings, destination, progress)
-    about = {"for": wanted, **asdict(listed.size)}
-    write_listing(folder / _LISTING_NAME, listed.tree, about)
-    return listed
-
-
-def _listed(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
+def _list(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
     tree = open_source(settings.source, progress, destination)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known)
+
+
+def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
+    """Return how long records are, as a listing has it; None if it does not say so."""
+    try:
+        per_record = about["per_record"]
+        return RecordSize(float(about["per_source_byte"]), None if per_record is None else float(per_record))
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _listed_for(settings: BuildSettings) -> dict[str, Any]:

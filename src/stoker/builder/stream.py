@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import deque
 from dataclasses import replace
 from itertools import chain, count, islice
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ from stoker.builder.listed import made_of_others
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import Plan, ShardJob, SplitPlan, plan_settings
 from stoker.builder.report import build_report
-from stoker.builder.writing import write
+from stoker.builder.writing import Task, write
 from stoker.config import option
 from stoker.errors import ConfigError
 from stoker.format import MAX_SHARDS, ShardNaming, new_index_name
@@ -103,8 +104,8 @@ def _split_plan(split: str, lengths: list[int], naming: ShardNaming, size_bytes:
     return SplitPlan(split, rows, bounds, names, size_bytes)
 
 
-class StreamBuild:
-    """A dataset of records without a length; see `stoker.builder.writing.Task`.
+class StreamBuild(Task):
+    """A dataset of records without a length.
 
     Args:
         stream: The records.
@@ -126,30 +127,17 @@ class StreamBuild:
         self._naming = settings.shards.naming
         self._plan = Plan(source, (), settings.shards.compression)
         self._digests: dict[str, str] = {}
-        self._lengths: dict[str, list[int]] = {}
+        self._lengths: dict[str, list[int]] = {split: [] for split in stream.names}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings) | {"shard_records": self._length}
         self.max_rejects = settings.max_rejects
 
-    @property
-    def shard_names(self) -> Sequence[str]:
-        """Names of all shards, once they are made."""
-        return self._plan.shard_names
-
     def settings_when_finished(self) -> dict[str, Any]:
         """Go through all records, and return the settings of a dataset of them."""
-        for split in self._stream.names:
-            records = self._stream.records(split)
-            lengths = self._lengths.setdefault(split, [])
-            while group := list(islice(records, self._length)):
-                name = self._naming.name(split, len(lengths), 0)
-                lengths.append(sum(1 for _ in self._items_of(name, group)))
+        for *_, items in self._shards():
+            deque(items, maxlen=0)
         self._plan_shards()
         return plan_settings(self._plan, self._build_settings)
-
-    def count_items(self, shards: Collection[str]) -> int:  # noqa: ARG002 - nobody knows
-        """Return 0: how many records there are is not known."""
-        return 0
 
     def make(
         self,
@@ -165,7 +153,7 @@ class StreamBuild:
 
         threads = self._build_settings.threads
         running = LocalEngine(self._converter, self.destination, threads, add_digest, tally.advanced)
-        running.run(self._jobs(dict(there), tally))
+        running.run(self._jobs(there, tally))
         self._plan_shards()
         self._remove_beyond()
 
@@ -180,12 +168,27 @@ class StreamBuild:
         if splits:
             splits[0] = replace(splits[0], size_bytes=self._stream.size_bytes)
         self._plan = replace(self._plan, splits=tuple(splits))
+        self.shard_names = self._plan.shard_names
 
-    def _jobs(self, there: dict[str, ShardResult], tally: Tally) -> Iterator[ShardJob]:
+    def _jobs(self, there: Mapping[str, ShardResult], tally: Tally) -> Iterator[ShardJob]:
         """Yield the shards that are not there, in order; each is to be made before the next one is asked for."""
+        left = dict(there)
+        for split, name, items in self._shards():
+            result = left.pop(name, None)
+            if result is None:
+                yield ShardJob(name, split, items, self._plan.compression)
+                continue
+            number = sum(1 for _ in items)
+            if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):
+                raise made_of_others(self.destination, name, "the records are others now")
+            tally.resumed(result)
+        if left:
+            raise made_of_others(self.destination, next(iter(left)), "there are no records for it any more")
+
+    def _shards(self) -> Iterator[tuple[str, str, Iterator[Item]]]:
+        """Yield split, name and items of each shard; the items are to be taken before the next one is asked for."""
         for split in self._stream.names:
             records = self._stream.records(split)
-            lengths = self._lengths.setdefault(split, [])
             for shard in count():
                 first = next(records, None)
                 if first is None:
@@ -195,37 +198,18 @@ class StreamBuild:
                         f"split {split!r} has more than {MAX_SHARDS} shards; raise {option('shard_size')}"
                     )
                 name = self._naming.name(split, shard, 0)
-                items = self._items_of(name, chain([first], islice(records, self._length - 1)))
-                if name in there:
-                    self._compare(there[name], items, lengths)
-                    tally.resumed(there.pop(name))
-                else:
-                    yield ShardJob(name, split, self._counted(items, lengths), self._plan.compression)
-        if there:
-            raise made_of_others(self.destination, next(iter(there)), "there are no records for it any more")
+                yield split, name, self._items_of(split, name, chain([first], islice(records, self._length - 1)))
 
-    def _items_of(self, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
-        """Yield the items of one shard, and take note of what stands for all of their values."""
-        digest = hashlib.sha256()
+    def _items_of(self, split: str, name: str, records: Iterable[tuple[int, Any]]) -> Iterator[Item]:
+        """Yield the items of one shard, and take note of their number and of what stands for all of their values."""
+        digest, number = hashlib.sha256(), 0
         for record in records:
             item, values = self._stream.item(*record)
             digest.update(values)
-            yield item
-        self._digests[name] = digest.hexdigest()
-
-    def _counted(self, items: Iterable[Item], lengths: list[int]) -> Iterator[Item]:
-        number = 0
-        for item in items:
             number += 1
             yield item
-        lengths.append(number)
-
-    def _compare(self, result: ShardResult, items: Iterable[Item], lengths: list[int]) -> None:
-        number = sum(1 for _ in items)
-        lengths.append(number)
-        name = result.file.name
-        if (result.file.records + len(result.rejects), result.digest) != (number, self._digests[name]):
-            raise made_of_others(self.destination, name, "the records are others now")
+        self._digests[name] = digest.hexdigest()
+        self._lengths[split].append(number)
 
     def _remove_beyond(self) -> None:
         """Remove shards that a killed run made of records that are no longer there; no journal knows of them."""

@@ -13,8 +13,9 @@ refused or overwrites it. What differs between builds, parts of builds, records 
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from stoker.builder.destination import finished_dataset, forget_missing, remove_dataset, resume, what_is_replaced
 from stoker.builder.parts import NO_PART, missing_error, note_part
@@ -31,31 +32,30 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-class Task(Protocol):
-    """A dataset to write: what differs between builds, records without a length and merges."""
+class Task(ABC):
+    """A dataset to write: what differs between builds, records without a length and merges.
 
-    @property
-    def destination(self) -> Location:
-        """Where it will lie."""
+    Attributes:
+        destination: Where it will lie.
+        settings: Everything that decides its bytes, as the journal has it.
+        shard_names: Names of all shards, in the order of the dataset; of records without a length once all are made.
+        max_rejects: Number of rejects above which the manifest is withheld; None for any.
+    """
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Everything that decides its bytes, as the journal has it."""
-
-    @property
-    def max_rejects(self) -> int | None:
-        """Number of rejects above which the manifest is withheld; None for any."""
-
-    @property
-    def shard_names(self) -> Sequence[str]:
-        """Names of all shards, in the order of the dataset; of records without a length once all are made."""
+    destination: Location
+    settings: dict[str, Any]
+    shard_names: Sequence[str] = ()
+    max_rejects: int | None = None
 
     def settings_when_finished(self) -> dict[str, Any]:
-        """Return the settings that its manifest has; of records without a length only these tell."""
+        """Return the settings that its manifest has, as far as only its records tell them."""
+        return self.settings
 
-    def count_items(self, shards: Collection[str]) -> int:
+    def count_items(self, shards: Collection[str]) -> int:  # noqa: ARG002 - nobody knows
         """Return how many items some shards have together; 0 if nobody knows."""
+        return 0
 
+    @abstractmethod
     def make(
         self,
         shards: Collection[str],
@@ -77,6 +77,7 @@ class Task(Protocol):
             KeyboardInterrupt: The same.
         """
 
+    @abstractmethod
     def describe(self, results: Sequence[ShardResult]) -> Manifest:
         """Write the files beside the shards, given all of these in order; return the manifest, which comes last."""
 
@@ -105,10 +106,6 @@ class Tally:
         self._rejects += rejects
         self.items += items
         self.size_bytes += size_bytes
-        self.show()
-
-    def show(self) -> None:
-        """Show how far the run is."""
         if self._progress is not None:
             self._progress(done=self._done, total=self._total, size_bytes=self.size_bytes, rejects=self._rejects)
 

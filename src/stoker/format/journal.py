@@ -30,7 +30,7 @@ from stoker.errors import DestinationError
 from stoker.forks import process_number
 from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME, has_journal_folder
 from stoker.format.manifest import FormatCounts, Shard
-from stoker.storage import attach_filename, parse_json, stoppable_pool, sync_directory, write_all
+from stoker.storage import attach_filename, lock_alone, parse_json, stoppable_pool, sync_directory, write_all
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -262,7 +262,8 @@ class JournalFile:
                 raise
             try:
                 self._refuse_other_files(file)
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if lock_alone(file, self._path):
+                    return file
             except BlockingIOError:
                 os.close(file)
                 where = str(self._directory)
@@ -271,10 +272,7 @@ class JournalFile:
             except BaseException:
                 os.close(file)
                 raise
-            # The other build may have finished, and deleted the file, between our open and our lock.
-            if self._path.exists() and self._path.stat().st_ino == os.fstat(file).st_ino:
-                return file
-            os.close(file)
+            os.close(file)  # of another build, which has finished and deleted it
 
     def _refuse_other_files(self, file: int) -> None:
         if not stat.S_ISREG(os.fstat(file).st_mode):

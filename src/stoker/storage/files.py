@@ -235,6 +235,21 @@ def sync_directory(directory: Path) -> None:
             os.close(file)
 
 
+def lock_alone(descriptor: int, path: Path) -> bool:
+    """Lock an open file or folder for this process alone; return whether ``path`` still names it.
+
+    Another process may have removed or renamed it between our opening it and our locking it.
+
+    Raises:
+        BlockingIOError: Another process has the lock.
+    """
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 @contextmanager
 def folder_at_once(directory: Path) -> Iterator[Path]:
     """Give a folder to write in; one rename makes it ``directory`` when the ``with`` block ends without an error.
@@ -255,10 +270,8 @@ def folder_at_once(directory: Path) -> Iterator[Path]:
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The other process may have ended, and renamed the folder, between our opening it and our locking it.
-            is_ours = os.path.samestat(os.fstat(lock), folder.stat())
-        except (BlockingIOError, FileNotFoundError):
+            is_ours = lock_alone(lock, folder)
+        except BlockingIOError:
             is_ours = False
         if not is_ours:
             raise DestinationError(f"another process writes {directory}; wait for it to end", path=str(directory))
