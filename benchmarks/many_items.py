@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from stoker.builder import BuildSettings, SourceSettings
 from stoker.builder.plan import RecordSize, make_plan, plan_settings
 from stoker.config import format_size, parse_size
-from stoker.sources import SourceTree, read_listing, write_listing
+from stoker.sources import Source, read_listing, write_listing
 from stoker.sources.items import Group, ItemCollector
 from stoker.sources.reader import FileReader
 from stoker.storage import location
@@ -49,7 +49,7 @@ def main() -> None:
     with step("sorted", args.images):
         table, splits = collector.finish({name: label for label, name in enumerate(names)})
     classes = tuple(names)
-    tree = SourceTree("/photos", classes, (b"",) * len(classes), table, splits, FileReader(b"/photos", "disk"))
+    tree = Source("/photos", classes, (b"",) * len(classes), table, splits, FileReader(b"/photos", "disk"))
     settings = BuildSettings(SourceSettings("/photos"))
     with step("planned", args.images):
         plan = make_plan(tree, settings, RecordSize(1.0))

@@ -9,7 +9,7 @@ import numpy as np
 
 from scripts.fuzz_python.scratch import folder
 from stoker import _native
-from stoker.sources import Annotations, ItemTableBuilder, SourceTree, read_listing, write_listing
+from stoker.sources import Annotations, ItemTableBuilder, Source, read_listing, write_listing
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.imagenet.boxes import MappedBoxes
 from stoker.sources.items import Item
@@ -54,7 +54,7 @@ def seeds() -> list[bytes]:
     names = frozenset((b"a", b"b"))
     found: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data", names)}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
-    tree = SourceTree("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=found)
+    tree = Source("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=found)
     write_listing(_PLACE, tree, {"per_record": None})
     content = _PLACE.read_bytes()
     length = struct.unpack("<QI", content[-12:])[0]

@@ -19,8 +19,8 @@ from stoker.sources import (
     ItemTable,
     ItemTableBuilder,
     Reader,
+    Source,
     SourceImage,
-    SourceTree,
     has_control_character,
     one_line,
 )
@@ -95,7 +95,7 @@ def open_records(
     keeps_boxes: bool = True,
     crop_objects: bool = False,
     progress: Progress | None = None,
-) -> SourceTree:
+) -> Source:
     """List the records of a dataset; each is read once, for its class and its name.
 
     Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
@@ -131,7 +131,7 @@ def open_records(
     if listing.boxes and not keeps_boxes and not crop_objects:
         what = f"the layout of the new dataset has no place for boxes, so the {listing.boxes:,} of {root} are left out"
         warnings += (f"{what}; --preset imagenet keeps them, --crop-objects makes a record of each",)
-    return SourceTree(
+    return Source(
         root,
         names.classes,
         names.texts,

@@ -14,7 +14,7 @@ from stoker.builder.plan import Plan, RecordSize, make_plan, plan_settings
 from stoker.builder.settings import SourceSettings
 from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
-from stoker.sources import ItemTable, SourceTree
+from stoker.sources import ItemTable, Source
 from stoker.sources.columns import Blobs
 from stoker.sources.reader import FileReader
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SOURCE = SourceSettings("root")
 
 
-def tree_of(**splits: list[int]) -> SourceTree:
+def tree_of(**splits: list[int]) -> Source:
     """A tree that exists only as numbers: for each split, how many items each class has."""
     labels = [label for counts in splits.values() for label, count in enumerate(counts) for _ in range(count)]
     names = [b"item%d" % row for row in range(len(labels))]
@@ -38,7 +38,7 @@ def tree_of(**splits: list[int]) -> SourceTree:
     ends = np.cumsum([sum(counts) for counts in splits.values()])
     rows = {name: np.arange(end - sum(counts), end) for (name, counts), end in zip(splits.items(), ends, strict=True)}
     classes = tuple(b"c%d" % label for label in range(max(map(len, splits.values()))))
-    return SourceTree("root", classes, (b"",) * len(classes), table, rows, FileReader(b"/root", "disk"))
+    return Source("root", classes, (b"",) * len(classes), table, rows, FileReader(b"/root", "disk"))
 
 
 def paths(plan: Plan) -> list[bytes]:

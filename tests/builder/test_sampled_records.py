@@ -10,7 +10,7 @@ from trees import build, contents, settings_for, write_tree
 
 from stoker import _native
 from stoker.builder import estimate
-from stoker.sources import Item, SourceImage, SourceTree
+from stoker.sources import Item, Source, SourceImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
     """How often each image has been read, one by one or by a call for many."""
     found: Counter[bytes] = Counter()
-    load, build_records = SourceTree.load, _native.build_records
+    load, build_records = Source.load, _native.build_records
 
-    def counted(tree: SourceTree, item: Item, split: str) -> SourceImage:
+    def counted(tree: Source, item: Item, split: str) -> SourceImage:
         found[item.path] += 1
         return load(tree, item, split)
 
@@ -32,7 +32,7 @@ def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
         found.update(b"/".join(path.split(b"/")[-3:]) for path, _, _ in files[: len(made[1])])
         return made
 
-    monkeypatch.setattr(SourceTree, "load", counted)
+    monkeypatch.setattr(Source, "load", counted)
     monkeypatch.setattr(_native, "build_records", counted_records)
     return found
 

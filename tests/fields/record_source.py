@@ -13,7 +13,7 @@ from small_datasets import change_manifest
 from stoker import _native
 from stoker.builder import BuildReport, BuildSettings, ShardSettings, SourceSettings, build_tree
 from stoker.format.manifest import Shard, Split, dataset_id, read_manifest
-from stoker.sources import Item, ItemTableBuilder, Reader, SourceImage, SourceTree
+from stoker.sources import Item, ItemTableBuilder, Reader, Source, SourceImage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,14 +43,14 @@ class MemoryReader(Reader):
         return SourceImage(record["image"], item.name, fields=extra)
 
 
-def memory_source(records: Sequence[Mapping[str, Any]], fields: Mapping[str, Field]) -> SourceTree:
+def memory_source(records: Sequence[Mapping[str, Any]], fields: Mapping[str, Field]) -> Source:
     """A source of dicts, as `MemoryReader` reads them, all of one class."""
     builder = ItemTableBuilder()
     for number, record in enumerate(records):
         builder.add(Item(b"record-%d" % number, 0, len(record["image"]), number))
     table = builder.finish()
     splits = {"train": np.arange(len(table), dtype=np.int64)}
-    return SourceTree("/", (b"cat",), (b"",), table, splits, MemoryReader(records, fields))
+    return Source("/", (b"cat",), (b"",), table, splits, MemoryReader(records, fields))
 
 
 def build_records(

@@ -30,7 +30,7 @@ from stoker.forks import PerProcess, process_number
 from stoker.loader import cache_directory, engine
 from stoker.loader.cache_directory import About, CacheDirectory, try_lock
 from stoker.recipe import decode
-from stoker.sources import SourceTree
+from stoker.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -208,7 +208,7 @@ def test_annotations_are_read_in_a_child_while_the_parent_reads_others(
                 wait()
             return ()
 
-        monkeypatch.setattr(SourceTree, "read_boxes", boxes_of)
+        monkeypatch.setattr(Source, "read_boxes", boxes_of)
         assert mine.object_counts.tolist() == [0]
 
     with in_the_middle_of(read_slowly):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 
 IMAGE_ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
@@ -85,7 +85,7 @@ def train_tar(classes: Mapping[str, list[str]]) -> bytes:
     return tar_bytes({f"{name}.tar": tar_of(*files) for name, files in classes.items()})
 
 
-def listed(tree: SourceTree, split: str = "train") -> list[tuple[str, str | None]]:
+def listed(tree: Source, split: str = "train") -> list[tuple[str, str | None]]:
     """File name and class of each item of a split, in order; what was loaded is what the name says."""
     found = []
     for row in tree.splits[split].tolist():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from stoker.builder import BuildReport
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 SIZES = {"b.png": (40, 30), "a.png": (25, 50), "sub/c.png": (64, 64), "empty.png": (10, 10)}
 IMAGES = [
@@ -69,7 +69,7 @@ def write_images(folder: Path) -> Path:
     return folder
 
 
-def listed(path: Path, document: object) -> SourceTree:
+def listed(path: Path, document: object) -> Source:
     fill(path, *SIZES)
     return list_source(str(write(path / "instances_train2017.json", document)))
 

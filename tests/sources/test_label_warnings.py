@@ -14,7 +14,7 @@ from reference import pictures
 from sources.making import fill
 from stoker.cli.main import main
 from stoker.errors import DatasetNotFoundError, LabelWarning, SourceWarning
-from stoker.sources import SourceOptions, SourceTree, list_source
+from stoker.sources import Source, SourceOptions, list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ def tree_of(root: Path, *folders: str) -> Path:
     return fill(root, *(f"{folder}/{number}.jpg" for folder in folders for number in range(2)))
 
 
-def listing(root: Path, **options: Any) -> SourceTree:
+def listing(root: Path, **options: Any) -> Source:
     return list_source(str(root), SourceOptions(**options))
 
 

@@ -16,7 +16,7 @@ from sources.layouts import LAYOUTS
 from sources.making import fill
 from stoker import _native
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, SourceTree, list_source, read_listing, with_objects, write_listing
+from stoker.sources import Source, SourceOptions, list_source, read_listing, with_objects, write_listing
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TABLE = ("labels", "sizes", "numbers", "objects")
 
 
-def read_back(tree: SourceTree, folder: Path) -> SourceTree:
+def read_back(tree: Source, folder: Path) -> Source:
     place = location(folder) / "listing"
     write_listing(place, tree, {"one": 1})
     found = read_listing(place)
@@ -37,7 +37,7 @@ def read_back(tree: SourceTree, folder: Path) -> SourceTree:
     return found[1]
 
 
-def boxes_of(tree: SourceTree, item: Item, split: str) -> list[Box] | str:
+def boxes_of(tree: Source, item: Item, split: str) -> list[Box] | str:
     try:
         return tree.read_boxes(item, split)
     except SourceError as error:
@@ -48,7 +48,7 @@ def boxes_of(tree: SourceTree, item: Item, split: str) -> list[Box] | str:
 def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
     tree = list_source(str(LAYOUTS[layout](tmp_path)))
     again = read_back(tree, tmp_path)
-    for field in dataclasses.fields(SourceTree):
+    for field in dataclasses.fields(Source):
         if field.name not in ("table", "splits", "boxes", "reader"):
             assert getattr(again, field.name) == getattr(tree, field.name), field.name
     assert again.table.columns.keys() == tree.table.columns.keys()

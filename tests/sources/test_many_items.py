@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sources.layouts import LAYOUTS
 from stoker.builder import BuildSettings, SourceSettings
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import SourceTree, columns, items, list_source, read_listing, sorting, with_objects, write_listing
+from stoker.sources import Source, columns, items, list_source, read_listing, sorting, with_objects, write_listing
 from stoker.sources.columns import Blobs, GrowingColumn
 from stoker.sources.items import Group, Item, ItemCollector, ItemTable
 from stoker.storage import location
@@ -123,7 +123,7 @@ def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> No
         assert list(with_objects(tree).table) == list(with_objects(held).table)
 
 
-def planned(tree: SourceTree) -> list[tuple[str, list[Item]]]:
+def planned(tree: Source) -> list[tuple[str, list[Item]]]:
     plan = make_plan(tree, BuildSettings(SourceSettings(tree.root), seed=3), RecordSize(1.0))
     return [(job.name, list(job.items)) for job in plan.jobs(plan.shard_names)]
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 ROWS: list[dict[str, Any]] = [
     {
@@ -80,7 +80,7 @@ def write_images(root: Path, *names: str) -> Path:
     return root
 
 
-def values(tree: SourceTree, split: str = "train") -> dict[str, Any]:
+def values(tree: Source, split: str = "train") -> dict[str, Any]:
     """The extra fields of each item by its path, as they are loaded."""
     return {item.key: tree.load(item, split).fields for item in (tree.table[row] for row in tree.splits[split])}
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 MORE = [f"{number}.jpg" for number in range(11)]
 ORDERS: dict[tuple[str, str], list[tuple[str | None, int]]] = {
@@ -100,7 +100,7 @@ def test_numbers_mean_rows_in_batches_parts_and_fields(table: Path) -> None:
     assert sorted(number for half in halves for number in half.numbers) == list(range(6))
 
 
-def state_before(tree: SourceTree) -> dict[str, object]:
+def state_before(tree: Source) -> dict[str, object]:
     """What a loader of all 6 images of train saved after 4 when the order of the table was that of all sources."""
     return RunIdentity(f"{tree.fingerprint()}-6/train", 0, False, 6).state_at(Position(0, 4))
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 NAMES = ["cat", "dog", "eel"]
 ROWS = 11
@@ -222,7 +222,7 @@ def test_the_dataset_is_the_same_from_a_store(
     assert [far[index].encoded for index in range(ROWS)] == [ours[index].encoded for index in range(ROWS)]
 
 
-def values(tree: SourceTree) -> dict[str, Any]:
+def values(tree: Source) -> dict[str, Any]:
     return {item.key: (tree.load(item, "train").data, dict(tree.load(item, "train").fields)) for item in tree.table}
 
 

@@ -17,7 +17,7 @@ from storage.places import place_in
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
     from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
@@ -28,7 +28,7 @@ def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     return place_in(request.param, request, monkeypatch)
 
 
-def content(tree: SourceTree, top: str) -> dict[str, Any]:
+def content(tree: Source, top: str) -> dict[str, Any]:
     """Everything that a source tells, without where it lies."""
     rows = range(len(tree.table))
     split_of = {row: split for split, found in tree.splits.items() for row in found.tolist()}
@@ -46,7 +46,7 @@ def content(tree: SourceTree, top: str) -> dict[str, Any]:
     }
 
 
-def _image(tree: SourceTree, row: int, split: str) -> object:
+def _image(tree: Source, row: int, split: str) -> object:
     try:
         return tree.load(tree.table[row], split)
     except (OSError, SourceError) as error:  # whose words are the store's

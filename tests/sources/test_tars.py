@@ -16,7 +16,7 @@ from stoker.types import Box
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 TRAIN = {
     "n02": ["n02_9.JPEG", "n02_10.JPEG", "n02_100.JPEG"],
@@ -63,7 +63,7 @@ def packed(tmp_path: Path) -> Path:
     return root
 
 
-def everything(tree: SourceTree) -> dict[str, list[tuple[object, ...]]]:
+def everything(tree: Source) -> dict[str, list[tuple[object, ...]]]:
     """All that can get into a dataset, in its order."""
     found: dict[str, list[tuple[object, ...]]] = {}
     for split, rows in tree.splits.items():

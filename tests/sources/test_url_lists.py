@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sources.photo_server import PhotoServer
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 IMAGES = 60
 CLASSES = ("cat", "dog", "owl")
@@ -113,7 +113,7 @@ def files(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
-def items(tree: SourceTree) -> dict[str, int]:
+def items(tree: Source) -> dict[str, int]:
     return {tree.table[row].key: tree.table[row].label for row in range(len(tree.table))}
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 CLASSES, SAMPLES = 3, 11
 A = {"a.jpg": content("a.jpg"), "a.cls": b"0"}
@@ -87,7 +87,7 @@ def one_tar(root: Path, members: Mapping[str, bytes | None], name: str = "photos
     return path
 
 
-def items(tree: SourceTree, split: str = "train") -> dict[str, int]:
+def items(tree: Source, split: str = "train") -> dict[str, int]:
     """The label of each item of a split; what was loaded is what the name says."""
     found = {}
     for row in tree.splits[split].tolist():
@@ -97,7 +97,7 @@ def items(tree: SourceTree, split: str = "train") -> dict[str, int]:
     return found
 
 
-def values(tree: SourceTree) -> dict[str, Any]:
+def values(tree: Source) -> dict[str, Any]:
     return {item.key: dict(tree.load(item, "train").fields) for item in tree.table}
 
 

@@ -17,10 +17,10 @@ from stoker.types import Box
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
 
 
-def boxes(tree: SourceTree) -> dict[str, list[Any]]:
+def boxes(tree: Source) -> dict[str, list[Any]]:
     """The boxes of each image, or what is wrong with them."""
     by_key = {}
     for split, rows in tree.splits.items():

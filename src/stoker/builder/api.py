@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stoker.builder.report import PartReport
     from stoker.builder.settings import BuildSettings, PresetName
     from stoker.recipe import Check, Filter
-    from stoker.sources import Given, RecordSequence, SourceTree
+    from stoker.sources import Given, RecordSequence, Source
     from stoker.storage import LocationLike
     from stoker.types import Compression, DecodeMode, Field, Progress
 
@@ -227,7 +227,7 @@ def build_files(
     show_progress: ShowProgress,
     *,
     engine: AbstractContextManager[EngineFactory],
-    warn: Callable[[SourceTree], None] = lambda _: None,
+    warn: Callable[[Source], None] = lambda _: None,
     announce: Callable[[ExpectedSize], None] | None = None,
     overwrite: Callable[[str], None] | None = None,
 ) -> BuildReport:
@@ -257,7 +257,7 @@ def build_part_of_files(
     part: Part,
     show_progress: ShowProgress,
     *,
-    warn: Callable[[SourceTree], None] = lambda _: None,
+    warn: Callable[[Source], None] = lambda _: None,
     announce: Callable[[ExpectedSize], None] | None = None,
 ) -> PartReport:
     """List a source, once for all parts, and build one of them; as `build_files` otherwise."""
@@ -270,7 +270,7 @@ def build_part_of_files(
         return build_part(listed, settings, destination, part, progress, announce)
 
 
-def _warn(tree: SourceTree) -> None:
+def _warn(tree: Source) -> None:
     for message in tree.warnings:
         category = LabelWarning if message in tree.label_warnings else SourceWarning
         warnings.warn(message, category, stacklevel=4)  # where `build` was called

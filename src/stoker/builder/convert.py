@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from stoker.format import Schema
     from stoker.recipe import Recipe
-    from stoker.sources import Item, SourceImage, SourceTree
+    from stoker.sources import Item, Source, SourceImage
     from stoker.types import Box, Features
 
     _PlainFile = tuple[bytes, int, _native.RecordTemplate]
     """Path, bytes as far as known, and template of its record."""
 
     Load = Callable[[Item, str], SourceImage]
-    """Returns the image of an item of a split, as `stoker.sources.SourceTree.load` does."""
+    """Returns the image of an item of a split, as `stoker.sources.Source.load` does."""
 
 AT_ONCE = 64
 """Images of a store that are requested at the same time: at 200 ms a request these are 320 a second."""
@@ -123,7 +123,7 @@ class ItemConverter:
         known: Outcomes of single items of a split that are there already. Read-only once items are converted.
     """
 
-    def __init__(self, tree: SourceTree, recipe: Recipe, schema: Schema) -> None:
+    def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
         self.tree = tree
         self.recipe = recipe
         self.schema = schema.with_fields(tree.fields)
@@ -357,7 +357,7 @@ def class_number(label: int) -> bytes:
     return b"%d" % label if label >= 0 else b""
 
 
-def request_threads(tree: SourceTree, threads: int) -> int:
+def request_threads(tree: Source, threads: int) -> int:
     """Return how many threads look at images of a source that are loaded and dealt with in one thread.
 
     Args:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stoker.builder.plan import Plan, SplitPlan
     from stoker.builder.settings import BuildSettings
     from stoker.format import ShardResult
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
     from stoker.storage import Location
 
 
@@ -55,7 +55,7 @@ def describe_build(
     return replace(manifest, files=files | write_companions(destination, manifest, classes))
 
 
-def _classes(tree: SourceTree, results: Sequence[ShardResult]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
+def _classes(tree: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes, ...], tuple[bytes, ...]]:
     """Return the names and the texts of all classes: those of the source, and numbers for those without one."""
     most = max((label for result in results for label in result.labels), default=-1)
     unnamed = tuple(class_number(label) for label in range(len(tree.classes), most + 1))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
     from stoker.recipe import Storing
-    from stoker.sources import Item, SourceTree
+    from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -149,7 +149,7 @@ class BuildForecast:
         return self.rejects > self.settings.max_rejects
 
 
-def forecast(tree: SourceTree, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
+def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
     """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing.
 
     Args:
@@ -324,7 +324,7 @@ def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Out
     return RecordSize(sum(frames) / max(1, source), sum(frames) / len(frames) if fixed else None)
 
 
-def _split_of(tree: SourceTree, row: int) -> str:
+def _split_of(tree: Source, row: int) -> str:
     """Return the split of a row."""
     for name, rows in tree.splits.items():
         at = int(np.searchsorted(rows, row))
@@ -333,7 +333,7 @@ def _split_of(tree: SourceTree, row: int) -> str:
     raise IndexError(f"row {row} is in no split")
 
 
-def _sample_rows(tree: SourceTree, count: int) -> NDArray[np.int64]:
+def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
     total = len(tree.table)
     return _native.permute(0, min(count, total), total, 0, 0).astype(np.int64) if total else np.empty(0, np.int64)
 

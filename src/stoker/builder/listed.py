@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import Item, SourceTree
+    from stoker.sources import Item, Source
     from stoker.storage import Location, LocationLike
     from stoker.types import Progress
 
 
 def build_tree(
-    tree: SourceTree,
+    tree: Source,
     settings: BuildSettings,
     destination: LocationLike,
     progress: Progress | None = None,
@@ -181,7 +181,7 @@ class ListedBuild(Task):
 
     def __init__(
         self,
-        tree: SourceTree,
+        tree: Source,
         size: RecordSize,
         known: Mapping[tuple[Item, str], Outcome],
         settings: BuildSettings,

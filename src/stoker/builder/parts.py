@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
-    from stoker.sources import Item, SourceTree
+    from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -168,7 +168,7 @@ class ListedSource:
         known: Records that were made to find that out, as `ItemConverter.known`.
     """
 
-    tree: SourceTree
+    tree: Source
     size: RecordSize
     known: Mapping[tuple[Item, str], Outcome]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from stoker.builder.settings import BuildSettings, ShardSettings, SourceSettings
     from stoker.format import ShardNaming
-    from stoker.sources import Item, SourceTree
+    from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Compression, Progress, SchemaInfo
 
@@ -87,7 +87,7 @@ class Plan:
         shard_rule: Why there are as many shards as there are, in words.
     """
 
-    tree: SourceTree
+    tree: Source
     splits: tuple[SplitPlan, ...]
     compression: Compression = "none"
     shard_rule: str = ""
@@ -154,7 +154,7 @@ class RecordSize:
 
 def open_source(
     source: SourceSettings, progress: Progress | None = None, destination: Location | None = None
-) -> SourceTree:
+) -> Source:
     """List the images that the settings name.
 
     Args:
@@ -190,7 +190,7 @@ def _records_at(root: str, place: Location) -> SourceError:
     return SourceError(f"{what}; {remedy}", path=root)
 
 
-def make_plan(tree: SourceTree, settings: BuildSettings, size: RecordSize) -> Plan:
+def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
     Args:
@@ -225,7 +225,7 @@ def make_plan(tree: SourceTree, settings: BuildSettings, size: RecordSize) -> Pl
     return Plan(tree, tuple(plans), settings.shards.compression, shard_rule(items, settings.shards))
 
 
-def _divide(tree: SourceTree, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
+def _divide(tree: Source, settings: BuildSettings) -> dict[str, NDArray[np.int64]]:
     """Return the rows of each split, after some of train were left out and some held out."""
     divided = dict(tree.splits)
     limit = settings.source.limit
@@ -243,7 +243,7 @@ def _divide(tree: SourceTree, settings: BuildSettings) -> dict[str, NDArray[np.i
 
 
 def _hold_out(
-    tree: SourceTree, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
+    tree: Source, splits: Mapping[str, NDArray[np.int64]], held_out: tuple[str, float], seed: int
 ) -> dict[str, NDArray[np.int64]]:
     target, fraction = held_out
     if "train" not in splits or len(splits.get(target, ())):
@@ -358,7 +358,7 @@ def _even(
 
 
 def _by_class(
-    tree: SourceTree, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
+    tree: Source, naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, seed: int
 ) -> SplitPlan:
     """Give every class of train a shard, in their order inside it; every other split is one shard."""
     if split != "train":
@@ -387,7 +387,7 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
     }
 
 
-def stored_schema(tree: SourceTree, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
+def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
     """Return what the records of a source are, as the manifest has it, for so many classes.
 
     Raises:

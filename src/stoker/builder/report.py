@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from stoker.builder.parts import Part
     from stoker.builder.writing import Written
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
     from stoker.storage import Location
 
 
@@ -125,7 +125,7 @@ class PartReport(Report):
         return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
 
 
-def build_report(written: Written, tree: SourceTree, destination: Location, seconds: float) -> BuildReport:
+def build_report(written: Written, tree: Source, destination: Location, seconds: float) -> BuildReport:
     """Return what a build of a source did that is not a part, or the part that ended last."""
     manifest = written.manifest
     assert manifest is not None, "shards are missing"

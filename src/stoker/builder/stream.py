@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import Item, RecordStream, SourceTree
+    from stoker.sources import Item, RecordStream, Source
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -46,7 +46,7 @@ STREAM_NAMES = "{split}-{shard:05}.tfrecord"
 
 def build_stream(
     stream: RecordStream,
-    source: SourceTree,
+    source: Source,
     settings: BuildSettings,
     destination: Location,
     progress: Progress | None = None,
@@ -114,9 +114,7 @@ class StreamBuild(Task):
         destination: Where.
     """
 
-    def __init__(
-        self, stream: RecordStream, source: SourceTree, settings: BuildSettings, destination: Location
-    ) -> None:
+    def __init__(self, stream: RecordStream, source: Source, settings: BuildSettings, destination: Location) -> None:
         self._stream = stream
         self._converter = ItemConverter(source, settings.recipe, settings.schema)
         size, self._converter.known = sample_records(self._converter, settings.threads)

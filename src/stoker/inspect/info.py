@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
     from stoker.storage import Location
     from stoker.types import Compression, Feature, Features, Field, SchemaInfo
 
@@ -177,7 +177,7 @@ def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
     return examples
 
 
-def _image_examples(tree: SourceTree) -> dict[str, str]:
+def _image_examples(tree: Source) -> dict[str, str]:
     """Return the value of each field that the first image of a source has."""
     examples = dict.fromkeys(tree.fields, "")
     split = next((name for name, rows in tree.splits.items() if len(rows)), None)
@@ -318,7 +318,7 @@ def _images_info(place: Location) -> ImagesInfo:
     )
 
 
-def _some_images(tree: SourceTree) -> Iterator[object]:
+def _some_images(tree: Source) -> Iterator[object]:
     """Yield a few of the images, evenly spread; none of a store, where each would be a request."""
     for name, rows in tree.splits.items() if tree.latency == "disk" else ():
         for row in rows[:: -(-len(tree.table) // _TURNED_OF)].tolist():

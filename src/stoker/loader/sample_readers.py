@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
-    from stoker.sources import Item, ItemTable, SourceTree, StoredReader
+    from stoker.sources import Item, ItemTable, Source, StoredReader
     from stoker.types import Box, Features
 
 
@@ -239,7 +239,7 @@ class ShardRecords(SampleReader):
 
 
 class ImageFiles(SampleReader):
-    """The images of one split of a source, in its own order: as `SourceTree.rows_as_listed` has them.
+    """The images of one split of a source, in its own order: as `Source.rows_as_listed` has them.
 
     Args:
         tree: The source.
@@ -248,7 +248,7 @@ class ImageFiles(SampleReader):
 
     native: _native.FileSet
 
-    def __init__(self, tree: SourceTree, split: str) -> None:
+    def __init__(self, tree: Source, split: str) -> None:
         super().__init__(replace(FILE_SCHEMA, fields=tree.fields))
         self._tree = tree.without_items()
         self._split = split

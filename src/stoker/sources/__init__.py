@@ -31,7 +31,7 @@ from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import Latency, Reader, SourceImage, StoredReader
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, RecordSequence, given_splits, list_records
-from stoker.sources.source import SourceOptions, SourceTree, with_objects
+from stoker.sources.source import Source, SourceOptions, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
@@ -54,9 +54,9 @@ __all__ = [
     "RecordPixels",
     "RecordSequence",
     "RecordStream",
+    "Source",
     "SourceImage",
     "SourceOptions",
-    "SourceTree",
     "StoredReader",
     "counts_of",
     "features_beside",

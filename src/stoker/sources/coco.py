@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.columns import Column
     from stoker.sources.look import Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Location
     from stoker.types import Field
 
@@ -122,7 +122,7 @@ def _has_list(path: Location, images: Location) -> bool:
     return path.is_file() and _LIST.search(path.read_head(_HEAD_BYTES)) is not None and not images.folders()
 
 
-def list_coco(look: Look, text: str) -> SourceTree:
+def list_coco(look: Look, text: str) -> Source:
     """List the images of a COCO file.
 
     Args:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.items import ItemCollector
     from stoker.sources.look import Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import FileInfo, Location
     from stoker.types import Progress
@@ -73,7 +73,7 @@ _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
 
-def list_file_lists(look: Look, path: Location) -> SourceTree:
+def list_file_lists(look: Look, path: Location) -> Source:
     """List the images that a file list names, or the lists of an ``ilsvrc.json``.
 
     Args:

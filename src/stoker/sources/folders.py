@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.sources.walking import Skipped
     from stoker.storage import Child, Location
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
 
 
-def list_folder(look: Look, layout: Layout) -> SourceTree:
+def list_folder(look: Look, layout: Layout) -> Source:
     """List the images of a folder.
 
     Args:
@@ -353,7 +353,7 @@ def _refuse_coco(path: Location, base: Location) -> None:
         raise SourceError(f"{message}, such as {files[0]}", path=str(path))
 
 
-def _refuse_tables(path: Location, tree: SourceTree) -> None:
+def _refuse_tables(path: Location, tree: Source) -> None:
     """Refuse folders that hold tables, which only have the images of a folder of classes in them."""
     first = tree.table.paths[0] if len(tree.table) else b""
     suffix = next((suffix for suffix in (PARQUET.encode(), ARROW) if first.endswith(suffix)), None)

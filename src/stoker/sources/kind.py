@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.look import Look
     from stoker.sources.reader import StoredReader
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
 
 
@@ -39,7 +39,7 @@ class Kind:
     name: str
     looks_like: str
     claim: Callable[[Look], Any]
-    list: Callable[[Look, Any], SourceTree]
+    list: Callable[[Look, Any], Source]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[StoredReader] = FileReader
     annotations: tuple[type[Annotations], ...] = (BoxFolder, MappedBoxes, TableBoxes)

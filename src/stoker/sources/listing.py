@@ -1,7 +1,7 @@
 """One function that lists any source of images, by asking each kind of source in turn.
 
 To add a kind: write a module with a function that claims a place and one that lists it, which fills a
-`stoker.sources.source_builder.SourceBuilder` and returns its `SourceTree`; end it with a `Kind`, and add that to
+`stoker.sources.source_builder.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
 `KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
 """
 
@@ -25,7 +25,7 @@ from stoker.sources.yolo import YOLO
 
 if TYPE_CHECKING:
     from stoker.sources.kind import Kind
-    from stoker.sources.source import SourceOptions, SourceTree
+    from stoker.sources.source import Source, SourceOptions
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -42,7 +42,7 @@ def list_source(
     options: SourceOptions | None = None,
     progress: Progress | None = None,
     without: Location | None = None,
-) -> SourceTree:
+) -> Source:
     """List the images of a source of any kind.
 
     Every file that is named may be the URL of an object instead. The same images have the same items, the same order

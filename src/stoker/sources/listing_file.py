@@ -22,7 +22,7 @@ from stoker.sources.columns import Blobs, chunks, row_range
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.source import SourceTree
+from stoker.sources.source import Source
 from stoker.storage import append_to_scratch, parse_json, scratch_file
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ _DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, Valu
 _NamedColumns = dict[str, Any]  # of `Column`s
 
 
-def write_listing(place: Location, tree: SourceTree, about: Mapping[str, Any]) -> None:
+def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
     """Write a source to a file, whole or not at all, in place of any there is.
 
     Args:
@@ -83,7 +83,7 @@ def write_listing(place: Location, tree: SourceTree, about: Mapping[str, Any]) -
         staged.discard()
 
 
-def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree] | None:
+def read_listing(place: Location) -> tuple[dict[str, Any], Source] | None:
     """Return what `write_listing` has written; None if there is no such file, or a damaged one.
 
     The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
@@ -100,7 +100,7 @@ def read_listing(place: Location) -> tuple[dict[str, Any], SourceTree] | None:
             return None
 
 
-def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], SourceTree]:
+def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], Source]:
     """Return what a file holds."""
     if size < _END.size:
         raise ValueError("a file without an end")
@@ -157,7 +157,7 @@ class _Writer:
         return self._size_bytes
 
 
-def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
+def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
     table = tree.table
     for name in _TABLE:
         writer.add(name, getattr(table, name))
@@ -177,7 +177,7 @@ def _write_tree(writer: _Writer, tree: SourceTree) -> dict[str, Any]:
     }
 
 
-def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> SourceTree:
+def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
     own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
     classes = _bytes_of(described["classes"])
@@ -186,7 +186,7 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> SourceTree:
         reader = _READERS[described["reader"]["name"]].from_json(described["reader"], table)
     except ConfigError as error:
         raise ValueError(str(error)) from error
-    tree = SourceTree(
+    tree = Source(
         root=str(described["root"]),
         classes=classes,
         texts=_bytes_of(described["texts"]),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.cells import Cells
     from stoker.sources.look import Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Location
 
 
@@ -104,7 +104,7 @@ def claim_metadata(look: Look) -> list[MetadataFile]:
     return tables if all(map(names_files, tables)) or not look.holds_folders else []
 
 
-def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> SourceTree:
+def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> Source:
     """List the images that metadata files name.
 
     Args:

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Child, Location
     from stoker.types import Field
 
@@ -161,7 +161,7 @@ def claim_parquet(look: Look) -> dict[Location, str | None]:
     return {look.path: split_of_file(look.path.name) or "train"} if is_one else {}
 
 
-def list_parquet(look: Look, files: Mapping[Location, str | None]) -> SourceTree:
+def list_parquet(look: Look, files: Mapping[Location, str | None]) -> Source:
     """List the rows of Parquet files.
 
     Args:

@@ -26,7 +26,7 @@ from stoker.sources.record_reader import (
     place_of,
     size_of,
 )
-from stoker.sources.source import SourceTree
+from stoker.sources.source import Source
 from stoker.sources.value_digest import digest_of
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ class RecordStream(RecordReader):
         self.shard_digests: list[str] = []
         self._first = np.empty(len(ahead), object)
 
-    def source(self) -> SourceTree:
+    def source(self) -> Source:
         """Return the first records as a source, of the first split that has some; they are not taken by that."""
         name, ahead = next((name, ahead) for name, ahead in self._ahead.items() if ahead)
         table = _table_of([self.item(*pair)[0] for pair in ahead], self._first)
         self.size_bytes = 0
         classes = self.record_fields.classes
-        return SourceTree(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
+        return Source(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
 
     def _refuse_texts(self, first: Mapping[str, Any]) -> None:
         """Refuse labels that are text where nothing says which classes there are."""

@@ -30,7 +30,7 @@ from stoker.sources.record_reader import (
     place_of,
     size_of,
 )
-from stoker.sources.source import SourceTree
+from stoker.sources.source import Source
 from stoker.sources.value_digest import digest_of
 from stoker.types import MAX_CLASSES
 
@@ -193,7 +193,7 @@ def list_records(
     *,
     readers: int = 1,
     with_labels: bool = False,
-) -> SourceTree:
+) -> Source:
     """Return sequences of records as a source.
 
     Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
@@ -229,7 +229,7 @@ def list_records(
         classes = tuple(b"%d" % number for number in range(int(labels.max()) + 1))
     ends = np.cumsum([*lengths.values()]).tolist()
     splits = {name: row_range(end - lengths[name], lengths[name]) for name, end in zip(lengths, ends, strict=True)}
-    return SourceTree(
+    return Source(
         root=ROOT,
         classes=classes,
         texts=(b"",) * len(classes),

@@ -76,7 +76,7 @@ def _absolute(path: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SourceTree:
+class Source:
     """Images to build from, however they are stored. Read-only; safe in any thread.
 
     Attributes:
@@ -223,7 +223,7 @@ class SourceTree:
         rows = self.splits[split]
         return rows[np.argsort(self.table.numbers[rows], kind="stable")] if self.is_ordered else rows
 
-    def without_items(self) -> SourceTree:
+    def without_items(self) -> Source:
         """Return the source with an empty table: what is needed to load items that somebody else has."""
         table = self.table.take(np.empty(0, np.int64))
         return dataclasses.replace(self, table=table, splits={}, ignored={}, listing_warnings=())
@@ -279,7 +279,7 @@ def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
         yield b"".join(parts)
 
 
-def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTree:
+def with_objects(tree: Source, progress: Progress | None = None) -> Source:
     """Return the source with one row for each annotated object of each image.
 
     An image without boxes, or with a damaged annotation, stays one row that means the whole image. The objects of an
@@ -314,7 +314,7 @@ def with_objects(tree: SourceTree, progress: Progress | None = None) -> SourceTr
     return dataclasses.replace(tree, table=dataclasses.replace(tree.table.take(images), objects=objects), splits=splits)
 
 
-def _count_boxes(tree: SourceTree, split: str, item: Item) -> int:
+def _count_boxes(tree: Source, split: str, item: Item) -> int:
     try:
         return len(tree.read_boxes(item, split))
     except SourceError:

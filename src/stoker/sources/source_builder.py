@@ -1,4 +1,4 @@
-"""What every kind of source fills in while it is listed, and how that becomes a `SourceTree`."""
+"""What every kind of source fills in while it is listed, and how that becomes a `Source`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stoker.sources.imagenet.labels import (
 from stoker.sources.items import ItemCollector
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import nonblank_lines
-from stoker.sources.source import SourceTree
+from stoker.sources.source import Source
 from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.walking import Skipped, shown_names
 from stoker.storage import from_uri
@@ -118,7 +118,7 @@ class SourceBuilder:
         boxes: Mapping[str, Annotations | BoxTable],
         reader: StoredReader | None = None,
         cells: Cells | None = None,
-    ) -> SourceTree:
+    ) -> Source:
         """Return the source, which must be settled.
 
         Args:
@@ -134,7 +134,7 @@ class SourceBuilder:
         texts = {name: text for name, text in known if text}
         warnings = self.skipped.warnings
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
-        return SourceTree(
+        return Source(
             root=self.root,
             classes=tuple(self._names),
             texts=texts_of,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
     from stoker.sources.look import Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.sources.walking import Skipped
     from stoker.storage import Location
 
@@ -136,7 +136,7 @@ def claim_tars(look: Look) -> dict[Location, str]:
     return tars if tars and not look.holds_folders else {}
 
 
-def list_tars(look: Look, tars: Mapping[Location, str]) -> SourceTree:
+def list_tars(look: Look, tars: Mapping[Location, str]) -> Source:
     """List the images of tars.
 
     Args:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from stoker.sources.cells import Cells
     from stoker.sources.items import Item
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Location
 
 _TEXT = ".txt"
@@ -103,7 +103,7 @@ def claim_urls(look: Look) -> list[Location]:
     return [look.path] if look.is_file and not look.once(named_tars) and has_urls(look.path) else []
 
 
-def list_urls(look: Look, paths: Sequence[Location]) -> SourceTree:
+def list_urls(look: Look, paths: Sequence[Location]) -> Source:
     """List the images whose URLs some files have.
 
     Args:

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Child, Location
     from stoker.types import Field
 
@@ -184,7 +184,7 @@ def claim_webdataset(look: Look) -> dict[Location, str]:
     return tars if tars and hold_samples(tars) else {}
 
 
-def list_webdataset(look: Look, shards: Mapping[Location, str]) -> SourceTree:
+def list_webdataset(look: Look, shards: Mapping[Location, str]) -> Source:
     """List the samples of tars.
 
     Args:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.items import Item, ItemTable
     from stoker.sources.look import Look
-    from stoker.sources.source import SourceTree
+    from stoker.sources.source import Source
     from stoker.storage import Location
     from stoker.types import Box
 
@@ -110,7 +110,7 @@ def _refuse(path: Location, problem: str) -> NoReturn:
     raise SourceError(f"{path} is not a file of YOLO's that can be used: {problem}", path=str(path))
 
 
-def list_yolo(look: Look, contents: _Contents) -> SourceTree:
+def list_yolo(look: Look, contents: _Contents) -> Source:
     """List the images in the folders that a file names.
 
     Args:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from stoker.inspect.bench.cases import BenchSpec, Case, Form
-    from stoker.sources import SourceTree
+    from stoker.sources import Source
     from stoker.types import Progress
 
     Phase = Callable[[str, str, str], AbstractContextManager[Progress]]
@@ -122,7 +122,7 @@ class BenchImages:
         """Return how many a case reads in one pass: more than were chosen where it opens the user's shards."""
         return len(self.open_own() if case.needs == "own" else self.numbers)
 
-    def _tree(self) -> SourceTree:
+    def _tree(self) -> Source:
         tree = list_source(self.path)
         return replace(tree, splits={self.split: tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]})
 
