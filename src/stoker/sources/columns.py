@@ -156,26 +156,30 @@ class RecordNames(Blobs):
     """The names of records, ``record 7``: made when they are asked for, so that those of millions take no memory.
 
     Attributes:
-        numbers: int64 (N,): the number of each record.
+        numbers: int64 (N,): the number of each record, in all sequences one after another.
+        firsts: int64 (sequences,): the number of the first record of each sequence, ascending.
     """
 
     data: bytes = field(default=b"", init=False)
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), init=False)
     numbers: NDArray[np.int64]
+    firsts: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def __getitem__(self, row: int) -> bytes:
-        return b"record %d" % self.numbers[row]
+        return next(self.values(row, row + 1))
 
     def values(self, first: int, end: int) -> Iterator[bytes]:
         """Yield the names of some rows that follow one another."""
-        return map(b"record %d".__mod__, self.numbers[first:end].tolist())
+        numbers = self.numbers[first:end]
+        positions = numbers - self.firsts[np.searchsorted(self.firsts, numbers, "right") - 1]
+        return map(b"record %d".__mod__, positions.tolist())
 
     def take(self, rows: NDArray[np.int64]) -> RecordNames:
         """Return the names of some rows, in that order."""
-        return RecordNames(taken(self.numbers, rows))
+        return RecordNames(taken(self.numbers, rows), self.firsts)
 
 
 class GrowingBlobs:
@@ -218,13 +222,13 @@ def taken(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def new_column(rows: int, kind: type[np.generic]) -> NDArray[Any]:
-    """Return a column of so many values that are to be set.
+    """Return a column of so many zeros, which takes memory where it is set.
 
     Raises:
         OSError: There is no space for its file.
     """
     if rows <= HELD_ROWS:
-        return np.empty(rows, kind)
+        return np.zeros(rows, kind)
     with scratch_file(_WHY) as file:
         reserve_scratch(file, rows * np.dtype(kind).itemsize, _WHY)
         return np.frombuffer(mmap.mmap(file.fileno(), 0), kind)

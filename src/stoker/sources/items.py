@@ -52,7 +52,7 @@ class Item:
             inside its archive. A tar inside a tar counts as a folder.
         label: Index into the classes of the source (0-based, before any label base); -1 when it has none.
         size_bytes: Its size when it was listed.
-        number: Its position in the listing, or in the sequence that it comes from.
+        number: Its position in the listing, or in the sequences that it comes from, one after another.
         object: Index of the annotated object that is meant; -1 for the whole image.
         columns: What else its kind of source has of it: where its bytes are in an archive, for example.
     """

@@ -97,7 +97,7 @@ Given = RecordSequence | Iterable[Any]
 
 
 class SequenceReader(RecordReader):
-    """Reads records of sequences: an item's ``number`` is its position in the one that its column ``sequence`` is.
+    """Reads records of sequences: an item's ``number`` is its position in all of them, one after another.
 
     Args:
         given: The sequences.
@@ -121,7 +121,6 @@ class SequenceReader(RecordReader):
         self._starts = np.cumsum([0, *map(len, given)])
         # What stands for the values of each record, once it was read.
         self._digests = new_column(0 if version else int(self._starts[-1]), np.uint64)
-        self._digests[:] = _UNREAD
 
     @property
     def identity(self) -> str:
@@ -135,7 +134,8 @@ class SequenceReader(RecordReader):
             SourceError: Reading it has raised an error, or a value is missing or wrong.
             OSError: The file of its image cannot be read.
         """
-        image = self.record_fields.read(item.number, self._record(item.columns["sequence"], item.number))
+        sequence, position = self._place(item.number)
+        image = self.record_fields.read(position, self._record(sequence, position))
         if item.label < 0 or image.label is None:
             return image
         if image.label != item.label:
@@ -151,10 +151,14 @@ class SequenceReader(RecordReader):
             pass
         return hashlib.sha256(self._digests[rows].astype("<u8").tobytes()).hexdigest()
 
-    def _note(self, row: int) -> None:
-        sequence = int(np.searchsorted(self._starts, row, "right")) - 1
+    def _note(self, number: int) -> None:
         with contextlib.suppress(SourceError):
-            self._record(sequence, row - int(self._starts[sequence]))
+            self._record(*self._place(number))
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """Return the sequence of a record, and its position there."""
+        sequence = int(np.searchsorted(self._starts, number, "right")) - 1
+        return sequence, number - int(self._starts[sequence])
 
     def _record(self, sequence: int, position: int) -> Mapping[str, Any]:
         """Return a record, and store the digest of its values."""
@@ -227,34 +231,22 @@ def list_records(
     labels = _class_ids(given, reader, progress) if with_labels else None
     if labels is not None and not classes:
         classes = tuple(b"%d" % number for number in range(int(labels.max()) + 1))
-    ends = np.cumsum([*lengths.values()]).tolist()
-    splits = {name: row_range(end - lengths[name], lengths[name]) for name, end in zip(lengths, ends, strict=True)}
+    starts = np.cumsum([0, *lengths.values()])
+    total = int(starts[-1])
+    numbers = row_range(0, total)  # the rows of the splits, too: of few bytes a record
     return Source(
         root=ROOT,
         classes=classes,
         texts=(b"",) * len(classes),
-        table=_table_of([*lengths.values()], sample.size_bytes, labels),
-        splits={name: rows for name, rows in splits.items() if len(rows)},
+        table=ItemTable(
+            paths=RecordNames(numbers, starts[:-1]),
+            labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
+            sizes=np.broadcast_to(np.int64(sample.size_bytes), total),
+            numbers=numbers,
+            objects=np.broadcast_to(np.int32(-1), total),
+        ),
+        splits={name: numbers[starts[at] : starts[at + 1]] for at, name in enumerate(lengths) if lengths[name]},
         reader=SequenceReader([*given.values()], reader, sample, version, readers),
-    )
-
-
-def _table_of(lengths: Sequence[int], size_bytes: int, labels: NDArray[np.int32] | None) -> ItemTable:
-    """Return the records of sequences, one after another, of which few columns take memory."""
-    total = sum(lengths)
-    numbers, sequences = new_column(total, np.int64), new_column(total, np.uint8)
-    first = 0
-    for sequence, length in enumerate(lengths):
-        numbers[first : first + length] = row_range(0, length)
-        sequences[first : first + length] = sequence
-        first += length
-    return ItemTable(
-        paths=RecordNames(numbers),
-        labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
-        sizes=np.broadcast_to(np.int64(size_bytes), total),
-        numbers=numbers,
-        objects=np.broadcast_to(np.int32(-1), total),
-        columns={"sequence": sequences},
     )
 
 
