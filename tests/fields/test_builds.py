@@ -376,7 +376,7 @@ def test_what_has_no_place_for_fields_says_so(tmp_path: Path) -> None:
     for extra, refused in (({"m": fields.Mask()}, True), (captions, False)):
         tree = memory_source([{"m": RECORDS[0]["mask"], **RECORDS[0]}], extra)
         if refused:
-            with pytest.raises(ConfigError, match="--crop-objects cuts objects out of the image, but not out of m"):
+            with pytest.raises(ConfigError, match="crop_objects=True cuts objects out of the image, but not out of m"):
                 build_tree(tree, settings, tmp_path / "objects")
         else:
             assert build_tree(tree, settings, tmp_path / "objects").outcome == "built"
