@@ -246,7 +246,9 @@ def yolo(root: Path) -> Path:
 def roboflow(root: Path) -> Path:
     """As Roboflow exports it, whose paths lead one folder too high."""
     fill(root, "train/images/2.jpg", "train/images/1.jpg", "valid/images/3.jpg")
-    (root / "data.yaml").write_text("train: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['cat']\n")
+    (root / "data.yaml").write_text(
+        "path: ../datasets/cats\ntrain: ../train/images\nval: ../valid/images\nnc: 1\nnames: ['cat']\n"
+    )
     (root / "train/labels").mkdir()
     (root / "train/labels/1.txt").write_text("0 0.5 0.5 0.25 0.5\n")
     return root

@@ -123,8 +123,9 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
     """
     path = contents.path
     base = path.parent.resolve()
-    if (below := "/".join(_parts(contents.below))) and not is_absolute(os.fsencode(contents.below)):
-        inner = (base / below).resolve()
+    below = _parts(contents.below)
+    if below and ".." not in below and not is_absolute(os.fsencode(contents.below)):
+        inner = (base / "/".join(below)).resolve()
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
