@@ -103,13 +103,14 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
 	@# The core of the wheel is tested, which saves a compilation. `native-plain` is nice: `lint` waits for all that is installed.
-	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(DEVELOPED) native-plain lint
+	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(DEVELOPED) native-plain lint $(FETCHED)
 	@$(PYTEST) $(SHARED) -m "not servers"
 
 # What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
 # two that wait for servers and downloads run beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has
-# compiled.
+# compiled. The jars of servers are there by then: `make` would begin all others before what had to wait for them.
 .PHONY: test-all
+test-all: FETCHED = $(BUILD)/.stamp-hdfs-jars
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing, ARM64.
 	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
 	  test-servers test-clients fuzz native-arm64 native-tsan native-asan
