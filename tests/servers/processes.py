@@ -166,8 +166,7 @@ _Server = TypeVar("_Server", bound=Server)
 def started(name: str, make: Callable[[Path], _Server], folder: Path | None) -> Iterator[_Server]:
     """A server that is ready, in a folder of its own; both are gone afterwards.
 
-    One that does not come up is tried anew, with another folder and other ports: somebody may have taken a port
-    meanwhile, and SeaweedFS now and then waits for minutes, also when it is started again on the same data.
+    One that does not come up is tried anew, with another folder and other ports: somebody may have taken one meanwhile.
 
     Args:
         name: What the folder is called.

@@ -47,7 +47,9 @@ class S3Server:
         _configure(folder, self.access_key, self.secret_key)
         # Two processes: a volume server that comes up before the master is elected waits five seconds more.
         self._master = Process("SeaweedFS master", _master_command(folder, self._ports), folder)
-        self._process = Process("SeaweedFS", _server_command(folder, self._ports), folder)
+        # It takes an account from its environment, too, where tests may have put that of another server.
+        account = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
+        self._process = Process("SeaweedFS", _server_command(folder, self._ports), folder, account)
 
     def start(self) -> None:
         """Start it, or start it again with the same data and the same port, and wait until it takes a put."""

@@ -132,7 +132,7 @@ def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     item = there.table[0]
     assert there.read_boxes(item, "train") == here.read_boxes(item, "train") != []
     (bucket / "xml/1.xml").unlink()
-    with pytest.raises(SourceError, match=r"--boxes .* does not exist"):
+    with pytest.raises(SourceError, match=r"boxes .* does not exist"):
         list_source(str(root / "train"), SourceOptions(boxes=f"{url}/xml"))
 
 
