@@ -44,9 +44,14 @@ def option_of(name: str) -> str:
     return _OTHER_OPTIONS.get(name, f"--{name.replace('_', '-')}")
 
 
+def names_options() -> bool:
+    """Return whether messages of this thread name settings as options: a command runs."""
+    return _AS_OPTIONS.get()
+
+
 def option(name: str) -> str:
     """Return how messages name a setting: as an argument of Python, or as an option while a command runs."""
-    if _AS_OPTIONS.get():
+    if names_options():
         return option_of(name)
     return f"{name}=True" if name in _FLAGS else name
 

@@ -280,9 +280,9 @@ def test_a_pickled_dataset_that_was_replaced_is_refused(train: stoker.Dataset, t
 
 
 def test_a_dataset_that_was_not_opened_cannot_be_pickled(train: stoker.Dataset) -> None:
-    made = stoker.Dataset(path=train.path, split="train", reader=train.reader)
+    dataset = stoker.Dataset(path=train.path, split="train", reader=train.reader)
     with pytest.raises(TypeError, match=r"stoker\.open did not open it"):
-        pickle.dumps(made)
+        pickle.dumps(dataset)
 
 
 def brightest(picture: Image.Image) -> int:

@@ -144,8 +144,8 @@ def test_numbers_in_front_of_the_names_may_begin_with_1(tmp_path: Path) -> None:
     where = write(tmp_path / "labels.txt", "1:n00000003\n2:n00000001\n3:n00000002\n")
     assert read_label_map(where).names == NAMES
     root = fill(tmp_path / "root", "n00000001/1.jpg", "n00000002/1.jpg", "n00000003/1.jpg")
-    said = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
-    assert list_source(str(root), SourceOptions(labels=where)).warnings == (said,)
+    warning = f"{where} counts its classes from 1; they have these numbers only with label_base 1"
+    assert list_source(str(root), SourceOptions(labels=where)).warnings == (warning,)
     where = write(tmp_path / "gap.txt", "1:a\n3:b\n")
     assert read_label_map(where).names == (b"1:a", b"3:b")  # no numbers, then
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from stoker.builder.convert import ItemConverter
 from stoker.builder.description import describe_build
 from stoker.builder.destination import check_destination
-from stoker.builder.estimate import ExpectedSize, sample_records
+from stoker.builder.estimate import ExpectedSize
 from stoker.builder.local import LocalEngine
-from stoker.builder.parts import NO_PART
+from stoker.builder.parts import NO_PART, sampled
 from stoker.builder.plan import make_plan, plan_settings
 from stoker.builder.report import BuildReport, PartReport, build_report, rejects_of
 from stoker.builder.writing import Task, write
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from stoker.builder.convert import Outcome
     from stoker.builder.local import EngineFactory
     from stoker.builder.parts import ListedSource, Part
-    from stoker.builder.plan import RecordSize
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
-    from stoker.sources import Item, Source
+    from stoker.sources import Source
     from stoker.storage import Location, LocationLike
     from stoker.types import Progress
 
@@ -72,9 +71,9 @@ def build_tree(
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
-    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
-    _warn_of_converted(settings, known.values())
-    task = ListedBuild(tree, size, known, settings, location(destination), engine)
+    listed = sampled(tree, settings)
+    _warn_of_converted(settings, listed.known.values())
+    task = ListedBuild(listed, settings, location(destination), engine)
     written = write(
         task,
         source=None if settings.source.root is None else location(settings.source.root),
@@ -133,7 +132,7 @@ def build_part(
     """
     started = time.monotonic()
     tree = listed.tree
-    task = ListedBuild(tree, listed.size, listed.known, settings, location(destination))
+    task = ListedBuild(listed, settings, location(destination))
     written = write(task, part=part, announce=lambda: task.check_size(announce), progress=progress)
     own = frozenset(name for shard, name in enumerate(task.shard_names) if part.has(shard))
     mine = [result for result in written.results if result.file.name in own]
@@ -171,9 +170,7 @@ class ListedBuild(Task):
     """A dataset of a source that is listed.
 
     Args:
-        tree: The source.
-        size: How long its records will be.
-        known: Records that were made to find that out, as `ItemConverter.known`.
+        listed: The source, and how long its records will be.
         settings: What to build.
         destination: Where.
         engine: Makes the shards.
@@ -181,17 +178,16 @@ class ListedBuild(Task):
 
     def __init__(
         self,
-        tree: Source,
-        size: RecordSize,
-        known: Mapping[tuple[Item, str], Outcome],
+        listed: ListedSource,
         settings: BuildSettings,
         destination: Location,
         engine: EngineFactory = LocalEngine,
     ) -> None:
+        tree = listed.tree
         self._converter = ItemConverter(tree, settings.recipe, settings.schema)
-        self._converter.known = known
-        self._size, self._build_settings, self._engine = size, settings, engine
-        self._plan = make_plan(tree, settings, size)
+        self._converter.known = listed.known
+        self._size, self._build_settings, self._engine = listed.size, settings, engine
+        self._plan = make_plan(tree, settings, listed.size)
         self._reader = tree.reader
         self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
         self.destination = destination

@@ -208,7 +208,11 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
 
 
 def _list(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
-    tree = open_source(settings.source, progress, destination)
+    return sampled(open_source(settings.source, progress, destination), settings)
+
+
+def sampled(tree: Source, settings: BuildSettings) -> ListedSource:
+    """Return a source that was listed, once some of its records were made to find out how long they are."""
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known)
 
@@ -329,11 +333,11 @@ def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, l
 def missing_error(destination: Location, names: Sequence[str], missing: Sequence[int]) -> DestinationError:
     """Return an error that says which parts lack which of all shards, given the places of those that are missing."""
     lacking = list(_parts_lacking(destination, missing).items())
-    shown = [
+    phrases = [
         f"{part} lacks {names[shards[0]]}" + (f" and {len(shards) - 1} more" if len(shards) > 1 else "")
         for part, shards in lacking[:_SHOWN_PARTS]
     ] or [names[missing[0]] + (", ..." if len(missing) > 1 else "")]
     if len(lacking) > _SHOWN_PARTS:
-        shown.append(f"and {len(lacking) - _SHOWN_PARTS} parts more")
-    message = f"{len(missing):,} of {len(names):,} shards are missing in {destination}: {', '.join(shown)}"
+        phrases.append(f"and {len(lacking) - _SHOWN_PARTS} parts more")
+    message = f"{len(missing):,} of {len(names):,} shards are missing in {destination}: {', '.join(phrases)}"
     return DestinationError(f"{message}; run those parts again", path=str(destination))

@@ -50,7 +50,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker.config import option
+from stoker.config import names_options, option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
@@ -343,9 +343,8 @@ def is_wordnet_id(name: bytes) -> bool:
 
 def label_option(where: str) -> str:
     """Return how a person gives a label map, for a message."""
-    name = option("labels")
-    if name != "labels":
-        return f"{name} {where}"
+    if names_options():
+        return f"{option('labels')} {where}"
     return f"labels={where!r} (for stoker.open: source=stoker.SourceOptions(labels={where!r}))"
 
 
