@@ -47,14 +47,30 @@ class Declared:
         return f"{self.name}: {other_type or self.type}" + ("" if self.default is None else f" = {self.default}")
 
 
+def _module(name: str) -> Path:
+    path = PACKAGE / name.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
 @cache
 def declared(path: str) -> list[Declared]:
-    """Return the settings of a class, given as ``loader.settings.LoaderSettings``."""
+    """Return the settings of a class, given as ``loader.settings.LoaderSettings``, after those of its bases."""
     module, _, name = path.rpartition(".")
-    source = (PACKAGE / f"{module.replace('.', '/')}.py").read_text(encoding="utf-8")
-    (cls,) = (node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name)
-    fields = [node for node in cls.body if isinstance(node, ast.AnnAssign)]
-    found, by_position = [], any(not isinstance(field.annotation, ast.Subscript) for field in fields)
+    source = _module(module).read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    modules = {
+        alias.name: (node.module or "").removeprefix("stoker.")
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    if name not in classes:  # a package that has it from one of its modules
+        return declared(f"{modules[name]}.{name}")
+    bases = [base.id for base in classes[name].bases if isinstance(base, ast.Name) and base.id != "Settings"]
+    found = [setting for base in bases for setting in declared(f"{modules.get(base, module)}.{base}")]
+    fields = [node for node in classes[name].body if isinstance(node, ast.AnnAssign)]
+    by_position = any(not isinstance(field.annotation, ast.Subscript) for field in fields)
     for field in fields:
         if not isinstance(field.annotation, ast.Subscript):
             by_position = False  # KW_ONLY
@@ -66,6 +82,8 @@ def declared(path: str) -> list[Declared]:
         names = {note.func.id for note in notes if isinstance(note, ast.Call) and isinstance(note.func, ast.Name)}
         default = None if field.value is None else ast.get_source_segment(source, field.value)
         spelled = ast.get_source_segment(source, kind) or ""
+        if "PathOrUrl" in names:
+            spelled = spelled.replace("str", "LocationLike")
         found.append(Declared(field.target.id, spelled, default, texts, names, by_position))
     return found
 

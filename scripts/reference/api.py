@@ -27,7 +27,6 @@ _INTERNAL = dict.fromkeys(_FIELDS, _OF_FIELDS) | {
     "MemoryCache": {"native", "warn_of_problems"},
     "NodeCache": {"warn_of_problems"},
     "ReadAhead": {"limits"},
-    "SourceOptions": {"absolute"},
 }
 _MADE_BY_FUNCTIONS = {"Dataset", "Mix"}
 _PROTOCOL = {"__call__", "__getitem__", "__iter__", "__len__"}
@@ -38,7 +37,7 @@ _SHORT = 40  # types of that length are written in the place of their names
 PAGES = {
     "build": ("Building", ["build", "BuildReport", "PartReport"]),
     "merging": ("Merging and exporting", ["merge", "MergeReport", "export", "ExportReport", "ExportedSplit"]),
-    "opening": ("Opening data", ["open", "RecordKeys", "SourceOptions"]),
+    "opening": ("Opening data", ["open", "RecordKeys"]),
     "loader": ("Loader", ["Loader", "loader_settings", "LoaderStats", "StageStats", "trace"]),
     "transforms": (
         "Transforms",

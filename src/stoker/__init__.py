@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
     from stoker.merging import MergeReport, merge
     from stoker.order import BlockShuffle
-    from stoker.sources import SourceOptions
     from stoker.transforms import (
         CenterCrop,
         ColorJitter,
@@ -99,7 +98,6 @@ __all__ = [
     "RecordKeys",
     "Resize",
     "Sample",
-    "SourceOptions",
     "StageStats",
     "TopLeft",
     "Weighted",
@@ -122,7 +120,6 @@ _NOT_OF_LOADER = {
     "inspect": ("DoctorReport", "doctor"),
     "merging": ("MergeReport", "merge"),
     "order": ("BlockShuffle",),
-    "sources": ("SourceOptions",),
     "transforms": (
         "CenterCrop",
         "ColorJitter",

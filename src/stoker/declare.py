@@ -45,6 +45,15 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class PathOrUrl:
+    """The setting is a path or a URL, which is kept as text; functions take any ``LocationLike``."""
+
+    def __call__(self, _shown: str, value: Any) -> str:
+        """Return it as text."""
+        return str(value)
+
+
+@dataclass(frozen=True, slots=True)
 class OfFiles:
     """The setting has no meaning for records of a program."""
 
@@ -165,6 +174,14 @@ class Settings:
     def values(self) -> dict[str, Any]:
         """Return the value of each setting, by its name."""
         return {setting.name: getattr(self, setting.name) for setting in declared(type(self))}  # type: ignore[arg-type]
+
+    def given(self) -> dict[str, Any]:
+        """Return the values that are not the defaults, by name."""
+        return {
+            setting.name: value
+            for setting in declared(type(self))  # type: ignore[arg-type]
+            if (value := getattr(self, setting.name)) != setting.default
+        }
 
     @staticmethod
     def shown(name: str) -> str:

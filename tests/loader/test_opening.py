@@ -121,8 +121,8 @@ def test_messages_call_it_as_people_do() -> None:
 
 def test_options_of_a_listing_are_refused_for_records(tmp_path: Path) -> None:
     write_shards(tmp_path, 3, 1)
-    with pytest.raises(ConfigError, match="takes no source with labels='imagenet': it holds TFRecords"):
-        stoker.open(tmp_path, source=stoker.SourceOptions(labels="imagenet"))
+    with pytest.raises(ConfigError, match=r"labels has no effect on .*, which holds TFRecords"):
+        stoker.open(tmp_path, labels="imagenet")
 
 
 def test_a_list_of_labels_that_does_not_fit_is_named_as_such(tmp_path: Path) -> None:
@@ -130,4 +130,4 @@ def test_a_list_of_labels_that_does_not_fit_is_named_as_such(tmp_path: Path) -> 
     (tmp_path / "images/cat/1.jpg").write_bytes(image(1))
     (tmp_path / "labels.txt").write_text("dog\n")
     with pytest.raises(SourceError, match=r"^the label map .* does not name 1 of the classes: cat"):
-        stoker.open(tmp_path / "images", source=stoker.SourceOptions(labels=str(tmp_path / "labels.txt")))
+        stoker.open(tmp_path / "images", labels=str(tmp_path / "labels.txt"))

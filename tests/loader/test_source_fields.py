@@ -153,7 +153,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     source = SOURCES[request.param](root / "src")
     masks = request.param == "masks of coco"
     stoker.build(source, root / "out", masks=masks, progress=False)
-    opened, built = stoker.open(source, source=stoker.SourceOptions(masks=masks)), stoker.open(root / "out")
+    opened, built = stoker.open(source, masks=masks), stoker.open(root / "out")
     number_of = {built[number].source: number for number in range(COUNT)}
     order = [number_of[one.source.rpartition("/")[2]] for one in (opened[number] for number in range(COUNT))]
     (root / "records").write_bytes(b"".join(_native.frame_record(built.records.read(number)) for number in order))

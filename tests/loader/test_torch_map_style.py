@@ -24,7 +24,6 @@ from loader.shards import image, write_annotated, write_shards
 from loader.threads import meanwhile
 from stoker.errors import ConfigError, ImageError
 from stoker.loader import CpuShare
-from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,7 +254,7 @@ def test_a_pickled_dataset_is_opened_again(
     (tmp_path / "classes.txt").write_text("".join(f"{name}\ttext\n" for name in classes))
     opened = [
         stoker.open("built", "train"),
-        stoker.open("photos", "validation", source=SourceOptions(class_names="classes.txt")),
+        stoker.open("photos", "validation", class_names="classes.txt"),
         stoker.open("old/train-*"),
         stoker.open("old", keys=keys),
     ]

@@ -375,7 +375,7 @@ def test_masks_of_a_store_are_the_same(
 def test_masks_without_a_build_are_those_of_the_dataset(tmp_path: Path) -> None:
     path = write(tmp_path, document())
     stoker.build(path, tmp_path / "out", masks=True, progress=False)
-    opened = stoker.open(path, "val", source=SourceOptions(masks=True))
+    opened = stoker.open(path, "val", masks=True)
     stored = stored_masks(tmp_path / "out")
     assert opened.fields == {"mask": fields.Mask()}
     assert len(opened) == len(stored) == len(SIZES)

@@ -219,8 +219,8 @@ def test_texts_of_a_list_come_before_the_bundled_ones(tmp_path: Path) -> None:
 
 def test_options_for_another_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    options = SourceOptions(boxes="b", class_names="c", labels="l", validation_labels="v", imagenet_labels=True)
-    assert options.absolute() == SourceOptions(
-        *(str(tmp_path / name) for name in ("b", "c", "l", "v")), imagenet_labels=True
-    )
+    names = {"boxes": "b", "class_names": "c", "labels": "l", "validation_labels": "v"}
+    options = SourceOptions(**names, imagenet_labels=True)
+    places = {setting: str(tmp_path / name) for setting, name in names.items()}
+    assert options.absolute() == SourceOptions(**places, imagenet_labels=True)
     assert SourceOptions(labels="imagenet").absolute() == SourceOptions(labels="imagenet")

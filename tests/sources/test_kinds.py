@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from sources.layouts import LAYOUTS
+from stoker.declare import declared
 from stoker.errors import ConfigError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.listing import KINDS
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Path) -> None:
     source = LAYOUTS[name](tmp_path / "source")
     kind = next(kind for kind in KINDS if kind.claim(Look(str(source), None, None, None)))
-    for field in fields(SourceOptions):
-        value = True if field.name in ("imagenet_labels", "masks") else str(tmp_path)
-        options = replace(SourceOptions(), **{field.name: value})
-        if field.name not in kind.options:
+    for setting in declared(SourceOptions):
+        options = SourceOptions(**{setting.name: True if bool in setting.types else str(tmp_path)})
+        if setting.name not in kind.options:
             message = f"has no effect on {source}, which is read as {kind.name}; omit it"
             with pytest.raises(ConfigError, match=re.escape(message)):
                 list_source(str(source), options)

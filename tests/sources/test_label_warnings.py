@@ -24,7 +24,7 @@ OF_IMAGENET = ["n01440764", "n01443537", "n02099601"]
 
 PART = (
     "{root} has 3 of ImageNet's 1,000 classes; they are numbered 0 to 2 by name, not as in the full list; "
-    "for its numbers give labels='imagenet' (for stoker.open: source=stoker.SourceOptions(labels='imagenet'))"
+    "for its numbers give labels='imagenet'"
 )
 
 
@@ -97,8 +97,7 @@ def test_folders_that_are_not_among_imagenets_classes_would_shift_them(tmp_path:
     (message,) = tree.label_warnings
     assert message == (
         f"1 of the 4 classes of {root} are not among ImageNet's 1,000: leftover; all are numbered 0 to 3 by name, "
-        "not as in the full list; move those away, or give labels='FILE' (for stoker.open: "
-        "source=stoker.SourceOptions(labels='FILE'))"
+        "not as in the full list; move those away, or give labels='FILE'"
     )
     assert listing(root, imagenet_labels=False).label_warnings == ()
 
@@ -127,7 +126,7 @@ def test_open_warns_once_and_where_it_was_called(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         again = pickle.loads(pickle.dumps(dataset))
         assert again.classes == dataset.classes
-        stoker.open(root, source=SourceOptions(labels="imagenet"))
+        stoker.open(root, labels="imagenet")
 
 
 def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
@@ -179,8 +178,7 @@ def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
     (message,) = tree.warnings
     assert message == (
         f"{tmp_path}/val.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
-        "0 to 1 without them; to number all classes alike in every source give labels='FILE' (for stoker.open: "
-        "source=stoker.SourceOptions(labels='FILE'))"
+        "0 to 1 without them; to number all classes alike in every source give labels='FILE'"
     )
     write_list(tmp_path / "names.txt", "cat", "dog", "owl")
     with_all = listing(tmp_path / "val.txt", labels=str(tmp_path / "names.txt"))

@@ -121,7 +121,12 @@ def test_options_may_be_urls(tmp_path: Path, bucket: StoreLocation) -> None:
     url = copied(side, side, bucket)
 
     def options(top: str) -> SourceOptions:
-        return SourceOptions(f"{top}/xml", f"{top}/names.txt", f"{top}/map.txt", f"{top}/labels.txt")
+        return SourceOptions(
+            boxes=f"{top}/xml",
+            class_names=f"{top}/names.txt",
+            labels=f"{top}/map.txt",
+            validation_labels=f"{top}/labels.txt",
+        )
 
     here, there = (list_source(str(root), options(top)) for top in (str(side), url))
     assert there.classes == here.classes == (b"n02", b"n01")

@@ -337,7 +337,7 @@ def classes_of(found: dict[str, stoker.Dataset]) -> Classes:
 
 def check_classes(place: object, want: Classes, *, masks: bool | None = None) -> frozenset[str]:
     """Compare the classes in every split of what lies at a place, decode an image of each, and return the fields."""
-    found = {split: stoker.open(str(place), split, source=stoker.SourceOptions(masks=masks)) for split in want}
+    found = {split: stoker.open(str(place), split, masks=masks) for split in want}
     assert classes_of(found) == want
     assert all(one[0].decode().shape == (SIDES[1], SIDES[0], 3) for one in found.values())
     return frozenset(name for one in found.values() for name in one.fields)

@@ -47,6 +47,12 @@ def build(
     split: str | None = None,
     fields: Mapping[str, Field] | None = None,
     # settings: builder.options.BuildOptions explained
+    labels: LocationLike | None = None,
+    validation_labels: LocationLike | None = None,
+    imagenet_labels: bool | None = None,
+    class_names: LocationLike | None = None,
+    boxes: LocationLike | None = None,
+    masks: bool = False,
     shards: int | None = None,
     shard_size: str | int | None = None,
     validation_shards: int | None = None,
@@ -62,11 +68,6 @@ def build(
     max_pixels: int = MAX_PIXELS,
     preset: PresetName | None = None,
     label_base: int | None = None,
-    labels: LocationLike | None = None,
-    validation_labels: LocationLike | None = None,
-    class_names: LocationLike | None = None,
-    boxes: LocationLike | None = None,
-    masks: bool = False,
     num_images: int | None = None,
     split_fraction: str | None = None,
     crop_objects: bool = False,
@@ -99,6 +100,15 @@ def build(
         fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
             the library of the records says, otherwise as the first record tells. Labels that are text, without names,
             are all read first; of an iterable they are refused.
+        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
+            sorted.
+        validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
+        imagenet_labels: Whether classes that are all among ImageNet's 1,000 have its labels, also where some are
+            missing. Default: as the preset has it, otherwise not, with a warning.
+        class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
+        boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
+        masks: Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs
+            ``stoker[coco]``.
         shards: Number of shards of train. Default: as many as ``shard_size`` makes.
         shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
         validation_shards: Number of shards of validation. Default: its share by bytes.
@@ -122,13 +132,6 @@ def build(
         preset: Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``,
             ``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.
         label_base: Number of the first class, 0 or 1. Default: as the preset has it, otherwise 0.
-        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
-            sorted.
-        validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
-        class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
-        boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
-        masks: Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs
-            ``stoker[coco]``.
         num_images: Number of images of train that are taken, a seeded choice. Default: all.
         split_fraction: Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.
             Of a sequence all labels are read first.

@@ -15,12 +15,12 @@ from stoker.builder.settings import (
     find_preset,
 )
 from stoker.config import available_cpus, check_size, option
-from stoker.declare import Command, Instance, OfFiles, Settings
+from stoker.declare import Command, Instance, OfFiles
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
 from stoker.recipe import MAX_PIXELS, Check, Filter, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.sources import SourceOptions
-from stoker.storage import LocationLike, location
+from stoker.storage import location
 from stoker.types import Compression, DecodeMode
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _Text = Instance("a text")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BuildOptions(Settings):
+class BuildOptions(SourceOptions):
     """What is built: the settings of `stoker.build`, and of ``stoker build``, ``plan`` and ``repack`` as options.
 
     Where a setting is None, it has the value that the preset gives it, or the default.
@@ -128,36 +128,6 @@ class BuildOptions(Settings):
         Command("stored", "N", choices=(0, 1)),
         "Number of the first class, 0 or 1. Default: as the preset has it, otherwise 0.",
     ] = None
-    labels: Annotated[
-        LocationLike | None,
-        OfFiles(),
-        Command("source", "FILE"),
-        'List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders, sorted.',
-    ] = None
-    validation_labels: Annotated[
-        LocationLike | None,
-        OfFiles(),
-        Command("source", "FILE"),
-        "Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.",
-    ] = None
-    class_names: Annotated[
-        LocationLike | None,
-        OfFiles(),
-        Command("source", "FILE"),
-        "List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.",
-    ] = None
-    boxes: Annotated[
-        LocationLike | None,
-        OfFiles(),
-        Command("source", "PLACE"),
-        "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
-    ] = None
-    masks: Annotated[
-        bool,
-        OfFiles(),
-        Command("source"),
-        "Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs ``stoker[coco]``.",
-    ] = False
     num_images: Annotated[
         int | None,
         Command("selection", "N"),
@@ -195,11 +165,6 @@ class BuildOptions(Settings):
         "Whether a dataset is built also if it is huge, or may not fit on the disk.",
     ] = False
 
-    @staticmethod
-    def shown(name: str) -> str:
-        """Return how messages name a setting."""
-        return option(name)
-
     def settings(self, source: str | None, name: str | None = None) -> BuildSettings:
         """Return the settings that the options stand for.
 
@@ -224,16 +189,12 @@ class BuildOptions(Settings):
         )
 
     def _source(self, root: str | None, preset: Preset) -> SourceSettings:
+        values = self.values()
+        if self.imagenet_labels is None:
+            values["imagenet_labels"] = preset.imagenet_labels
         return SourceSettings(
             root=root,
-            options=SourceOptions(
-                boxes=_text(self.boxes),
-                class_names=_text(self.class_names),
-                labels=_text(self.labels),
-                validation_labels=_text(self.validation_labels),
-                imagenet_labels=preset.imagenet_labels,
-                masks=self.masks or None,
-            ),
+            options=SourceOptions.among(values),
             held_out=None if self.split_fraction is None else _held_out(self.split_fraction),
             limit=self.num_images,
             crop_objects=self.crop_objects,
@@ -298,10 +259,6 @@ class BuildOptions(Settings):
             else check_size(option("shard_size"), self.shard_size, 1),
             compression=self.compression or preset.compression,
         )
-
-
-def _text(place: LocationLike | None) -> str | None:
-    return None if place is None else str(place)
 
 
 def _dataset_name(source: str) -> str:

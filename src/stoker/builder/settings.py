@@ -164,7 +164,7 @@ class Preset:
         shards: Preferred shards of train and of validation; None for as many as their length asks for.
         compression: Of the shards.
         numbered_labels: As in `BuildSettings`.
-        imagenet_labels: As in `stoker.sources.SourceOptions`.
+        imagenet_labels: As in `BuildOptions`.
     """
 
     schema: type[Schema]

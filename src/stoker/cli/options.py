@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -14,7 +15,6 @@ from stoker.errors import ConfigError
 from stoker.format import RecordKeys
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
 
     from stoker.builder import BuildSettings, EngineFactory
@@ -58,7 +58,8 @@ def _add_declared(group: argparse._ArgumentGroup, name: str) -> argparse._Argume
             continue
         names, text = command.names or (option_of(setting.name),), _help(setting)
         if bool in setting.types:
-            group.add_argument(*names, action="store_true", help=text)
+            action = "store_true" if setting.default is False else argparse.BooleanOptionalAction
+            group.add_argument(*names, action=action, help=text)
             continue
         choices = setting.words or command.choices or None
         kind = int if int in setting.types and str not in setting.types else str

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from stoker.config import full_split_name
+from stoker.config import full_split_name, option
 from stoker.errors import (
     ConfigError,
     DatasetNotFoundError,
@@ -53,8 +53,15 @@ def open_dataset(
     split: str | None = None,
     *,
     keys: RecordKeys | None = None,
-    source: SourceOptions | None = None,
     mode: Mode = "RGB",
+    # settings: sources.options.SourceOptions
+    labels: LocationLike | None = None,
+    validation_labels: LocationLike | None = None,
+    imagenet_labels: bool | None = None,
+    class_names: LocationLike | None = None,
+    boxes: LocationLike | None = None,
+    masks: bool = False,
+    # end of settings
 ) -> Dataset:
     """Open one split of a dataset for reading.
 
@@ -73,25 +80,34 @@ def open_dataset(
         keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
             left out is found from the first record; labels are as they are stored. Names of the classes are read from
             ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without one, ``classes`` is empty.
-        source: For images: what the listing cannot find out by itself, such as the order of the classes. What the
-            listing warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the classes may be
-            a part of a larger list.
         mode: Channels and depth of the pixels, as Pillow calls them: ``"RGB"``; ``"L"``, grey; ``"RGBA"``, with alpha;
             ``"I;16"``, grey of 16 bits. `docs/reference/images.md` says what each kind of file becomes.
+        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
+            sorted.
+        validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
+        imagenet_labels: Whether classes that are all among ImageNet's 1,000 have its labels, also where some are
+            missing. Default: as the preset has it, otherwise not, with a warning.
+        class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
+        boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
+        masks: Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs
+            ``stoker[coco]``.
+
+    What the listing of images warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the
+    classes may be a part of a larger list.
 
     Raises:
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
         ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
-            unknown, ``keys`` are given for what is not TFRecords of other origin, or ``source`` for what is not images;
-            or there is no such ``mode``, or what is stored has no pixels in it.
-        SourceError: A list that ``source`` names is not there, or does not fit the images.
+            unknown, ``keys`` are given for what is not TFRecords of other origin, or settings of images for what is
+            none; or there is no such ``mode``, or what is stored has no pixels in it.
+        SourceError: A list that the settings name is not there, or does not fit the images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
         IndexMismatchError: An index does not belong to its shard.
         CorruptRecordError: A shard without index is damaged.
     """
+    options = SourceOptions.among(locals())
     check_mode(mode)
-    options = source or SourceOptions()
     opened = _open(location(path), lambda splits: _choose_split(split, splits, path), keys, options)
     return _reopenable(opened, keys, options, mode)
 
@@ -185,17 +201,15 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
         ConfigError: Some are given.
     """
     if keys is not None:
-        raise ConfigError(f"{place} takes no {_given(keys) or 'keys'}: {why}; omit it")
+        given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
+        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
 
 
 def _refuse_source(place: Location, source: SourceOptions) -> None:
     """Refuse options of a listing where nothing is listed."""
-    if given := _given(source):
-        raise ConfigError(f"{place} takes no source with {given}: it holds TFRecords, not images; omit it")
-
-
-def _given(options: RecordKeys | SourceOptions) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in asdict(options).items() if value is not None)
+    if names := list(source.given()):
+        given = ", ".join(map(option, names))
+        raise ConfigError(f"{given} has no effect on {place}, which holds TFRecords, not images; omit it")
 
 
 def _refuse_folder_of_records(place: Location) -> None:

@@ -26,12 +26,13 @@ from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence
 from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.listing_file import read_listing, write_listing
+from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow
 from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import Latency, Reader, SourceImage, StoredReader
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, RecordSequence, given_splits, list_records
-from stoker.sources.source import Source, SourceOptions, with_objects
+from stoker.sources.source import Source, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files

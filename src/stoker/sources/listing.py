@@ -7,7 +7,6 @@ To add a kind: write a module with a function that claims a place and one that l
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from stoker.config import option
@@ -25,7 +24,8 @@ from stoker.sources.yolo import YOLO
 
 if TYPE_CHECKING:
     from stoker.sources.kind import Kind
-    from stoker.sources.source import Source, SourceOptions
+    from stoker.sources.options import SourceOptions
+    from stoker.sources.source import Source
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -71,8 +71,7 @@ def list_source(
 
 def _check_options(kind: Kind, look: Look) -> None:
     """Refuse options that mean nothing to a kind of source."""
-    for field in fields(look.options):
-        is_given = getattr(look.options, field.name) not in (None, False)
-        if is_given and field.name not in kind.options:
-            message = f"{option(field.name)} has no effect on {look.root}, which is read as {kind.name}; omit it"
+    for name, value in look.options.given().items():
+        if value is not False and name not in kind.options:
+            message = f"{option(name)} has no effect on {look.root}, which is read as {kind.name}; omit it"
             raise ConfigError(message)

@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.sources.class_folders import NOT_CLASSES
-from stoker.sources.source import SourceOptions
+from stoker.sources.options import SourceOptions
 from stoker.sources.walking import folders_in, is_dataset
 from stoker.storage import location
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
-from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.sources.reader import StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
 from stoker.sources.table_boxes import TableBoxes
@@ -34,45 +33,6 @@ if TYPE_CHECKING:
 _HASHED_ROWS = 2**14
 _PROGRESS_ITEMS = 256
 _READ_ANNOTATIONS = 4096  # of more images of a split so many, spread evenly: a build reads all of them, but once
-
-
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
-    """What the user says about a source; None where Stoker is to find it.
-
-    Attributes:
-        boxes: Annotations: a folder of XML files, a tar of them, or a CSV file.
-        class_names: A list of ``name<TAB>text`` lines.
-        labels: A label map: decides which class has which label. ``imagenet`` is the list of ImageNet's 1,000 classes
-            that comes with Stoker. See docs/how-to/labels.md.
-        validation_labels: The classes of validation images that lie in one folder: a list of them, or ImageNet's
-            development kit. See docs/how-to/labels.md.
-        imagenet_labels: Whether classes that are all among ImageNet's 1,000 have the labels of the full list, also when
-            some of the 1,000 are missing; ``labels`` comes before it. Presets of systems made for ImageNet set it.
-            False where such classes are a data set of their own, as in Tiny ImageNet; None to warn of them.
-        masks: Whether the objects of a COCO file are drawn as masks; None as False.
-    """
-
-    boxes: str | None = None
-    class_names: str | None = None
-    labels: str | None = None
-    validation_labels: str | None = None
-    imagenet_labels: bool | None = None
-    masks: bool | None = None
-
-    def absolute(self) -> SourceOptions:
-        """Return the same with absolute paths, for a process with another working directory."""
-        return dataclasses.replace(
-            self,
-            boxes=_absolute(self.boxes),
-            class_names=_absolute(self.class_names),
-            labels=self.labels if self.labels == BUNDLED_LIST else _absolute(self.labels),
-            validation_labels=_absolute(self.validation_labels),
-        )
-
-
-def _absolute(path: str | None) -> str | None:
-    return None if path is None else str(location(path).absolute())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

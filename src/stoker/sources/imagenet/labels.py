@@ -343,9 +343,7 @@ def is_wordnet_id(name: bytes) -> bool:
 
 def label_option(where: str) -> str:
     """Return how a person gives a label map, for a message."""
-    if names_options():
-        return f"{option('labels')} {where}"
-    return f"labels={where!r} (for stoker.open: source=stoker.SourceOptions(labels={where!r}))"
+    return f"{option('labels')} {where}" if names_options() else f"labels={where!r}"
 
 
 def has_control_character(text: bytes) -> bool:

@@ -1,0 +1,74 @@
+"""What people say about a source: arguments of `stoker.open` and `stoker.build`, options of commands, all from here."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from stoker.config import option
+from stoker.declare import Command, OfFiles, PathOrUrl, Settings, declared
+from stoker.sources.imagenet.classes import BUNDLED_LIST
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceOptions(Settings):
+    """What the user says about a source; None where Stoker is to find it."""
+
+    labels: Annotated[
+        str | None,
+        PathOrUrl(),
+        OfFiles(),
+        Command("source", "FILE"),
+        'List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders, sorted.',
+    ] = None
+    validation_labels: Annotated[
+        str | None,
+        PathOrUrl(),
+        OfFiles(),
+        Command("source", "FILE"),
+        "Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.",
+    ] = None
+    imagenet_labels: Annotated[
+        bool | None,
+        OfFiles(),
+        Command("source"),
+        "Whether classes that are all among ImageNet's 1,000 have its labels, also where some are missing. Default: as "
+        "the preset has it, otherwise not, with a warning.",
+    ] = None
+    class_names: Annotated[
+        str | None,
+        PathOrUrl(),
+        OfFiles(),
+        Command("source", "FILE"),
+        "List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.",
+    ] = None
+    boxes: Annotated[
+        str | None,
+        PathOrUrl(),
+        OfFiles(),
+        Command("source", "PLACE"),
+        "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
+    ] = None
+    masks: Annotated[
+        bool,
+        OfFiles(),
+        Command("source"),
+        "Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs ``stoker[coco]``.",
+    ] = False
+
+    @staticmethod
+    def shown(name: str) -> str:
+        """Return how messages name a setting."""
+        return option(name)
+
+    def absolute(self) -> Self:
+        """Return the same with absolute paths, for a process with another working directory."""
+        paths = {each.name: getattr(self, each.name) for each in declared(SourceOptions) if PathOrUrl() in each.notes}
+        given = {name: path for name, path in paths.items() if path not in (None, BUNDLED_LIST)}
+        changed: dict[str, Any] = {name: location(path).absolute() for name, path in given.items()}
+        return dataclasses.replace(self, **changed)
