@@ -121,7 +121,7 @@ def test_missing_credentials_are_named(said: str, remedy: str) -> None:
         ("plan {photos} --filter box", "--filter has no effect without --resize"),
         ("plan {photos} --shard-size 1MB --shard-names per-class", "--shard-size has no effect"),
         ("show {data} --out x.png --epochs 0", "--epochs has no effect without --transforms"),
-        ("show {data} --out x.png --columns 2 --transforms eval", "--columns has no effect with --transforms"),
+        ("show {data} --out x.png --per-row 2 --transforms eval", "--per-row has no effect with --transforms"),
         ("build {photos} out --master local", "--master and --spark-conf have no effect without --engine spark"),
         ("repack {data} out --label-base 0 --from-label-base 0", "takes no label_base=0"),
         ("download tiny-imagenet out --devkit", "--devkit is for imagenet"),

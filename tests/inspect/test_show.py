@@ -68,7 +68,7 @@ def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
 
 
 def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Path) -> None:
-    report = write_sheet(made, tmp_path / "a.png", SheetSpec(count=7, columns=3))
+    report = write_sheet(made, tmp_path / "a.png", SheetSpec(count=7, per_row=3))
     sheet = shown(tmp_path / "a.png")
     assert sheet.shape == (report.height, report.width, 3)
     assert report.width == 20 + 3 * (sheets.TILE_WIDTH + 20)
@@ -127,7 +127,7 @@ def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> N
     with Path(path).open("r+b") as file:
         file.seek(offset + 200)
         file.write(b"\0\1\2\3")
-    report = write_sheet(made, tmp_path / "a.png", SheetSpec(columns=5))
+    report = write_sheet(made, tmp_path / "a.png", SheetSpec(per_row=5))
     assert list(report.damaged) == [4]
     assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
     sheet = shown(tmp_path / "a.png")
@@ -208,8 +208,8 @@ def test_a_class_is_called_by_its_text_or_its_name() -> None:
     [
         ({"count": 0}, "--count is 0"),
         ({"count": 601}, "--count is 601"),
-        ({"columns": 0}, "--columns is 0"),
-        ({"columns": 31}, "--columns is 31"),
+        ({"per_row": 0}, "--per-row is 0"),
+        ({"per_row": 31}, "--per-row is 31"),
         ({"seed": -1}, "--seed is -1"),
     ],
 )
@@ -361,6 +361,6 @@ def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     report = json.loads(capsys.readouterr().out)
     assert (report["width"], len(report["indices"])) == (16 + 4 * (sheets.TILE_WIDTH + 16), 2)
     assert main(["show", str(shard), "--out", out, "--epochs", "1"]) == 2
-    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--columns", "2"]) == 2
+    assert main(["show", str(shard), "--out", out, "--transforms", "train", "--per-row", "2"]) == 2
     assert main(["show", str(shard), "--out", out, "--transforms", "train", "--count", "200"]) == 2
     assert main(["show", str(shard), "--out", str(tmp_path / "a.jpg"), "--transforms", "train"]) == 2

@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import EXIT_FAILED, Printer, bar, check_writable, counted, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_size
@@ -57,7 +57,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "time per case and round (default %(default)s)"
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     add("--rounds", type=int, default=spec.rounds, metavar="N", help="turns of each case (default %(default)s)")
-    add_record_options(parser)
+    add_opening_options(parser)
     group = add_output_options(parser)
     group.add_argument("--html", metavar="FILE", help="write a page with the figures")
     return parser
@@ -67,8 +67,9 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0; 1 if a case failed."""
     if is_config(location(args.dataset)):
         return _run_configured(args)
-    named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name != "keys"}
-    spec = BenchSpec(**{name: value for name, value in named.items() if value is not None}, keys=record_keys(args))
+    named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name not in ("keys", "source")}
+    given = {name: value for name, value in named.items() if value is not None}
+    spec = BenchSpec(**given, keys=record_keys(args), source=source_options(args))
     if args.html:
         importlib.import_module("stoker.inspect.page")  # an extra: missed now, not after minutes of measuring
         check_writable("--html", args.html)

@@ -6,7 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import Printer, counted, is_quiet, print_json
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_seconds, format_size
@@ -44,15 +44,15 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
     add("--cold", action="store_true", help=text)
-    add_record_options(parser)
+    add_opening_options(parser)
     add_output_options(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0."""
-    given = {name: getattr(args, name) for name in DatasetSpec.__dataclass_fields__ if name != "keys"}
-    spec = DatasetSpec(**given, keys=record_keys(args))
+    given = {name: getattr(args, name) for name in DatasetSpec.__dataclass_fields__ if name not in ("keys", "source")}
+    spec = DatasetSpec(**given, keys=record_keys(args), source=source_options(args))
     report = examine(spec, _Parts())
     if args.json:
         print_json(report.document())

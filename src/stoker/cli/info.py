@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import (
     Printer,
     bar,
@@ -60,7 +60,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--html", metavar="FILE", help="write a page with charts, images and rejects instead; also of images")
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
-    add_record_options(parser)
+    add_opening_options(parser)
     add_output_options(parser)
     return parser
 
@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return _write_page(args)
     if args.source is not None:
         raise UsageError("--source has no effect without --html; give both, or omit it")
-    info = dataset_info(args.dataset, _records(args), record_keys(args))
+    info = dataset_info(args.dataset, _records(args), record_keys(args), source_options(args))
     if args.records is not None and not isinstance(info, ForeignInfo):
         message = f"--records has no effect: {args.dataset} is described without reading records"
         raise UsageError(f"{message}; omit it, or add --html")
@@ -100,7 +100,9 @@ def _write_page(args: argparse.Namespace) -> int:
 
     check_writable("--html", args.html)
     with shown_progress("looking", bad="unreadable") as progress:
-        portrait = dataset_portrait(args.dataset, _records(args), args.source, progress, record_keys(args))
+        portrait = dataset_portrait(
+            args.dataset, _records(args), args.source, progress, keys=record_keys(args), options=source_options(args)
+        )
     write_atomically(location(args.html), page.info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
     if args.json:

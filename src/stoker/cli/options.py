@@ -13,6 +13,7 @@ from stoker.config import option_of
 from stoker.declare import declared
 from stoker.errors import ConfigError
 from stoker.format import RecordKeys
+from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +160,17 @@ def add_record_options(parser: argparse.ArgumentParser, *, base: str = "--label-
     add("--label-key", metavar="KEY", help="key of the class (default: found; none with --image-key alone)")
     text = "number of their first class, 0 or 1 (default 0: labels as they are stored)"
     add(base, type=int, choices=[0, 1], metavar="N", dest="records_label_base", help=text)
+
+
+def add_opening_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a person says about a place that is opened: about TFRecords of other origin, or about images."""
+    add_record_options(parser)
+    _add_declared(parser.add_argument_group("images that are not built"), "source")
+
+
+def source_options(args: argparse.Namespace) -> SourceOptions:
+    """Return what the options say about images."""
+    return SourceOptions.among(vars(args))
 
 
 def record_keys(args: argparse.Namespace) -> RecordKeys | None:

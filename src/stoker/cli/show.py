@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
-from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import Printer, check_writable, counted, print_json
 from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
 from stoker.config import check_range, format_count
@@ -18,6 +17,8 @@ from stoker.transforms import OPERATIONS, CenterCrop, ColorJitter, ObjectCrops, 
 from stoker.types import Mode
 
 if TYPE_CHECKING:
+    import argparse
+
     from stoker.inspect import SheetReport
 
 NAMED_TRANSFORMS: dict[str, SheetTransform] = {
@@ -47,9 +48,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("the picture").add_argument
     add("--out", required=True, metavar="FILE.png", help="the picture to write (required)")
-    add("--columns", type=int, metavar="N", help="samples in a row (default 6); not with --transforms")
-    text = "draw annotated boxes (default), or not"
-    add("--boxes", action=argparse.BooleanOptionalAction, default=True, help=text)
+    add("--per-row", type=int, metavar="N", help="samples in a row (default 6); not with --transforms")
+    add("--no-boxes", dest="draw_boxes", action="store_false", help="do not draw annotated boxes")
     add = parser.add_argument_group("which samples").add_argument
     add("--split", metavar="NAME", help="split to show (default: the only one, or train)")
     add("--count", type=int, metavar="N", help="samples (default 24, with --transforms 6)")
@@ -61,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--epochs", metavar="LIST", help="with --transforms: in these epochs, such as 0-3 (default) or 0,5,89")
     text = "channels and depth, as stoker.open takes them: RGB (default), L, RGBA or I;16"
     add("--mode", choices=get_args(Mode), metavar="NAME", default="RGB", help=text)
-    add_record_options(parser)
+    add_opening_options(parser)
     add_output_options(parser)
     return parser
 
@@ -72,11 +72,12 @@ def run(args: argparse.Namespace) -> int:
         split=args.split,
         count=args.count,
         seed=args.seed,
-        boxes=args.boxes,
-        columns=args.columns,
+        boxes=args.draw_boxes,
+        per_row=args.per_row,
         transforms=() if args.transforms is None else parse_transforms(args.transforms),
         epochs=None if args.epochs is None else parse_epochs(args.epochs),
         keys=record_keys(args),
+        source=source_options(args),
         mode=args.mode,
     )
     check_writable("--out", args.out)

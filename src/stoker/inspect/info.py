@@ -42,7 +42,7 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import refuse_keys
+from stoker.loader import refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
 from stoker.sources import features_beside, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
-    from stoker.sources import Source
+    from stoker.sources import Source, SourceOptions
     from stoker.storage import Location
     from stoker.types import Compression, Feature, Features, Field, SchemaInfo
 
@@ -111,7 +111,10 @@ class DatasetInfo:
 
 
 def dataset_info(
-    path: str | os.PathLike[str], records: int = DEFAULT_RECORDS, keys: RecordKeys | None = None
+    path: str | os.PathLike[str],
+    records: int = DEFAULT_RECORDS,
+    keys: RecordKeys | None = None,
+    options: SourceOptions | None = None,
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
     """Return what is known about a dataset without reading more than a few of its records, or about unread images.
 
@@ -120,6 +123,7 @@ def dataset_info(
             in any source that ``stoker build`` takes; or the URL of one.
         records: How many records of other TFRecords to look at, from the first on, to learn their keys.
         keys: Which of their keys are those of the image and of the class, as far as it is known.
+        options: Of images that are not built: what the listing cannot find out by itself.
 
     Raises:
         ConfigError: ``records`` is out of range; or ``keys`` are not those of the first record, or are given for what
@@ -133,6 +137,7 @@ def dataset_info(
     place = location(path)
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        refuse_source(place, options)
         manifest = read_manifest(place)
         labels: tuple[ClassLabel, ...] = ()
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
@@ -149,9 +154,10 @@ def dataset_info(
     check_range("--records", records, 1, 2**31)
     splits = find_shards(place)
     if splits:
+        refuse_source(place, options)
         return _foreign_info(place, splits, records, keys)
     refuse_keys(place, keys, "it holds no TFRecords")
-    return _images_info(place)
+    return _images_info(place, options)
 
 
 def _turned(images: Iterable[object]) -> tuple[int, int]:
@@ -275,7 +281,7 @@ class ImagesInfo:
     turned: tuple[int, int]
 
 
-def _images_info(place: Location) -> ImagesInfo:
+def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     """Return what a source of images holds, by its listing."""
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
     is_pattern = "{" in str(place) and not place.exists()  # braces may stand for several tars
@@ -286,7 +292,7 @@ def _images_info(place: Location) -> ImagesInfo:
     ):
         raise no_records(place)
     try:
-        tree = list_source(str(place))
+        tree = list_source(str(place), options)
     except SourceError as error:
         if is_pattern or (place.is_dir() and next(iter(place.some_children()), None) is not None):
             message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"

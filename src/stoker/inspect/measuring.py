@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.loader import Batch, Dataset, Mix
+    from stoker.sources import SourceOptions
     from stoker.types import DecodeMode
 
 T = TypeVar("T")
@@ -63,6 +64,7 @@ class ReadSpec:
         seconds: How long.
         cold: Whether files are dropped from the page cache first.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        source: Of images that are not built: what the listing cannot find out by itself.
 
     Raises:
         ConfigError: A setting is out of its range.
@@ -76,6 +78,7 @@ class ReadSpec:
     seconds: float = 1.0
     cold: bool = False
     keys: RecordKeys | None = None
+    source: SourceOptions | None = None
 
     def __post_init__(self) -> None:
         check_range("--batch-size", self.batch_size, 1, 2**16)

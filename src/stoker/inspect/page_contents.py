@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stoker.format import Manifest, RecordKeys
     from stoker.inspect.info import ClassCount
     from stoker.loader import Dataset, Sample
+    from stoker.sources import SourceOptions
     from stoker.storage import Location
     from stoker.types import Progress, SchemaInfo
 
@@ -208,7 +209,9 @@ def dataset_portrait(
     samples: int = DEFAULT_SAMPLES,
     source: str | None = None,
     progress: Progress | None = None,
+    *,
     keys: RecordKeys | None = None,
+    options: SourceOptions | None = None,
 ) -> Portrait:
     """Look at a dataset: at what is recorded, and at the headers of random samples.
 
@@ -220,6 +223,7 @@ def dataset_portrait(
         source: What the dataset was built from, to show the rejects that are still there; None: they are named only.
         progress: Called with the number of samples that were looked at.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        options: Of images that are not built: what the listing cannot find out by itself.
 
     Raises:
         ConfigError: ``samples`` is out of range.
@@ -228,7 +232,7 @@ def dataset_portrait(
         OSError: The store cannot be read.
     """
     check_range("samples", samples, 1, 2**24)
-    splits = open_splits(path, keys)
+    splits = open_splits(path, keys, options)
     some = next(iter(splits.values()))
     measured = _measure(splits, _drawn(splits, samples), progress)
     classes, counted, unlabelled = _classes(splits, measured)

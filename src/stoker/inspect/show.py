@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from stoker.format import ClassLabel, RecordKeys
     from stoker.loader import Dataset, Sample
+    from stoker.sources import SourceOptions
     from stoker.types import Mode
 
     Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
@@ -106,12 +107,13 @@ class SheetSpec:
         split: Which split; None takes the only one, or train.
         count: How many samples; all of them when there are fewer. None: 24, or 6 with ``transforms``.
         seed: Decides which; also the seed of the loader whose pixels are shown.
-        columns: Without ``transforms``: samples in a row; None: 6.
+        per_row: Without ``transforms``: samples in a row; None: 6.
         boxes: Whether annotated boxes are drawn.
         transforms: What to show of each sample after it is shown as stored.
         epochs: With ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the
             first is shown.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        source: Of images that are not built: what the listing cannot find out by itself.
         mode: In which channels and depth; as `stoker.open` takes it.
 
     Raises:
@@ -121,22 +123,23 @@ class SheetSpec:
     split: str | None = None
     count: int | None = None
     seed: int = 17
-    columns: int | None = None
+    per_row: int | None = None
     boxes: bool = True
     transforms: tuple[SheetTransform, ...] = ()
     epochs: tuple[int, ...] | None = None
     keys: RecordKeys | None = None
+    source: SourceOptions | None = None
     mode: Mode = "RGB"
 
     def __post_init__(self) -> None:
-        if self.transforms and self.columns is not None:
-            raise ConfigError("--columns has no effect with --transforms, which shows a row for each sample; omit it")
+        if self.transforms and self.per_row is not None:
+            raise ConfigError("--per-row has no effect with --transforms, which shows a row for each sample; omit it")
         if self.epochs is not None and not self.transforms:
             raise ConfigError(
                 "--epochs has no effect without --transforms; give both, for example --transforms train,eval"
             )
         check_range("--count", self.samples, 1, _MAX_TILES)
-        check_range("--columns", _COLUMNS if self.columns is None else self.columns, 1, _MAX_COLUMNS)
+        check_range("--per-row", _COLUMNS if self.per_row is None else self.per_row, 1, _MAX_COLUMNS)
         check_range("--seed", self.seed, 0, 2**63 - 1)
         columns = len(columns_of(self))
         if (tiles := self.samples * (1 + columns)) > _MAX_TILES:
@@ -196,7 +199,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split, spec.keys, spec.mode)
+    dataset = open_main_split(path, spec.split, spec.keys, spec.mode, spec.source)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
@@ -212,7 +215,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         if spec.transforms:
             across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
         else:
-            samples_across = min(spec.columns or max(1, _COLUMNS // tiles), len(indices))
+            samples_across = min(spec.per_row or max(1, _COLUMNS // tiles), len(indices))
             across, gap, header, bottom = samples_across * tiles, _GAP, _HEADER, _GAP
         rows = -(-len(indices) * tiles // across)
         size = (gap + across * (TILE_WIDTH + gap), header + rows * (TILE_HEIGHT + gap) + bottom)

@@ -25,6 +25,7 @@ from stoker.loader.opening import (
     open_main_split,
     open_splits,
     refuse_keys,
+    refuse_source,
     refuse_unfinished,
 )
 from stoker.loader.pictures import (
@@ -112,6 +113,7 @@ __all__ = [
     "parts_of",
     "plain_arrays",
     "refuse_keys",
+    "refuse_source",
     "refuse_unfinished",
     "row_of",
     "settings_given",

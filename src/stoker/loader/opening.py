@@ -117,7 +117,11 @@ open_dataset.__module__, open_dataset.__name__, open_dataset.__qualname__ = "sto
 
 
 def open_main_split(
-    path: LocationLike, split: str | None, keys: RecordKeys | None = None, mode: Mode = "RGB"
+    path: LocationLike,
+    split: str | None,
+    keys: RecordKeys | None = None,
+    mode: Mode = "RGB",
+    source: SourceOptions | None = None,
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
@@ -125,10 +129,13 @@ def open_main_split(
         return _choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
 
     check_mode(mode)
-    return _reopenable(_open(location(path), choose, keys, SourceOptions()), keys, SourceOptions(), mode)
+    options = source or SourceOptions()
+    return _reopenable(_open(location(path), choose, keys, options), keys, options, mode)
 
 
-def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str, Dataset]:
+def open_splits(
+    path: LocationLike, keys: RecordKeys | None = None, source: SourceOptions | None = None
+) -> dict[str, Dataset]:
     """Open every split that there is at a place; as `open_dataset` otherwise."""
     names: list[str] = []
 
@@ -136,8 +143,10 @@ def open_splits(path: LocationLike, keys: RecordKeys | None = None) -> dict[str,
         names.extend(splits)
         return next(iter(splits))
 
-    opened = _reopenable(_open(location(path), first, keys, SourceOptions()), keys, SourceOptions(), "RGB")
-    return {name: opened if name == opened.split else open_dataset(path, name, keys=keys) for name in names}
+    options = source or SourceOptions()
+    opened = _reopenable(_open(location(path), first, keys, options), keys, options, "RGB")
+    given = options.values()
+    return {name: opened if name == opened.split else open_dataset(path, name, keys=keys, **given) for name in names}
 
 
 def _choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
@@ -178,12 +187,12 @@ def _open(
 ) -> Dataset:
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        _refuse_source(place, source)
+        refuse_source(place, source)
         return _open_built(place, choose)
     refuse_unfinished(place)
     splits = find_splits(place)
     if splits:
-        _refuse_source(place, source)
+        refuse_source(place, source)
         split = choose(splits)
         return _open_foreign(place, split, open_found(place, splits[split]), keys)
     if "{" in str(place) or place.exists():  # braces may stand for several tars
@@ -205,9 +214,13 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
         raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
 
 
-def _refuse_source(place: Location, source: SourceOptions) -> None:
-    """Refuse options of a listing where nothing is listed."""
-    if names := list(source.given()):
+def refuse_source(place: Location, source: SourceOptions | None) -> None:
+    """Refuse options of a listing where nothing is listed.
+
+    Raises:
+        ConfigError: Some are given.
+    """
+    if names := [] if source is None else list(source.given()):
         given = ", ".join(map(option, names))
         raise ConfigError(f"{given} has no effect on {place}, which holds TFRecords, not images; omit it")
 

@@ -31,7 +31,7 @@ from stoker.inspect.bench.cases import RAW_SIDE, SEED
 from stoker.inspect.info import ranked
 from stoker.loader import Dataset, ImageFiles, ShardRecords, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
-from stoker.sources import list_source
+from stoker.sources import SourceOptions, list_source
 from stoker.storage import from_uri, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class BenchImages:
         own_formats: The same of the user's data, as `stoker.Sample.format` says.
         unreadable: Why other images were left out, for all cases: a reason for each.
         keys: As the settings of the benchmark have them.
+        source: The same.
     """
 
     folder: str
@@ -81,13 +82,15 @@ class BenchImages:
     own_formats: Mapping[str, int]
     unreadable: Sequence[str]
     keys: RecordKeys | None = None
+    source: SourceOptions | None = None
 
     @classmethod
     def read(cls, folder: str) -> BenchImages:
         """Return what `prepare` has written."""
         written = json.loads(Path(folder, "images.json").read_text(encoding="utf-8"))
-        keys = written.pop("keys")
-        return cls(**written, keys=None if keys is None else RecordKeys(**keys))
+        for name, kind in (("keys", RecordKeys), ("source", SourceOptions)):
+            written[name] = written[name] and kind(**written[name])
+        return cls(**written)
 
     def write(self) -> None:
         """Write what `read` returns in another process."""
@@ -123,7 +126,7 @@ class BenchImages:
         return len(self.open_own() if case.needs == "own" else self.numbers)
 
     def _tree(self) -> Source:
-        tree = list_source(self.path)
+        tree = list_source(self.path, self.source)
         return replace(tree, splits={self.split: tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]})
 
 
@@ -143,7 +146,7 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
         OSError: It cannot be written.
     """
     with phase("reading images", "images", "unreadable") as progress:
-        images = replace(_write_files(dataset, spec.images, folder, progress), keys=spec.keys)
+        images = replace(_write_files(dataset, spec.images, folder, progress), keys=spec.keys, source=spec.source)
     images.write()
     built = sorted(forms - {"files", "own"})
     sizes = [len(images.numbers) * RAW_SIDE**2 * 3 if form == "raw" else images.encoded_bytes for form in built]

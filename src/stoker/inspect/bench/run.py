@@ -173,7 +173,7 @@ def run_bench(
         OSError: It cannot be written, or the store does not answer any more.
     """
     phase = phase or _not_shown
-    dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys)
+    dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
     spec = replace(spec, dataset=dataset.path, split=dataset.split)
     cases = spec.chosen if cases is None else cases
     left_out = {case.key: reason for case in cases if (reason := objection(case, spec, dataset))}
@@ -244,7 +244,7 @@ def _measure(
     with ExitStack() as stack:
         variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         words = [sys.executable, "-P", "-m", "stoker.inspect.bench.reading"]
-        settings = json.dumps(asdict(replace(spec, keys=None)))
+        settings = json.dumps(asdict(replace(spec, keys=None, source=None)))
         started: list[Program] = []
         with phase("starting", "cases", "failed") as progress:
             for number, case in enumerate(cases):

@@ -204,7 +204,7 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
         ConfigError: It has no samples; or with ``cold``, its files cannot be dropped from the page cache.
         StokerError: So many samples are damaged that none could be found in place of one.
     """
-    dataset = open_main_split(spec.dataset, spec.split, spec.keys)
+    dataset = open_main_split(spec.dataset, spec.split, spec.keys, source=spec.source)
     threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
     transform = spec.crop
