@@ -72,6 +72,7 @@ PAGES = {
     "tensorflow": ("stoker.tensorflow", ["tensorflow.*"]),
     "jax": ("stoker.jax", ["jax.*"]),
     "spark": ("stoker.spark", ["spark.*"]),
+    "audit": ("Audits", ["audit", "AuditReport", "AuditedSplit", "AuditedImage", "DuplicateGroup"]),
     "inspect": (
         "Diagnosis",
         ["doctor", "DoctorReport"],

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stoker.builder import BuildReport, PartReport, build
     from stoker.exporting import ExportedSplit, ExportReport, export
     from stoker.format import RecordKeys
-    from stoker.inspect import DoctorReport, doctor
+    from stoker.inspect import AuditedImage, AuditedSplit, AuditReport, DoctorReport, DuplicateGroup, audit, doctor
     from stoker.loader import (
         BadSample,
         BadSampleReport,
@@ -65,6 +65,9 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "AuditReport",
+    "AuditedImage",
+    "AuditedSplit",
     "BadSample",
     "BadSampleReport",
     "Balanced",
@@ -78,6 +81,7 @@ __all__ = [
     "ColorJitter",
     "Dataset",
     "DoctorReport",
+    "DuplicateGroup",
     "ExportReport",
     "ExportedSplit",
     "Loader",
@@ -101,6 +105,7 @@ __all__ = [
     "StageStats",
     "TopLeft",
     "Weighted",
+    "audit",
     "build",
     "doctor",
     "errors",
@@ -117,7 +122,7 @@ _NOT_OF_LOADER = {
     "builder": ("BuildReport", "PartReport", "build"),
     "exporting": ("ExportReport", "ExportedSplit", "export"),
     "format": ("RecordKeys",),
-    "inspect": ("DoctorReport", "doctor"),
+    "inspect": ("AuditReport", "AuditedImage", "AuditedSplit", "DoctorReport", "DuplicateGroup", "audit", "doctor"),
     "merging": ("MergeReport", "merge"),
     "order": ("BlockShuffle",),
     "transforms": (

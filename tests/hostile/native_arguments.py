@@ -222,6 +222,9 @@ def calls(  # noqa: PLR0915 - one table
     settings = {"mode": "RGB", "size": (7, 9), "filter": "box", "decode": "fast"}
     out = np.zeros((7, 9, 3), np.uint8)
     yield free("decode_image", data=whole, box=(0, 0, 24, 20), max_pixels=10**6, **settings, out=out)
+    yield free("measure_image", data=whole, max_pixels=10**6)
+    yield free("measure_pixels", pixels=pixels)
+    yield free("near_hashes", hashes=np.arange(20, dtype=np.uint64), distance=3, mirrored=True, threads=2)
     yield free("copy_pixels", pixels=out.copy(), mode="RGB", out=out)
     yield free("image_formats")
     yield free("encode_jpeg", pixels=pixels, quality=90, subsampling="4:2:0", restart=True)

@@ -167,6 +167,7 @@ void register_sources(nb::module_& m);
 void register_color(nb::module_& m);
 void register_transforms(nb::module_& m);
 void register_builds(nb::module_& m);
+void register_audit(nb::module_& m);
 void register_engine(nb::module_& m);
 
 }  // namespace stoker::bind

@@ -49,5 +49,6 @@ NB_MODULE(_native, m) {
   stoker::bind::register_color(m);
   stoker::bind::register_transforms(m);
   stoker::bind::register_builds(m);
+  stoker::bind::register_audit(m);
   stoker::bind::register_engine(m);
 }

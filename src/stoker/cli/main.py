@@ -58,6 +58,7 @@ COMMAND_GROUPS = {
     "look at a dataset": {
         "info": "print what a dataset holds, or write a page with charts",
         "show": "draw random samples, or what the model sees of them",
+        "audit": "find duplicates, leaks between splits, statistics, odd images",
         "verify": "check every checksum, every record and every image",
     },
     "read it fast": {

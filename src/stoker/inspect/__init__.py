@@ -1,5 +1,13 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from stoker.inspect.audit_report import (
+    DEFAULT_DISTANCE,
+    AuditedImage,
+    AuditedSplit,
+    AuditReport,
+    DuplicateGroup,
+    audit,
+)
 from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, LoaderSpeed, measure_configured, run_bench
 from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis.decision import (
@@ -38,7 +46,11 @@ from stoker.inspect.show import (
 from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 
 __all__ = [
+    "DEFAULT_DISTANCE",
     "DEFAULT_RECORDS",
+    "AuditReport",
+    "AuditedImage",
+    "AuditedSplit",
     "BenchReport",
     "BenchRow",
     "BenchSpec",
@@ -49,6 +61,7 @@ __all__ = [
     "DatasetSpec",
     "Doctor",
     "DoctorReport",
+    "DuplicateGroup",
     "Evidence",
     "Files",
     "ForeignInfo",
@@ -70,6 +83,7 @@ __all__ = [
     "UnfinishedInfo",
     "Verdict",
     "VerifyReport",
+    "audit",
     "dataset_info",
     "dataset_portrait",
     "decide",

@@ -477,7 +477,7 @@ def _by_rows(image: Image.Image, pixels_of_part: Callable[[Image.Image], NDArray
 
 
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6  # colour types of PNG
-_WEBP_EXIF, _WEBP_XMP = 0x08, 0x04  # flags of a VP8X chunk
+_WEBP_ANIMATION, _WEBP_EXIF, _WEBP_XMP = 0x02, 0x08, 0x04  # flags of a VP8X chunk
 
 
 def own_mode(data: bytes, kind: str) -> str:
@@ -497,6 +497,22 @@ def own_mode(data: bytes, kind: str) -> str:
         return "I;16"
     alpha = color in (_GREY_ALPHA, _RGBA) or _has_clear_colors(data, color)
     return _named(is_grey=color in (_GREY, _GREY_ALPHA), has_alpha=alpha)
+
+
+def is_animated(data: bytes, kind: str) -> bool:
+    """Return whether an image that is not a JPEG has several frames or pages, of which only the first is read.
+
+    Args:
+        data: The whole file; one of which `dimensions` can be told.
+        kind: What `sniff` says.
+    """
+    if kind == "webp":
+        return data[12:16] == b"VP8X" and data[20] & _WEBP_ANIMATION != 0
+    if kind == "png":
+        before = takewhile(lambda chunk: chunk[0] != b"IDAT", _png_chunks(data))
+        return any(chunk == b"acTL" for chunk, _, _ in before)
+    with as_image_error(kind), _reader(kind)(io.BytesIO(data)) as image:
+        return bool(getattr(image, "is_animated", False))
 
 
 def _has_clear_colors(data: bytes, color: int) -> bool:

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from stoker.sources.columns import counts_of, sum_of
+from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, shuffled
 from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
 from stoker.sources.imagenet.config_file import is_config, read_config
@@ -71,6 +71,7 @@ __all__ = [
     "is_sequence",
     "list_records",
     "list_source",
+    "new_column",
     "one_line",
     "read_boxes",
     "read_config",

@@ -221,7 +221,7 @@ def taken(column: Any, rows: NDArray[np.int64]) -> Any:
     return values
 
 
-def new_column(rows: int, kind: type[np.generic]) -> NDArray[Any]:
+def new_column(rows: int, kind: type[np.generic] | np.dtype[Any]) -> NDArray[Any]:
     """Return a column of so many zeros, which takes memory where it is set.
 
     Raises:

@@ -1,0 +1,24 @@
+// Which of many hashes of 64 bits are near one another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace stoker {
+
+// The most bits in which two hashes may differ that near_hashes() finds.
+inline constexpr int kMostDistance = 11;
+
+// Returns for each hash the first one (the smallest index) that it is near to, or near to one that is near to
+// it, and so on; its own index where there is none. Two are near that differ in at most `distance` bits, or
+// do so once the bits of `mirrored` of one of them are the other way round; 0: none are. Exact. At most 2^32
+// - 1 hashes.
+//
+// Two that differ in at most d bits differ in at most d / 4 of one of four bands of 16 bits: so only those
+// are compared whose band is so near. `threads` at once; takes 16 bytes for each hash beside the result.
+std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance, uint64_t mirrored,
+                                  size_t threads);
+
+}  // namespace stoker

@@ -1,0 +1,174 @@
+"""Measuring many images: in threads, into a table, and into a file from which a later run goes on.
+
+The file is for one list of images, which its first line names. After that come blocks: the length and the CRC-32C of
+what follows, the first row, the rows of `MEASURES`, and the problems of those that cannot be read. A block that is
+damaged or cut short, as a run leaves it that was killed, and what follows it are measured again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker import _native
+from stoker.auditing.measures import MEASURES, UNREADABLE, measure, unreadable
+from stoker.config import option
+from stoker.errors import ConfigError, StokerError, StorageError
+from stoker.sources import new_column
+from stoker.storage import stoppable_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from stoker.types import Box, Progress
+
+    Load = Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box]]]
+
+_BLOCK_ROWS = 1024  # which a run that is killed measures again at most
+_ROWS_AT_ONCE = 8
+_MAGIC = "stoker measures 1"
+_MAX_HEAD_BYTES = 4096
+_BLOCK = struct.Struct("<III")  # bytes after these, their checksum, bytes of rows among them
+_FIRST = struct.Struct("<Q")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurements:
+    """What was measured of many images.
+
+    Attributes:
+        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 94 bytes each.
+        problems: Why images cannot be read, by row.
+        resumed: Rows that an earlier run had measured.
+    """
+
+    rows: NDArray[Any]
+    problems: dict[int, str] = field(default_factory=dict)
+    resumed: int = 0
+
+    @property
+    def readable(self) -> NDArray[np.int64]:
+        """The rows of images that were measured, ascending."""
+        return np.flatnonzero(self.rows["format"] != UNREADABLE)
+
+
+def measure_all(
+    count: int,
+    load: Load,
+    threads: int,
+    progress: Progress | None = None,
+    file: Path | None = None,
+    identity: str = "",
+) -> Measurements:
+    """Measure images; one that cannot be read has a problem, and does not end the run.
+
+    Memory: the table, and a few images for each thread.
+
+    Args:
+        count: How many there are.
+        load: Returns the file or the pixels of one of them, and its boxes; called in any thread.
+        threads: How many are measured at the same time.
+        progress: Called after every few images.
+        file: Where to keep what is measured, and to go on from.
+        identity: Stands for the images.
+
+    Raises:
+        ConfigError: ``file`` is of other images, or none of this kind.
+        StorageError: The store cannot be reached.
+        OSError: The file or the scratch file cannot be written, or the process has run out of something.
+    """
+    rows = new_column(count, MEASURES)
+    with contextlib.ExitStack() as stack:
+        journal = None if file is None else stack.enter_context(_open_journal(file, identity, count))
+        problems = {} if journal is None else _resume(journal, rows)
+        left = np.flatnonzero(rows["format"] == 0)
+        measured = Measurements(rows, problems, resumed=count - len(left))
+        done, size_bytes = measured.resumed, 0
+        pool = stack.enter_context(stoppable_pool(threads, "stoker-audit", only_reads=True))
+        for block in _blocks(left):
+            parts = [block[first : first + _ROWS_AT_ONCE] for first in range(0, len(block), _ROWS_AT_ONCE)]
+            for part, results in zip(parts, pool.map(lambda part: _measure_some(load, part), parts), strict=True):
+                for row, (values, problem) in zip(part, results, strict=True):
+                    rows[row] = values
+                    if problem is not None:
+                        problems[row] = problem
+                done, size_bytes = done + len(part), size_bytes + int(rows["size"][part[0] : part[-1] + 1].sum())
+                if progress is not None:
+                    progress(done=done, total=count, size_bytes=size_bytes, rejects=len(problems))
+            if journal is not None:
+                _append(journal, block[0], rows[block[0] : block[-1] + 1], problems)
+    return measured
+
+
+def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Yield runs of rows that follow one another, none of them long."""
+    for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+        for first in range(0, len(run), _BLOCK_ROWS):
+            yield run[first : first + _BLOCK_ROWS].tolist()
+
+
+def _measure_some(load: Load, rows: Sequence[int]) -> list[tuple[tuple[Any, ...], str | None]]:
+    return [_measure(load, row) for row in rows]
+
+
+def _measure(load: Load, row: int) -> tuple[tuple[Any, ...], str | None]:
+    try:
+        return measure(*load(row)), None
+    except StorageError:
+        raise
+    except StokerError as error:
+        return unreadable(), str(error)
+
+
+@contextlib.contextmanager
+def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
+    """Open the file of a run, of which the first line is written if there is none; for one run at a time."""
+    head = json.dumps({"format": _MAGIC, "images": count, "identity": identity}).encode() + b"\n"
+    with path.open("a+b", buffering=0) as file:
+        file.seek(0)
+        there = file.readline(_MAX_HEAD_BYTES)
+        if there and there != head:
+            other = "measures of other images, or of these before they changed"
+            what = other if _MAGIC.encode() in there else "something else than measures"
+            raise ConfigError(f"{path} holds {what}; name another file with {option('resume')}, or remove it")
+        if not there:
+            file.write(head)
+        yield file
+
+
+def _resume(file: IO[bytes], rows: NDArray[Any]) -> dict[int, str]:
+    """Read what was measured, and cut off what is damaged; return the problems."""
+    problems: dict[int, str] = {}
+    end, size = file.tell(), os.fstat(file.fileno()).st_size
+    while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
+        length, checksum, row_bytes = _BLOCK.unpack(head)
+        if length > size - file.tell() or not 0 <= row_bytes <= length - _FIRST.size:
+            break
+        body = file.read(length)
+        if _native.crc32c(body) != checksum or row_bytes % MEASURES.itemsize:
+            break
+        (first,), texts = _FIRST.unpack_from(body), _FIRST.size + row_bytes
+        some = np.frombuffer(body[_FIRST.size : texts], MEASURES)
+        if len(some) > len(rows) or first > len(rows) - len(some):
+            break
+        rows[first : first + len(some)] = some
+        problems |= {int(row): str(problem) for row, problem in json.loads(body[texts:]).items()}
+        end = file.tell()
+    os.truncate(file.fileno(), end)
+    return problems
+
+
+def _append(file: IO[bytes], first: int, rows: NDArray[Any], problems: dict[int, str]) -> None:
+    data = rows.tobytes()
+    texts = json.dumps({row: problems[row] for row in range(first, first + len(rows)) if row in problems})
+    body = _FIRST.pack(first) + data + texts.encode()
+    file.write(_BLOCK.pack(len(body), _native.crc32c(body), len(data)) + body)

@@ -1,0 +1,123 @@
+"""``stoker audit``: duplicates, statistics and odd images, before anything is trained on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.output import EXIT_DAMAGED, Printer, counted, fields_of, print_json, shown_progress
+from stoker.cli.parser import add_output_options, examples
+from stoker.config import check_range, format_count, format_size
+from stoker.inspect import DEFAULT_DISTANCE, audit
+from stoker.sources import SOURCE_KINDS
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from stoker.inspect import AuditedImage, AuditReport, DuplicateGroup
+
+_SHOWN, _NAMED = 3, 5
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
+    """Add the command."""
+    text = "Measure every image: duplicates within and between splits, mean and deviation, dark, flat and odd images."
+    shown = examples("stoker audit photos", "stoker audit photos --json > audit.json")
+    parser = subparsers.add_parser("audit", help=text, description=text, epilog=shown)
+    parser.add_argument("dataset", help=f"{SOURCE_KINDS}, dataset or TFRecords; or its URL")
+    add = parser.add_argument_group("what is looked for").add_argument
+    text = f"bits of 64 in which near duplicates may differ, 0 to 11 (default {DEFAULT_DISTANCE})"
+    add("--distance", type=int, metavar="N", default=DEFAULT_DISTANCE, help=text)
+    add = parser.add_argument_group("how it runs").add_argument
+    add("--threads", type=int, metavar="N", help="images at a time (default: one per CPU)")
+    add("--resume", metavar="FILE", help="keep measures in a file, and go on from there when run again")
+    add_record_options(parser)
+    add_output_options(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Look, print, and return 0, or 4 if an image cannot be read."""
+    threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
+    with shown_progress("measuring", bad="unreadable") as progress:
+        report = audit(
+            args.dataset,
+            distance=check_range("--distance", args.distance, 0, 11),
+            threads=threads,
+            resume=args.resume,
+            keys=record_keys(args),
+            progress=progress,
+        )
+    if args.json:
+        classes = [fields_of(known) | {"total": known.total} for known in report.classes]
+        splits = {name: fields_of(split) for name, split in report.splits.items()}
+        print_json(fields_of(report) | {"images": report.images, "classes": classes, "splits": splits})
+    else:
+        _print(report)
+    return EXIT_DAMAGED if "unreadable" in report.findings else 0
+
+
+def _print(report: AuditReport) -> None:
+    printer = Printer()
+    size = sum(split.size_bytes for split in report.splits.values())
+    classes = format_count(len(report.classes), "class")
+    printer.line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
+    rows = [
+        (name, f"{s.images:,}", format_size(s.size_bytes), f"{s.unreadable:,}", _numbers(s.mean), _numbers(s.std))
+        for name, s in report.splits.items()
+    ]
+    printer.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
+    first = next(iter(report.splits.values()))
+    printer.line(f'normalise: stoker.Output("float32", mean={_numbers(first.mean)}, std={_numbers(first.std)})')
+    for name in ("format", "mode", "bits", "orientation"):
+        if name != "orientation" or report.formats[name].keys() - {"1"}:
+            printer.line(f"{name}: {counted(report.formats[name])}")
+    for name, (least, median, most) in report.sizes.items():
+        printer.line(f"{name}: {least:,.4g} to {most:,.4g}, median {median:,.4g}")
+    _print_balance(printer, report)
+    for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):
+        _print_groups(printer, what, [group for group in report.duplicates if group.how == how])
+    for name, images in report.findings.items():
+        printer.line(f"{name}: {format_count(len(images), 'image')}")
+        printer.some([_line(image) for image in images], _SHOWN)
+    for name, images in report.extremes.items():
+        if images:
+            printer.detail(f"{name}: {images[0].value:,.4g}, {images[0].path}")
+    resumed = f", {report.resumed:,} of them before" if report.resumed else ""
+    rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
+    printer.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
+
+
+def _numbers(values: Sequence[float]) -> str:
+    return f"({', '.join(f'{value:.4f}' for value in values)})"
+
+
+def _print_balance(printer: Printer, report: AuditReport) -> None:
+    known = sorted(report.classes, key=lambda known: known.total)
+    if known:
+        least, most = known[0], known[-1]
+        text = f"{least.total:,} ({least.name or least.label}) to {most.total:,} ({most.name or most.label})"
+        printer.line(f"images of a class: {text}")
+
+
+def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup]) -> None:
+    extra = sum(len(group.images) - 1 for group in groups)
+    leaks = sum(len(group.splits) > 1 for group in groups)
+    mixed = sum(len(group.labels) > 1 for group in groups)
+    printer.line(
+        f"{what}: {format_count(extra, 'image')} to spare in {format_count(len(groups), 'group')}"
+        + f", {leaks:,} of these across splits" * bool(leaks)
+        + f", {mixed:,} with several classes" * bool(mixed)
+    )
+    ordered = sorted(groups, key=lambda group: (-len(group.splits), -len(group.labels)))
+    lines = []
+    for group in ordered:
+        images = "  =  ".join(image.path for image in group.images[:_NAMED])
+        lines.append(f"  {images}" + f"  and {len(group.images) - _NAMED:,} more" * (len(group.images) > _NAMED))
+    printer.some(lines, _SHOWN)
+
+
+def _line(image: AuditedImage) -> str:
+    value = "" if image.value is None else f" ({image.value:g})"
+    return f"  {image.path}{value}" + f": {image.problem}" * bool(image.problem)

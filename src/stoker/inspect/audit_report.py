@@ -1,0 +1,362 @@
+"""``stoker audit``: what the images of a dataset are like, and which of them should not be in it.
+
+Every image is read and decoded once; the pixels of those that may be exact duplicates once more.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stoker.auditing import (
+    FLAT,
+    FORMAT_NAMES,
+    MAX_DISTANCE,
+    MODE_NAMES,
+    deviations,
+    distances,
+    exact_duplicates,
+    means,
+    measure_all,
+    near_duplicates,
+)
+from stoker.builder import is_machine_error
+from stoker.config import available_cpus, check_range
+from stoker.errors import SourceError, StorageError
+from stoker.inspect.info import ClassCount, class_count
+from stoker.loader import open_splits
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.auditing import Duplicates, Measurements
+    from stoker.format import RecordKeys
+    from stoker.loader import Dataset
+    from stoker.types import Box, Progress
+
+DEFAULT_DISTANCE = 6
+"""Of 1.4 million pairs of different photographs none is so near; of copies with 5 % cut off two thirds are."""
+
+_AT_ONCE_REMOTE = 16
+_DARK, _BRIGHT = 20.0, 235.0  # means of all channels
+_EXTREMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedImage:
+    """One image that is part of a finding.
+
+    Attributes:
+        path: Its file; of a record, that of its shard.
+        split: Its split.
+        index: Its number there.
+        label: Its class; -1 for none.
+        value: What makes it part of the finding, where that is a number: 0 to 255 of brightness and deviation, pixels
+            of sizes, width / height of aspect ratios, differing bits of near duplicates.
+        problem: Why it cannot be read; empty where it can.
+    """
+
+    path: str
+    split: str
+    index: int
+    label: int
+    value: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedSplit:
+    """The images of one split.
+
+    Attributes:
+        images: How many there are.
+        size_bytes: Length of those that can be read.
+        unreadable: How many cannot.
+        mean: Of red, green and blue, 0 to 1, as ``stoker.Output(mean=)`` takes it. Every image counts the same,
+            whatever its size, as it does in training.
+        std: The standard deviation around that, as ``stoker.Output(std=)`` takes it.
+    """
+
+    images: int
+    size_bytes: int
+    unreadable: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class DuplicateGroup:
+    """Images that are the same; all but the first could go.
+
+    Attributes:
+        how: ``bytes``: their files are equal. ``pixels``: their sizes and pixels in RGB are. ``near``: they nearly show
+            the same, perhaps mirrored; each at most the distance that was asked for from another.
+        images: The images, by split, then by number. Of images that are the same in a stricter sense only the first.
+        splits: Their splits; of several, what is trained on is what is tested.
+        labels: Their classes; of several, at least one is wrong.
+    """
+
+    how: str
+    images: tuple[AuditedImage, ...]
+    splits: tuple[str, ...]
+    labels: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """What an audit found.
+
+    Attributes:
+        path: What was looked at.
+        splits: By name.
+        classes: How often each class occurs.
+        formats: How many images have which format, mode (``L``, ``LA``, ``RGB``, ``RGBA``, ``I;16``, ``CMYK``), bits of
+            a channel and EXIF orientation, by that: ``{"format": {"jpeg": 10}, "mode": ...}``. Of those that can be
+            read.
+        sizes: The smallest, the median and the largest ``width``, ``height`` and ``aspect`` (width / height).
+        duplicates: Groups of images that are the same.
+        findings: Images by what is remarkable about them: ``unreadable``, ``dark``, ``bright``, ``flat``, ``turned``
+            (by an EXIF orientation), ``animated``, ``alpha``, ``deep`` (more than 8 bits), ``box outside`` and
+            ``box empty``; those that there are.
+        extremes: The ends of what was measured, from the end: ``darkest``, ``brightest``, ``flattest``, ``smallest``,
+            ``largest``, ``narrowest`` and ``widest``.
+        distance: In how many of 64 bits near duplicates may differ.
+        resumed: Images that an earlier run had measured.
+        seconds: How long it took.
+    """
+
+    path: str
+    splits: Mapping[str, AuditedSplit]
+    classes: tuple[ClassCount, ...]
+    formats: Mapping[str, Mapping[str, int]]
+    sizes: Mapping[str, tuple[float, float, float]]
+    duplicates: tuple[DuplicateGroup, ...]
+    findings: Mapping[str, tuple[AuditedImage, ...]]
+    extremes: Mapping[str, tuple[AuditedImage, ...]]
+    distance: int
+    resumed: int
+    seconds: float
+
+    @property
+    def images(self) -> int:
+        """Images of all splits."""
+        return sum(split.images for split in self.splits.values())
+
+    @property
+    def leaks(self) -> tuple[DuplicateGroup, ...]:
+        """Duplicates that lie in several splits."""
+        return tuple(group for group in self.duplicates if len(group.splits) > 1)
+
+
+def audit(
+    path: str | os.PathLike[str],
+    *,
+    distance: int = DEFAULT_DISTANCE,
+    threads: int | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    keys: RecordKeys | None = None,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Look at every image of a dataset before something is trained on it.
+
+    Finds duplicates within and between splits, the statistics that normalisation needs, and images that are damaged,
+    dark, flat, turned, or otherwise odd. Memory: 94 bytes an image, of more than a million in a file in the folder for
+    temporary files, and what is found.
+
+    Args:
+        path: What `stoker.open` opens: images, a dataset, TFRecords; all of its splits.
+        distance: In how many of the 64 bits of a hash near duplicates may differ, 0 to 11. More finds copies that were
+            changed more, and more pairs that are none.
+        threads: Images measured at a time. Default: one per CPU.
+        resume: A file to keep measures in: a run that was interrupted goes on there. The images must be the same.
+        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
+        progress: Called after every few images.
+
+    Raises:
+        ConfigError: A value is out of range, or ``resume`` is a file of other images.
+        DatasetNotFoundError: There is no dataset at ``path``.
+        StokerError: The dataset as a whole cannot be opened.
+        OSError: The store cannot be reached, or a file not be written.
+    """
+    started = time.monotonic()
+    check_range("distance", distance, 0, MAX_DISTANCE)
+    threads = available_cpus() if threads is None else check_range("threads", threads, 1, 4096)
+    images = _Images(open_splits(path, keys))
+    at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
+    file = None if resume is None else Path(resume)
+    measured = measure_all(len(images), images.load, at_once, progress, file, images.identity)
+    rows, readable = measured.rows, measured.readable
+    exact = exact_duplicates(rows, readable, images.load)
+    near = near_duplicates(rows, readable, exact, distance, threads)
+    return AuditReport(
+        path=str(path),
+        splits={name: _split(images, name, measured) for name in images.splits},
+        classes=images.classes(),
+        formats=_formats(rows[readable]),
+        sizes=_sizes(rows[readable]),
+        duplicates=tuple(_group(images, rows, group) for group in (*exact, *near)),
+        findings=_findings(images, measured),
+        extremes=_extremes(images, measured),
+        distance=distance,
+        resumed=measured.resumed,
+        seconds=time.monotonic() - started,
+    )
+
+
+class _Images:
+    """The images of all splits, one after another."""
+
+    def __init__(self, splits: Mapping[str, Dataset]) -> None:
+        self.splits = splits
+        self._names = list(splits)
+        self._ends = list(accumulate(map(len, splits.values())))
+
+    def __len__(self) -> int:
+        return self._ends[-1]
+
+    @property
+    def is_remote(self) -> bool:
+        return any(dataset.remote is not None for dataset in self.splits.values())
+
+    @property
+    def identity(self) -> str:
+        return " ".join(dataset.identity for dataset in self.splits.values())
+
+    def rows_of(self, split: str) -> slice:
+        """Return the rows of a split."""
+        end = self._ends[self._names.index(split)]
+        return slice(end - len(self.splits[split]), end)
+
+    def place(self, row: int) -> tuple[Dataset, int]:
+        """Return the split of a row, and its number there."""
+        dataset = self.splits[self._names[bisect_right(self._ends, row)]]
+        return dataset, row - self.rows_of(dataset.split).start
+
+    def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
+        """Return the file or the pixels of an image, and its boxes."""
+        dataset, index = self.place(row)
+        try:
+            sample = dataset[index]
+        except OSError as error:
+            if isinstance(error, StorageError) or is_machine_error(error):
+                raise
+            raise SourceError(f"the file cannot be read: {error.strerror or error}") from error
+        return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
+
+    def image(self, row: int, value: float | None = None, problem: str = "") -> AuditedImage:
+        dataset, index = self.place(row)
+        where, _, _ = dataset.records.where(index)
+        return AuditedImage(where, dataset.split, index, int(dataset.labels[index]), value, problem)
+
+    def classes(self) -> tuple[ClassCount, ...]:
+        """Return how often each class occurs; those that have a name, also where they do not."""
+        counts = {}
+        for name, dataset in self.splits.items():
+            labels, numbers = np.unique(dataset.labels, return_counts=True)
+            counts[name] = dict(zip(labels.tolist(), numbers.tolist(), strict=True))
+        some = next(iter(self.splits.values()))
+        known = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
+        return tuple(class_count(some.classes, label, counts) for label in sorted(known - {-1}))
+
+
+def _split(images: _Images, name: str, measured: Measurements) -> AuditedSplit:
+    part = images.rows_of(name)
+    rows = measured.rows[part]
+    readable = measured.readable[(measured.readable >= part.start) & (measured.readable < part.stop)]
+    some = measured.rows[readable]
+    areas = (some["width"].astype(np.float64) * some["height"])[:, None]
+    mean = (some["sums"] / areas).mean(0) if len(some) else np.zeros(3)
+    std = np.sqrt(np.maximum(0.0, (some["squares"] / areas).mean(0) - mean**2)) if len(some) else np.zeros(3)
+    size = int(some["size"].sum(dtype=np.int64))
+    return AuditedSplit(len(rows), size, len(rows) - len(some), _channels(mean), _channels(std))
+
+
+def _channels(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    red, green, blue = (round(value / 255, 6) for value in values.tolist())
+    return red, green, blue
+
+
+def _formats(rows: NDArray[Any]) -> dict[str, dict[str, int]]:
+    counted = {
+        "format": [FORMAT_NAMES[number] for number in rows["format"].tolist()],
+        "mode": [MODE_NAMES[number] for number in rows["mode"].tolist()],
+        "bits": list(map(str, rows["bits"].tolist())),
+        "orientation": list(map(str, rows["orientation"].tolist())),
+    }
+    return {name: dict(Counter(values).most_common()) for name, values in counted.items()}
+
+
+def _sizes(rows: NDArray[Any]) -> dict[str, tuple[float, float, float]]:
+    columns = {"width": rows["width"], "height": rows["height"], "aspect": rows["width"] / rows["height"]}
+    return {
+        name: (float(column.min()), float(np.median(column)), float(column.max()))
+        for name, column in columns.items()
+        if len(column)
+    }
+
+
+def _group(images: _Images, rows: NDArray[Any], group: Duplicates) -> DuplicateGroup:
+    apart = distances(rows["hash"][list(group.rows)]) if group.how == "near" else [None] * len(group.rows)
+    members = tuple(images.image(row, value) for row, value in zip(group.rows, apart, strict=True))
+    splits = dict.fromkeys(image.split for image in members)
+    return DuplicateGroup(group.how, members, tuple(splits), tuple(sorted({image.label for image in members})))
+
+
+def _findings(images: _Images, measured: Measurements) -> dict[str, tuple[AuditedImage, ...]]:
+    readable, some = measured.readable, measured.rows[measured.readable]
+    bright, flat = means(some).mean(1), deviations(some)
+    has_alpha = np.isin(some["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
+    marked: dict[str, tuple[NDArray[np.bool_], NDArray[Any] | None]] = {
+        "dark": (bright < _DARK, bright),
+        "bright": (bright > _BRIGHT, bright),
+        "flat": (flat < FLAT, flat),
+        "turned": (some["orientation"] != 1, some["orientation"]),
+        "animated": (some["animated"], None),
+        "alpha": (has_alpha, None),
+        "deep": (some["bits"] > 8, some["bits"]),
+        "box outside": (some["outside"], None),
+        "box empty": (some["empty"], None),
+    }
+    findings = {
+        "unreadable": tuple(images.image(row, None, measured.problems[row]) for row in sorted(measured.problems))
+    }
+    for name, (mask, values) in marked.items():
+        findings[name] = _images_at(images, readable, np.flatnonzero(mask), values)
+    return {name: members for name, members in findings.items() if members}
+
+
+def _extremes(images: _Images, measured: Measurements) -> dict[str, tuple[AuditedImage, ...]]:
+    readable, some = measured.readable, measured.rows[measured.readable]
+    bright, flat = means(some).mean(1), deviations(some)
+    pixels, aspects = some["width"].astype(np.int64) * some["height"], some["width"] / some["height"]
+    columns = {
+        "darkest": (bright, 1),
+        "brightest": (bright, -1),
+        "flattest": (flat, 1),
+        "smallest": (pixels, 1),
+        "largest": (pixels, -1),
+        "narrowest": (aspects, 1),
+        "widest": (aspects, -1),
+    }
+    return {
+        name: _images_at(images, readable, np.argsort(sign * values, kind="stable")[:_EXTREMES], values)
+        for name, (values, sign) in columns.items()
+    }
+
+
+def _images_at(
+    images: _Images, readable: NDArray[np.int64], places: Iterable[int], values: NDArray[Any] | None
+) -> tuple[AuditedImage, ...]:
+    return tuple(
+        images.image(int(readable[at]), None if values is None else round(float(values[at]), 3)) for at in places
+    )

@@ -1,0 +1,70 @@
+"""Which images are the same, compared with every pair looked at."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from reference import pictures
+from stoker import _native
+from stoker.auditing import Duplicates, exact_duplicates, measure_all, near_duplicates
+
+
+def chained(hashes: list[int], distance: int, flips: tuple[int, ...]) -> list[int]:
+    """Return the first of those that each hash is chained to, by comparing all pairs until nothing changes."""
+    firsts = list(range(len(hashes)))
+    near = [
+        (i, j)
+        for i, a in enumerate(hashes)
+        for j, b in enumerate(hashes[:i])
+        if any((a ^ b ^ flip).bit_count() <= distance for flip in flips)
+    ]
+    while True:
+        before = list(firsts)
+        for i, j in near:
+            firsts[i] = firsts[j] = min(firsts[i], firsts[j])
+        if firsts == before:
+            return firsts
+
+
+@given(st.data(), st.integers(0, 11), st.booleans(), st.integers(1, 3))
+def test_near_hashes_are_those_that_all_pairs_tell(
+    data: st.DataObject, distance: int, mirrored: bool, threads: int
+) -> None:
+    centres = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=3))
+    changes = st.lists(st.integers(0, 63), max_size=14).map(lambda bits: sum(1 << bit for bit in set(bits)))
+    parts = st.tuples(st.sampled_from(centres), changes, st.sampled_from([0, _native.MIRRORED_BITS]))
+    hashes = data.draw(st.lists(parts.map(lambda part: part[0] ^ part[1] ^ part[2]), max_size=25))
+    flips = (0, _native.MIRRORED_BITS) if mirrored else (0,)
+    found = _native.near_hashes(np.array(hashes, np.uint64), distance, mirrored, threads)
+    assert found.tolist() == chained(hashes, distance, flips)
+
+
+def test_copies_are_found_in_the_strictest_sense() -> None:
+    def saved(image: Image.Image, kind: str, **options: object) -> bytes:
+        file = io.BytesIO()
+        image.save(file, kind, **options)
+        return file.getvalue()
+
+    photo, other = pictures.jpeg(160, 120, 3), pictures.jpeg(160, 120, 4)
+    image = Image.open(io.BytesIO(photo)).convert("RGB")
+    data = [
+        other,
+        photo,
+        saved(image, "PNG"),
+        photo,
+        saved(image.resize((80, 60)), "JPEG", quality=70),
+        saved(image.transpose(Image.Transpose.FLIP_LEFT_RIGHT), "BMP"),
+        saved(Image.new("RGB", (160, 120), (9, 9, 9)), "PNG"),
+        saved(Image.new("RGB", (160, 120), (200, 9, 9)), "PNG"),
+        b"damaged",
+    ]
+    measured = measure_all(len(data), lambda row: (data[row], ()), 2)
+    exact = exact_duplicates(measured.rows, measured.readable, lambda row: (data[row], ()))
+    assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
+    near = near_duplicates(measured.rows, measured.readable, exact, 6, 2)
+    assert near == [Duplicates("near", (1, 4, 5))]

@@ -1,0 +1,101 @@
+"""``stoker audit`` on a folder in which everything is wrong that it looks for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from reference import pictures
+from small_datasets import write_dataset
+from stoker.cli.main import main
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    """Images of two classes in two splits, with copies, and some that are odd."""
+    root = tmp_path / "photos"
+    for number in range(8):
+        folder = root / ("val" if number < 3 else "train") / ("cat" if number % 2 else "dog")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}.jpg").write_bytes(pictures.jpeg(96, 64, number))
+    shutil.copy(root / "train/cat/3.jpg", root / "val/cat/leak.jpg")
+    shutil.copy(root / "train/cat/5.jpg", root / "train/dog/mislabelled.jpg")
+    image = Image.open(root / "train/dog/4.jpg")
+    image.resize((48, 32)).save(root / "train/dog/small.webp")
+    image.save(
+        root / "train/dog/turned.jpg", exif=b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0"
+    )
+    Image.new("RGBA", (20, 10), (4, 4, 4, 9)).save(root / "train/cat/black.png")
+    (root / "train/cat/bad.jpg").write_bytes(pictures.jpeg(96, 64, 1)[:200])
+    return root
+
+
+def test_everything_planted_is_reported(photos: Path) -> None:
+    report = stoker.audit(photos, threads=2)
+    below = lambda images: [str(Path(image.path).relative_to(photos)) for image in images]  # noqa: E731
+    groups = {group.how: [] for group in report.duplicates}
+    for group in report.duplicates:
+        groups[group.how].append((below(group.images), group.splits, group.labels))
+    assert groups["bytes"] == [
+        (["train/cat/3.jpg", "val/cat/leak.jpg"], ("train", "validation"), (0,)),
+        (["train/cat/5.jpg", "train/dog/mislabelled.jpg"], ("train",), (0, 1)),
+    ]
+    assert [members for members, _, _ in groups["near"]] == [
+        ["train/dog/4.jpg", "train/dog/small.webp", "train/dog/turned.jpg"]
+    ]
+    assert {name: below(images) for name, images in report.findings.items()} == {
+        "unreadable": ["train/cat/bad.jpg"],
+        "dark": ["train/cat/black.png"],
+        "flat": ["train/cat/black.png"],
+        "turned": ["train/dog/turned.jpg"],
+        "alpha": ["train/cat/black.png"],
+    }
+    assert below(report.extremes["darkest"])[0] == below(report.extremes["widest"])[0] == "train/cat/black.png"
+    assert [(known.name, known.total) for known in report.classes] == [("cat", 7), ("dog", 7)]
+    assert report.formats["orientation"] == {"1": 12, "6": 1}
+    assert [len(report.leaks), report.images, report.splits["train"].unreadable] == [1, 14, 1]
+
+
+def test_mean_and_deviation_are_those_of_numpy(photos: Path) -> None:
+    (photos / "train/cat/bad.jpg").unlink()
+    split = stoker.audit(photos).splits["train"]
+    images = [np.asarray(Image.open(file).convert("RGB")) / 255 for file in (photos / "train").rglob("*.*")]
+    mean = np.mean([image.mean((0, 1)) for image in images], 0)
+    std = np.sqrt(np.mean([(image**2).mean((0, 1)) for image in images], 0) - mean**2)
+    np.testing.assert_allclose(split.mean, mean, atol=1e-5)
+    np.testing.assert_allclose(split.std, std, atol=1e-5)
+    stoker.Output("float32", mean=split.mean, std=split.std)
+
+
+def test_the_command_prints_what_the_function_returns(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measures = tmp_path / "measures"
+    assert main(["audit", str(photos), "--json", "--resume", str(measures)]) == 4
+    document = json.loads(capsys.readouterr().out)
+    assert document["findings"]["unreadable"][0]["path"] == str(photos / "train/cat/bad.jpg")
+    assert [len(document["duplicates"]), document["images"]] == [3, 14]
+    assert main(["audit", str(photos), "--resume", str(measures)]) == 4
+    text = capsys.readouterr().out
+    assert "equal files: 2 images to spare in 2 groups, 1 of these across splits, 1 with several classes" in text
+    assert "14 images, 14 of them before" in text
+
+
+def test_a_built_dataset_has_the_same_statistics(photos: Path, tmp_path: Path) -> None:
+    (photos / "train/cat/bad.jpg").unlink()
+    stoker.build(photos, tmp_path / "built", shards=2)
+    of_photos, of_built = stoker.audit(photos), stoker.audit(tmp_path / "built")
+    assert of_photos.splits["validation"] == of_built.splits["validation"]
+    assert sorted(group.how for group in of_built.duplicates) == sorted(group.how for group in of_photos.duplicates)
+
+
+def test_a_dataset_without_findings_has_none(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "birds", {"train": [4, 2]})
+    report = stoker.audit(tmp_path / "birds")
+    assert (report.images, dict(report.findings), report.leaks) == (6, {}, ())
