@@ -254,6 +254,28 @@ def roboflow(root: Path) -> Path:
     return root
 
 
+def mask_folders(root: Path) -> Path:
+    """Images without a mask, a mask without an image, and one that has a suffix."""
+    fill(root, *(f"train/images/{name}" for name in ("2.jpg", "1.jpg", "ü日.png", "alone.jpg", ".hidden.jpg")))
+    fill(root, "valid/images/3.jpg", "test/images/4.jpg", "train/masks/notes.txt")
+    for path in ("train/masks/1.png", "train/masks/2_mask.png", "train/masks/ü日.png", "valid/masks/3.png"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(png(path, channels=1))
+    (root / "valid/masks/unused.png").write_bytes(png("unused", channels=1))
+    return root
+
+
+def cityscapes(root: Path) -> Path:
+    for city, split in (("ulm", "train"), ("bonn", "train"), ("bern", "val")):
+        name = f"{city}_000000_000019"
+        fill(root, f"leftImg8bit/{split}/{city}/{name}_leftImg8bit.png")
+        folder = root / f"gtFine/{split}/{city}"
+        fill(folder, f"{name}_gtFine_color.png", f"{name}_gtFine_polygons.json")
+        for what in ("labelIds", "instanceIds"):
+            (folder / f"{name}_gtFine_{what}.png").write_bytes(png(f"{what} {city}", channels=1))
+    return root
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -302,6 +324,8 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         pipeline_config,
         yolo,
         roboflow,
+        mask_folders,
+        cityscapes,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

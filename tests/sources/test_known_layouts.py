@@ -157,9 +157,6 @@ def test_lists_for_training_beside_images_are_read_as_lists(tmp_path: Path) -> N
 
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
-    "masks": (("images/{}.jpg", "masks/{}.png"), "images/ beside masks/", ("images", "masks")),
-    "in splits": (("train/img/{}.jpg", "train/label/{}.png", "val/img/{}.jpg"), "img/ beside label/", ("img", "label")),
-    "carvana": (("train/{}.jpg", "train_masks/{}_mask.gif"), "train/ beside train_masks/", ("train", "train_masks")),
     "voc": (
         ("JPEGImages/{}.jpg", "SegmentationClass/{}.png", "ImageSets/Main/{}.txt", "Annotations/{}.xml"),
         "JPEGImages/ beside ImageSets/",
@@ -172,16 +169,10 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
         "images/ beside labels/",
         ("images", "labels"),
     ),
-    "cityscapes": (
+    "colours of cityscapes": (
         ("leftImg8bit/train/ulm/{}_leftImg8bit.png", "gtFine/train/ulm/{}_gtFine_color.png"),
         "leftImg8bit/ beside gtFine/",
         ("gtFine", "leftImg8bit"),
-    ),
-    "ade20k": (("images/training/{}.jpg", "annotations/training/{}.png"), "images/ beside annotations/", ("images",)),
-    "named masks": (
-        ("xray/{}.png", "masks/{}.png"),
-        "files in masks/ with the names of those in xray/",
-        ("masks", "xray"),
     ),
     "phone": (("2025/12/{}.jpg", "2026/07/{}.jpg"), "folders called after dates, such as 2025/12/", ("2025", "2026")),
     "months": (("2026-06/{}.jpg", "2026-07-31/{}.jpg"), "dates, such as 2026-06/", ("2026-06", "2026-07-31")),
@@ -265,6 +256,7 @@ WARNINGS = {
     "labelled_list": 1,
     "metadata": 2,
     "coco_boxes": 1,
+    "mask_folders": 3,
     "pipeline_config": 1,
 }
 """How many warnings the layouts have that have any."""

@@ -226,6 +226,15 @@ def yolo(root: Path) -> Classes:
     return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
 
 
+def camvid(root: Path) -> Classes:
+    for split, first in (("train", 0), ("val", 4)):
+        for name in images(root / "camvid" / split, *(f"{n}.jpg" for n in range(first, first + 4 - first // 2))):
+            path = root / f"camvid/{split}_labels/{name.removesuffix('.jpg')}_L.png"
+            path.parent.mkdir(exist_ok=True)
+            mask(7).save(path)
+    return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
+
+
 def tfrecords(root: Path) -> Classes:
     (root / "old").mkdir()
     feature = tf.train.Feature
@@ -267,6 +276,7 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "coco/annotations/instances_val2017.json --masks": made_already,
     "coco/annotations/captions_val2017.json": made_already,
     "coco8": yolo,
+    "camvid": camvid,
     "old": tfrecords,
     "records": sequence,
     "generator": iterable,

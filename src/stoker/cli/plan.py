@@ -95,7 +95,7 @@ def _print(report: BuildForecast) -> None:
         of = f" of {counts[0]:,}{' each' * (len(counts) > 1)}"
     if report.box_counts:
         of = f", {format_count(sum(report.box_counts), 'box')}"
-    classes = format_count(len(tree.classes), "class")
+    classes = format_count(len(tree.classes), "class") if tree.classes else "no classes"
     of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
     printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # Of images by URL no bytes are known.
@@ -124,6 +124,9 @@ def _print(report: BuildForecast) -> None:
         printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {how}")
     if tree.ignored:
         printer.line(f"ignored: {counted(tree.ignored)}")
+    if tree.fields:
+        fields = (f"{name} ({field.summary})" for name, field in tree.fields.items())
+        printer.line(f"fields: {', '.join(fields)}")
     if tree.boxes:
         printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
     rejected = {reject.key for reject in survey.rejects}

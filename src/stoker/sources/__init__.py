@@ -2,7 +2,7 @@
 
 - ``listing``: tells the kinds of sources apart; start here to add one
 - ``folders``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``, ``yolo``,
-  ``parquet``: the kinds
+  ``mask_folders``, ``parquet``: the kinds
 - ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
 - ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines

@@ -15,6 +15,7 @@ from stoker.sources.coco import COCO
 from stoker.sources.file_lists import FILE_LISTS
 from stoker.sources.folders import FOLDER
 from stoker.sources.look import Look
+from stoker.sources.mask_folders import MASK_FOLDERS
 from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
 from stoker.sources.tars import TARS
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-KINDS = (COCO, YOLO, METADATA, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FOLDER)
+KINDS = (COCO, YOLO, METADATA, MASK_FOLDERS, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FOLDER)
 """All kinds of sources, in the order in which they are asked: the first that claims a place lists it."""
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))

@@ -1,0 +1,304 @@
+"""Folders of images beside folders of masks, in which a file has the class id of each pixel of an image.
+
+Names of folders tell which they are, and the split of their images, in any order::
+
+    images/1.jpg                    masks/1.png, or 1_mask.png
+    train/images/1.jpg              train/masks/1.png
+    images/training/1.jpg           annotations/training/1.png           ADE20K
+    leftImg8bit/train/ulm/          gtFine/train/ulm/                    Cityscapes
+    train/1.png                     train_labels/1_L.png                 CamVid
+
+Of two folders one may have any name where the other is called after masks. A mask has the name of its image, but for
+`_IMAGE_AFFIX` and `_MASK_AFFIX`, in a folder of the same name, or all masks lie in others than the images. Images have
+no class; their field ``mask`` has the ids as they are stored, of a palette the indices.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING, Literal
+
+from stoker.config import format_count
+from stoker.errors import ImageError, SourceError
+from stoker.fields import Mask
+from stoker.recipe import Recipe, mask_ids
+from stoker.sources.cells import Cells, json_bytes
+from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.columns import GrowingBlobs
+from stoker.sources.imagenet.labels import label_option
+from stoker.sources.items import Group
+from stoker.sources.kind import Kind
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import Skipped, Walk, folders_in
+from stoker.storage import from_uri, join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from stoker.sources.look import Look
+    from stoker.sources.source import Source
+    from stoker.storage import Location
+
+
+_SPLITS = {**{name.decode(): split for name, split in SPLIT_FOLDERS.items()}, "training": "train", "testing": "test"}
+_SPLIT = "|".join(_SPLITS)
+_FOLDER = re.compile(
+    rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
+    "(?:(?P<images>images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?)"
+    "|(?P<masks>(?:annot(?:ation)?s?|ground[-_ ]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation)?s?|trimaps?"
+    "|targets?)(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
+    rf"(?:[-_ ](?P<after>{_SPLIT}))?",
+    re.IGNORECASE,
+)
+_IMAGE_AFFIX = re.compile(rb"^im(g|age)?s?[-_ ]?(?=[0-9])|[-_. ](leftImg8bit|image|img|rgb|sat)$", re.IGNORECASE)
+_MASK_AFFIX = re.compile(
+    rb"^(gt|labels?|masks?|seg|target)[-_ ]?(?=[0-9])|\.(jpe?g|png)$"
+    rb"|([-_. ](annot(ation)?|gt(Fine|Coarse)?|ground_?truth|label(_?Id)?s?|masks?|seg(mentation)?|target|train_?id"
+    rb"|trimap|[LP]))+$",
+    re.IGNORECASE,
+)
+"""What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
+_SUFFIXES = (b".png", b".bmp", b".tif", b".tiff", b".gif", b".jpg", b".jpeg", b".webp")
+_LOOKED_AT = 3
+_Role = Literal["images", "masks"]
+_MAX_BYTES = 2**28
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """A folder by its path below the source, which ends in a slash; no name tells the role that is a guess."""
+
+    path: bytes
+    role: _Role
+    split: str | None
+    is_guess: bool = False
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Images of a folder and their masks, all by path below the source.
+
+    Attributes:
+        images: The folder of the images.
+        masks: That of the masks; empty without one.
+        masks_of: The path and the bytes of each image that has a mask, and those of the mask.
+        alone: Images without one.
+        unused: Masks without an image.
+        others: How many files beside masks are others of the same images, such as colours.
+        twice: Two images of one mask, or two masks of one image.
+    """
+
+    images: _Folder
+    masks: bytes
+    masks_of: dict[tuple[bytes, int], tuple[bytes, int]] = field(default_factory=dict)
+    alone: list[bytes] = field(default_factory=list)
+    unused: list[bytes] = field(default_factory=list)
+    others: int = 0
+    twice: tuple[bytes, bytes] | None = None
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether names show that the ones belong to the others: half of the images, or of the masks, are in pairs."""
+        images, masks = (len(self.masks_of) + len(alone) for alone in (self.alone, self.unused))
+        return 2 * len(self.masks_of) >= max(1, min(images, masks))
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    root: Location
+    pairs: Sequence[_Pairs]
+    skipped: Skipped
+    bits: int
+
+
+def claim_mask_folders(look: Look) -> _Contents | None:
+    """Return the pairs in a folder; None without any, or where a label map insists on folders of classes.
+
+    Raises:
+        SourceError: A folder cannot be read, two files are the mask of one image, or the masks are no ids.
+        OSError: A file cannot be read.
+    """
+    if look.layout is None or look.options.labels is not None:
+        return None
+    root = look.path.resolve()
+    folders = list(_find(root))
+    if len({folder.role for folder in folders}) < 2:
+        return None
+    walk, skipped, files = Walk(root.to_uri(), look.without), Skipped(), {}
+    for folder, listing in zip(folders, walk.list_folders([folder.path for folder in folders]), strict=True):
+        skipped.add(listing.skipped)
+        files[folder] = [
+            file for file in listing.files if folder.role == "images" or file[0].lower().endswith(_SUFFIXES)
+        ]
+    pairs: list[_Pairs] = []
+    for images in (folder for folder in folders if folder.role == "images"):
+        near = [folder for folder in folders if folder.role == "masks" and folder.split in (images.split, None)]
+        likely = [own for masks in near if (own := _pair(images, files[images], masks, files[masks])).is_likely]
+        likely = [own for own in likely if b"gtFine" in own.masks] or likely
+        if len(likely) > 1:
+            shown = " and ".join(os.fsdecode(own.masks) for own in likely)
+            raise SourceError(f"{look.root} has masks of the same images in {shown}; keep one of them", path=look.root)
+        pairs += likely or [_Pairs(images, b"", alone=[images.path + name for name, _ in files[images]])]
+    if not any(own.masks_of for own in pairs):
+        return None
+    twice = next((own.twice for own in pairs if own.twice is not None), None) or _used_twice(pairs)
+    if twice is not None:
+        first, second = map(os.fsdecode, twice)
+        message = f"{look.root} has both {first} and {second}, and only one of what they belong to"
+        raise SourceError(f"{message}; keep one of them", path=look.root)
+    bits, problem = _look_into_masks(root, pairs)
+    if problem and any(own.images.is_guess for own in pairs):
+        return None
+    if problem:
+        message = f"{look.root} holds images beside what is called after masks, but {problem}; write a PNG of the ids"
+        insisting = f"if its folders are classes, name them in a file and give {label_option('FILE')}"
+        raise SourceError(f"{message} for each image; {insisting}", path=look.root)
+    return _Contents(root, pairs, skipped, bits)
+
+
+def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None) -> Iterator[_Folder]:
+    """Yield the folders of images and of masks below one of which names tell a role, a split, both, or nothing."""
+    names = [name for name in folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
+    told = {name: own for name in names if any(own := _told(name))}
+    if role is not None:
+        splits = {name: own for name, (has_role, own) in told.items() if has_role is None and split is None}
+        yield from (_Folder(path + name + b"/", role, own) for name, own in splits.items())
+        if not splits:
+            yield _Folder(path, role, split)
+        return
+    told = {name: own for name, own in told.items() if own[0] or split is None}
+    if not path and len(names) == 1 and not told:
+        yield from _find(top, names[0] + b"/")
+    elif split is not None and not told:
+        yield _Folder(path, "images", split)  # train/ may lie beside train_masks/
+    for name, (its_role, of) in told.items():
+        yield from _find(top, path + name + b"/", its_role, split or of)
+        other = next((other for other in names if other != name), b"")
+        if len(names) == 2 and its_role == "masks" and other not in told and name.rstrip(b"s") not in other:
+            yield _Folder(path + other + b"/", "images", split or of, is_guess=True)
+
+
+def _told(name: bytes) -> tuple[_Role | None, str | None]:
+    """Return the role and the split that the name of a folder tells."""
+    words = _FOLDER.fullmatch(os.fsdecode(name))
+    if words is None:
+        return None, None
+    role: _Role | None = "images" if words["images"] else "masks" if words["masks"] else None
+    return role, _SPLITS.get((words["split"] or words["after"] or "").lower())
+
+
+def _pair(
+    images: _Folder,
+    image_files: Collection[tuple[bytes, int]],
+    masks: _Folder,
+    mask_files: Collection[tuple[bytes, int]],
+) -> _Pairs:
+    """Return which masks belong to which images, by the names of the files below both folders."""
+    pairs = _Pairs(images, masks.path)
+    by_folder = not {_folder_of(name) for name, _ in image_files}.isdisjoint(_folder_of(name) for name, _ in mask_files)
+    left, masks_left, keys = dict(image_files), dict(mask_files), set[tuple[bytes, bytes]]()
+    for is_exact in (True, False):
+        keys_of = [
+            {
+                name: (_folder_of(name) if by_folder else b"", _key(name, is_exact=is_exact, is_mask=is_mask))
+                for name in of
+            }
+            for is_mask, of in enumerate((left, masks_left))
+        ]
+        image_of, mask_of = ({key: name for name, key in own.items()} for own in keys_of)
+        both = image_of.keys() & mask_of.keys()
+        for path, own, of in ((images.path, keys_of[0], image_of), (masks.path, keys_of[1], mask_of)):
+            again = next((name for name, key in own.items() if key in both and of[key] != name), None)
+            if again is not None:
+                pairs.twice = path + again, path + of[own[again]]
+        for name, key in keys_of[0].items():
+            if key in both and image_of[key] == name:
+                mask = mask_of[key]
+                pairs.masks_of[images.path + name, left.pop(name)] = masks.path + mask, masks_left.pop(mask)
+        keys |= {(key[0], _key(image_of[key], is_exact=False)) for key in both}
+    pairs.alone = [images.path + name for name in left]
+    for name in masks_left:
+        stem = _key(name, is_exact=True)
+        starts = (stem[: at.start()] for at in re.finditer(rb"[-_. ]", stem))
+        if any((_folder_of(name) if by_folder else b"", start) in keys for start in starts):
+            pairs.others += 1
+        else:
+            pairs.unused.append(masks.path + name)
+    return pairs
+
+
+def _used_twice(pairs: Sequence[_Pairs]) -> tuple[bytes, bytes] | None:
+    """Return two images, in different folders, of one mask."""
+    image_of: dict[bytes, bytes] = {}
+    all_pairs = chain.from_iterable(own.masks_of.items() for own in pairs)
+    again = ((image_of.setdefault(mask, image), image) for (image, _), (mask, _) in all_pairs)
+    return next((images for images in again if images[0] != images[1]), None)
+
+
+def _folder_of(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]
+
+
+def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
+    """Return what of the name of an image or a mask tells that they belong together: all of it, or what is in both."""
+    stem = path.rpartition(b"/")[2].rpartition(b".")[0] or path.rpartition(b"/")[2]
+    if is_exact:
+        return stem
+    return _IMAGE_AFFIX.sub(b"", _MASK_AFFIX.sub(b"", stem) if is_mask else stem)
+
+
+def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[int, str]:
+    """Return how many bits some of the masks need, and what is wrong if none of them is a mask."""
+    masks = [mask for own in pairs for mask, _ in own.masks_of.values()]
+    bits, problems = 8, []
+    some = masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]
+    for mask in some:
+        place = from_uri(join(root.to_uri(), mask))
+        try:
+            ids = mask_ids(place.read_at_most(_MAX_BYTES), Recipe().check_pixels)
+        except ImageError as error:
+            problems.append(f"{place} is none: {error}")
+        else:
+            bits = bits if ids.dtype.itemsize == 1 else 16
+    return bits, problems[0] if len(problems) == len(some) else ""
+
+
+def list_mask_folders(look: Look, contents: _Contents) -> Source:
+    """List the images that have masks.
+
+    Args:
+        look: The folder.
+        contents: What `claim_mask_folders` returned.
+    """
+    builder = SourceBuilder(look, contents.root.to_uri(), ())
+    builder.is_ordered = False
+    builder.skipped.add(contents.skipped)
+    skipped, cells = builder.skipped, GrowingBlobs()
+    for pairs in contents.pairs:
+        split = pairs.images.split or "train"
+        group = builder.collector.add_group(Group(split, None, len(pairs.images.path)))
+        for (image, size), (mask, mask_bytes) in pairs.masks_of.items():
+            builder.collector.add(group, image, size)
+            cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))
+        skipped.ignored.update({"beside the masks": pairs.others} if pairs.others else {})
+        for names, what in ((pairs.alone, "image without a mask"), (pairs.unused, "mask without an image")):
+            if names:
+                skipped.ignored[what] += len(names)
+                count = format_count(len(names), what.partition(" ")[0])
+                skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
+    builder.collector.columns["cells"] = cells.finish()
+    builder.settle()
+    return builder.finish({}, cells=Cells((("mask", Mask(contents.bits)), None)))
+
+
+MASK_FOLDERS = Kind(
+    name="folders of images and of masks",
+    looks_like="a folder with `images/` and `masks/`, or folders of names alike, whose files have the same names",
+    claim=claim_mask_folders,
+    list=list_mask_folders,
+    options=frozenset({"labels", "imagenet_labels"}),
+    annotations=(),
+)

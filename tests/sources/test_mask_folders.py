@@ -1,0 +1,190 @@
+"""Images beside their masks: which belong together, and that every pixel of both is that of Pillow and torchvision."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from sources.layouts import cityscapes
+from sources.making import fill, png
+from stoker import fields
+from stoker.cli.main import main
+from stoker.errors import SourceError, TooManyRejectsError
+from stoker.sources import list_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+
+def write(root: Path, image: str, mask: str, number: int = 0, mode: str = "P") -> None:
+    """An image whose first channel has the ids of its mask, of 8 x 6 to 12 x 10 pixels."""
+    ids = np.random.default_rng(number).integers(0, 21, (6 + number % 5, 8 + number % 5), dtype=np.uint8)
+    own = Image.fromarray(ids)
+    if mode == "P":
+        own = Image.fromarray(ids, "P")
+        own.putpalette(np.random.default_rng(1).integers(0, 256, 768, dtype=np.uint8).tobytes())
+    pixels = Image.fromarray(np.stack([ids, ids // 2, 255 - ids], axis=2))
+    for path, saved in ((image, pixels), (mask, own if mode == "P" else own.convert(mode))):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        saved.save(root / path)
+
+
+SHAPES = {
+    "plain": ("images/{}.png", "masks/{}.png"),
+    "mask suffix": ("image/{}.png", "mask/{}_mask.png"),
+    "deeper": ("img/a/{}.png", "labels/a/{}.bmp"),
+    "other folders": ("images/{}.png", "annotations/trimaps/{}.png"),
+    "one wrapped": ("some data/imgs/{}.png", "some data/segmentation/{}_seg.gif"),
+    "carvana": ("train/{}.png", "train_masks/{}_mask.gif"),
+    "fastai's camvid": ("images/{}.png", "labels/{}_P.png"),
+    "both renamed": ("images/image_{}.png", "masks/mask_{}.png"),
+    "named": ("xray/{}.png", "masks/{}.png"),
+    "two suffixes": ("train/images/{}_rgb.png", "train/gt/{}_label.png"),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_images_and_masks_are_those_that_pillow_reads(shape: str, tmp_path: Path) -> None:
+    image, mask = SHAPES[shape]
+    numbers = ("002", "010", "1")
+    for at, number in enumerate(numbers):
+        write(tmp_path, image.format(number), mask.format(number), at)
+    dataset = stoker.open(tmp_path)
+    assert (dataset.split, dataset.classes, dataset.fields) == ("train", (), {"mask": fields.Mask()})
+    assert [sample.label for sample in dataset] == [-1] * 3
+    for number, (image_pixels, ids) in zip(sorted(numbers), samples(dataset), strict=True):
+        assert np.array_equal(image_pixels, opened(tmp_path / image.format(number)))
+        assert np.array_equal(ids, opened(tmp_path / mask.format(number)))
+
+
+def samples(dataset: stoker.Dataset) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+    """The pixels of each image and its ids."""
+    return [(sample.decode(), sample.fields["mask"]) for sample in dataset]
+
+
+def opened(path: Path) -> NDArray[Any]:
+    with Image.open(path) as image:
+        return np.array(image)
+
+
+@pytest.mark.parametrize(
+    ("images", "masks", "split"),
+    [
+        ("images/training", "annotations/training", "train"),
+        ("valid/img", "valid/label", "validation"),
+        ("test", "testannot", "test"),
+        ("val_images", "val_masks", "validation"),
+        ("images/test", "masks", "test"),
+    ],
+)
+def test_splits_are_told_by_names_of_folders(images: str, masks: str, split: str, tmp_path: Path) -> None:
+    write(tmp_path, f"{images}/1.png", f"{masks}/1.png")
+    tree = list_source(str(tmp_path))
+    assert ({name: len(rows) for name, rows in tree.splits.items()}, tree.warnings) == ({split: 1}, ())
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torchvision leaves files open
+@pytest.mark.usefixtures("torchvision")
+def test_cityscapes_is_what_torchvision_reads(tmp_path: Path) -> None:
+    from torchvision.datasets import Cityscapes  # noqa: PLC0415 - beside PyTorch, once the fixture lets it
+
+    cityscapes(tmp_path)
+    for split, name, count in (("train", "train", 2), ("val", "validation", 1)):
+        theirs = Cityscapes(str(tmp_path), split, target_type="semantic")
+        wanted = sorted(zip(theirs.images, theirs.targets, range(len(theirs)), strict=True))
+        dataset = stoker.open(tmp_path, split)
+        assert (dataset.split, len(dataset)) == (name, count)
+        for (image, ids), (_, _, at) in zip(samples(dataset), wanted, strict=True):
+            assert np.array_equal(image, np.asarray(theirs[at][0]))
+            assert np.array_equal(ids, np.asarray(theirs[at][1]))
+    assert list_source(str(tmp_path)).ignored == {".json": 3, "beside the masks": 6}
+
+
+def test_a_build_and_crops_keep_images_and_masks_together(tmp_path: Path) -> None:
+    for number in range(12):
+        write(tmp_path / "src", f"images/{number}.png", f"masks/{number}.png", number)
+    stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
+    built, files = stoker.open(tmp_path / "out"), stoker.open(tmp_path / "src")
+    assert built.fields == files.fields
+    by_content = [sorted((image.tobytes(), ids.tobytes()) for image, ids in samples(of)) for of in (built, files)]
+    assert by_content[0] == by_content[1]
+    settings: dict[str, Any] = {"shuffle": True, "seed": 3, "fields": ["mask"]}
+    for dataset in (built, files):
+        crop = stoker.TopLeft(5, hflip=0.5)
+        with stoker.Loader(dataset, 4, transform=crop, **settings) as loader:
+            assert sum(int(np.array_equal(batch.images[..., 0], batch.fields["mask"])) for batch in loader) == 3
+    for path in tmp_path.glob("src/*/*.png"):  # each half of one value: resampling changes what is where they meet
+        halves = np.repeat(np.array([[0, 200]], np.uint8), 40, axis=1).repeat(60, axis=0)
+        Image.fromarray(halves).convert("RGB" if path.parent.name == "images" else "L").save(path)
+    crop = stoker.RandomResizedCrop(20, hflip=0.5)
+    with stoker.Loader(stoker.open(tmp_path / "src"), 12, transform=crop, **settings) as loader:
+        batch = next(iter(loader))
+    left = batch.fields["mask"][:, :, 0].mean(axis=1)
+    assert 0 < np.count_nonzero(left) < 12
+    assert np.count_nonzero((batch.images[..., 0] > 100) != (batch.fields["mask"] > 100)) < 12 * 20 * 2
+
+
+def test_masks_of_16_bits(tmp_path: Path) -> None:
+    fill(tmp_path, "images/1.png")
+    (tmp_path / "masks").mkdir()
+    ids = np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000
+    Image.fromarray(ids).save(tmp_path / "masks/1.png")
+    dataset = stoker.open(tmp_path)
+    assert dataset.fields == {"mask": fields.Mask(16)}
+    assert np.array_equal(dataset[0].fields["mask"], ids)
+
+
+def test_what_has_no_partner_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, "images/1.png", "masks/1.png")
+    fill(tmp_path, "images/2.png", "test/images/3.png", "images/notes.txt")
+    write(tmp_path, "test/images/4.png", "masks/5.png")
+    assert main(["plan", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{tmp_path}: no classes, 1 item, " in printed
+    assert "ignored: 1 .txt, 3 image without a mask, 1 mask without an image" in printed
+    assert "fields: mask (mask of 8 bits)" in printed
+    assert "warning: 1 image without a mask, not used: images/2.png" in printed
+    assert "warning: 2 images without a mask, not used: test/images/3.png, test/images/4.png" in printed
+    assert "warning: 1 mask without an image, not used: masks/5.png" in printed
+
+
+def test_a_mask_of_another_size_is_rejected_by_name(tmp_path: Path) -> None:
+    for number in range(6):
+        write(tmp_path / "src", f"images/{number}.png", f"masks/{number}.png")
+    Image.new("L", (9, 6)).save(tmp_path / "src/masks/3.png")
+    with pytest.raises(TooManyRejectsError, match=r"images/3.png: field 'mask': .*9.*6"):
+        stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
+    with pytest.raises(stoker.errors.StokerError, match=r"3.png.*field 'mask'"):
+        stoker.open(tmp_path / "src")[3].fields["mask"]
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (("images/1.jpg", "images/1.png", "masks/1.png"), "has both images/1.jpg and images/1.png"),
+        (("images/1.jpg", "masks/1.png", "masks/1.bmp"), "has both masks/1.bmp and masks/1.png"),
+        (("images/1.jpg", "masks/1_mask.png", "masks/1_seg.png"), "has both masks/1_mask.png and masks/1_seg.png"),
+        (("images/1.jpg", "rgb/1.jpg", "masks/1.png"), "has both images/1.jpg and rgb/1.jpg"),
+        (("images/1.jpg", "masks/1.png", "labels/1.png"), "masks of the same images in labels/ and masks/; keep one"),
+    ],
+)
+def test_a_doubt_is_refused(files: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+    fill(tmp_path, *files)
+    with pytest.raises(SourceError, match=problem):
+        list_source(str(tmp_path))
+
+
+def test_colours_are_no_ids(tmp_path: Path) -> None:
+    fill(tmp_path, "images/1.jpg", "masks/1.png")
+    with pytest.raises(
+        SourceError, match=r"masks/1.png is none: its pixels are RGB, .* give the class ids, not colours"
+    ):
+        list_source(str(tmp_path))
+    (tmp_path / "masks/1.png").write_bytes(png("1", channels=1))
+    assert len(stoker.open(tmp_path)) == 1
