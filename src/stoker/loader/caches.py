@@ -196,7 +196,7 @@ class NodeCache:
             samples: Its samples. They must verify what they read, since what they give is kept.
 
         Raises:
-            ConfigError: The directory holds other things than a cache.
+            ConfigError: The directory holds other things than a cache, or the images are records of a program.
         """
         use = self._use.get()
         with use.lock:
@@ -210,6 +210,9 @@ class NodeCache:
 
     def _open(self, dataset: Dataset | Mix, use: _Use) -> _native.NodeCacheFile | None:
         parts = _wholes(dataset)
+        if any(part.reader.given is not None for part in parts):
+            message = "a NodeCache keeps files for other processes, and the images are records of this one"
+            raise ConfigError(f"{message}; use stoker.MemoryCache(..., keep='decoded'), or build the records first")
         sizes = np.concatenate([part.sample_bytes for part in parts])
         key = cache_key(dataset, sizes)
         if key in use.files:

@@ -14,6 +14,7 @@ from stoker.errors import ClosedError, StorageError, TooManyBadSamplesError
 from stoker.forks import process_number
 from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin
+from stoker.loader.given_images import converter
 from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
 from stoker.loader.position import Position
@@ -22,7 +23,6 @@ from stoker.loader.record_fields import FieldReader
 from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.tracing import EventLog, event_log
-from stoker.recipe import decode
 from stoker.transforms import (
     MultiCrop,
     native_transforms,
@@ -87,7 +87,9 @@ class SampleEngine:
         self._many = isinstance(settings.transform, MultiCrop)
         self._specs = native_transforms(settings.transform)
         self._submitted: deque[_Submitted] = deque()
-        files = [part.remote for part in parts_of(dataset) if part.remote is not None]
+        parts = parts_of(dataset)
+        self._given = [part.reader.given for part in parts if part.reader.given is not None]
+        files = [part.remote for part in parts if part.remote is not None]
         self.ranges = _native.RemoteRanges(feed.read_ahead.budget_bytes) if files else None
         self._begun = time.monotonic()
         self._process = process_number()
@@ -99,7 +101,8 @@ class SampleEngine:
         if self.ranges is not None:
             least = 4 * self.spare_buffers * feed.topology.batch_size
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
-            self._ahead = Prefetcher(files, feed.read_ahead, self.ranges, self._native.remote_places, most_ahead)
+            locate = self._native.remote_places
+            self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
 
     @property
     def spare_buffers(self) -> int:
@@ -121,7 +124,7 @@ class SampleEngine:
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
             decoded=settings.decoded_cache,
             ahead=self.ranges,
-            convert=partial(decode, max_pixels=settings.max_pixels, mode=mode),
+            convert=converter(self._given, settings.max_pixels, mode),
             mode=mode,
             columns=self._fields.columns,
             planes=self._fields.planes,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from stoker.config import full_split_name, option
 from stoker.errors import (
@@ -32,27 +34,29 @@ from stoker.format import (
 from stoker.loader.dataset import Dataset
 from stoker.loader.sample_readers import ImageFiles, ShardRecords
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
-from stoker.sources import SourceOptions, is_dataset, list_source
-from stoker.storage import location
+from stoker.progress import progress_of_call
+from stoker.sources import SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
+from stoker.storage import Location, location
 from stoker.transforms import check_mode
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
-    from stoker.storage import Location, LocationLike
-    from stoker.types import Mode
+    from stoker.sources import Given, RecordSequence, Source
+    from stoker.storage import LocationLike
+    from stoker.types import Field, Mode
 
     _Choice = Callable[[Mapping[str, object]], str]
 
 
 def open_dataset(
-    path: str | os.PathLike[str] | Location,
+    path: LocationLike | Given | Mapping[str, Given],
     split: str | None = None,
     *,
     keys: RecordKeys | None = None,
+    fields: Mapping[str, Field] | None = None,
     mode: Mode = "RGB",
     # settings: sources.options.SourceOptions
     labels: LocationLike | None = None,
@@ -75,11 +79,16 @@ def open_dataset(
             index is kept: of a dataset beside its shards, of other TFRecords in the user's cache, because their
             directory belongs to others (``stoker index`` writes it beside them). Compressed ones are inflated into
             nameless temporary files. All of these may be in a bucket or in HDFS: ``s3://BUCKET/PATH``,
-            ``gs://BUCKET/PATH``, ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read.
+            ``gs://BUCKET/PATH``, ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read. Or the
+            records of a program, as `stoker.build` takes them: a sequence of dicts or of pairs of image and label, a
+            ``datasets.Dataset``, or a mapping of splits to such; see docs/how-to/build.md. Their classes are all read
+            when they are opened, their images when they are used, one record at a time.
         split: Which split; may be left out when there is only one. ``val`` is another name for ``validation``.
         keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
             left out is found from the first record; labels are as they are stored. Names of the classes are read from
             ``labels.txt`` or TFDS's ``label.labels.txt`` beside the shards; without one, ``classes`` is empty.
+        fields: Of records: what their values are, by name (see `stoker.fields`); others are left out. Default: as the
+            library of the records says, otherwise as the first record tells.
         mode: Channels and depth of the pixels, as Pillow calls them: ``"RGB"``; ``"L"``, grey; ``"RGBA"``, with alpha;
             ``"I;16"``, grey of 16 bits. `docs/reference/images.md` says what each kind of file becomes.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
@@ -108,6 +117,10 @@ def open_dataset(
     """
     options = SourceOptions.among(locals())
     check_mode(mode)
+    if not isinstance(path, (str, os.PathLike, Location)):
+        _refuse_settings("records", {"keys": keys} | options.given())
+        return _open_records(path, split, fields, mode)
+    _refuse_settings(f"the path {path}", {"fields": fields})
     opened = _open(location(path), lambda splits: _choose_split(split, splits, path), keys, options)
     return _reopenable(opened, keys, options, mode)
 
@@ -214,6 +227,12 @@ def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
         raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
 
 
+def _refuse_settings(source: str, given: Mapping[str, object]) -> None:
+    """Refuse settings that have no effect on a source."""
+    for name in [name for name, value in given.items() if value is not None]:
+        raise ConfigError(f"{option(name)} has no effect where the source is {source}; omit it")
+
+
 def refuse_source(place: Location, source: SourceOptions | None) -> None:
     """Refuse options of a listing where nothing is listed.
 
@@ -317,9 +336,37 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
         raise DatasetNotFoundError(f"{place} is not a dataset: it {empty}", path=str(place))
-    split = choose(present)
+    return _of_images(tree, str(place), choose(present))
+
+
+def _of_images(tree: Source, path: str, split: str) -> Dataset:
     classes = tuple(
         ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
         for name, text in zip(tree.classes, tree.texts, strict=True)
     )
-    return Dataset(path=str(place), split=split, reader=ImageFiles(tree, split), classes=classes)
+    return Dataset(path=path, split=split, reader=ImageFiles(tree, split), classes=classes)
+
+
+def _open_records(
+    source: Given | Mapping[str, Given],
+    split: str | None,
+    record_fields: Mapping[str, Field] | None,
+    mode: Mode,
+    *,
+    again: bool = False,
+) -> Dataset:
+    has_splits = isinstance(source, Mapping)
+    given = given_splits(source, None if has_splits else split)
+    if not all(map(is_sequence, given.values())):
+        message = "the records can be gone through once, and a dataset has any of them at any time"
+        raise ConfigError(f"{message}; open a list of them, or build them first: stoker.build(records, 'dataset/')")
+    splits = {name: cast("RecordSequence", records) for name, records in given.items()}
+    chosen = _choose_split(split if has_splits else None, splits, "the source")
+    with progress_of_call("reading labels", False if again else None, "records") as progress:
+        tree = index_records(splits, chosen, record_fields, progress)
+    for message in () if again else tree.warnings:
+        warnings.warn(message, SourceWarning, stacklevel=3)  # where `open_dataset` was called
+    opened = _of_images(tree, tree.root, chosen)
+    opened.mode = mode
+    opened.opener = partial(_open_records, source, chosen, record_fields, mode, again=True)
+    return opened

@@ -14,6 +14,7 @@ from __future__ import annotations
 import bisect
 import threading
 import time
+from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -85,23 +86,44 @@ class ReadAhead:
         return RangeLimits(window, check_size("gap", self.gap, 0), min(window, check_size("longest", self.longest, 1)))
 
 
-class RemoteFiles:
+class NumberedFiles(ABC):
     """Files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread.
-
-    Some may be on this machine.
 
     Args:
         count: How many there are.
-        path_of: Gives the path of one, from 0.
 
     Attributes:
         first: Number of the first, unique in this process; the others follow.
         count: How many there are.
     """
 
-    def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
+    def __init__(self, count: int) -> None:
         self.first = _native.number_remote_files(count)
         self.count = count
+
+    @abstractmethod
+    def read(self, number: int, offset: int, length: int) -> bytes:
+        """Return bytes of a file by its number in this process; the core calls this where nothing is read ahead.
+
+        Raises:
+            OSError: The file cannot be read.
+        """
+
+    def attach_to(self, records: _native.RecordSet | _native.FileSet) -> None:
+        """Make these the files of a native reader; it then reads them through `read`."""
+        records.set_remote(_native.DirectReader(self.read), self.first)
+
+
+class RemoteFiles(NumberedFiles):
+    """Files in stores; some may be on this machine.
+
+    Args:
+        count: How many there are.
+        path_of: Gives the path of one, from 0.
+    """
+
+    def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
+        super().__init__(count)
         self._path_of = path_of
 
     def path(self, number: int) -> Location:
@@ -109,7 +131,7 @@ class RemoteFiles:
         return self._path_of(number - self.first)
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file; the core calls this where nothing is read ahead.
+        """Return bytes of a file. See `NumberedFiles.read`.
 
         Raises:
             StorageError: An object has become shorter. What is missing of a file on this machine, the core notices.
@@ -122,10 +144,6 @@ class RemoteFiles:
             raise StorageError(f"{message}; restore it, or build again", path=str(path))
         return data
 
-    def attach_to(self, records: _native.RecordSet | _native.FileSet) -> None:
-        """Make these the files of a native reader; it then reads them through `read`."""
-        records.set_remote(_native.DirectReader(self.read), self.first)
-
 
 class StoppableFiles:
     """The files of several datasets, for readers that can be stopped. Safe from any thread.
@@ -135,7 +153,7 @@ class StoppableFiles:
         stop: Ends every wait once it is set.
     """
 
-    def __init__(self, files: Sequence[RemoteFiles], stop: threading.Event) -> None:
+    def __init__(self, files: Sequence[NumberedFiles], stop: threading.Event) -> None:
         self._files = sorted(files, key=lambda remote: remote.first)
         self._firsts = [remote.first for remote in self._files]
         self._stop = stop
@@ -270,7 +288,7 @@ class Prefetcher:
     `begin`, `ensure_planned` and `release` belong to one consumer thread.
 
     Args:
-        files: The remote files of all datasets.
+        files: The files of all datasets that the core asks for.
         settings: How far ahead, and with how many requests.
         ranges: What hands out the bytes.
         locate: Says where samples lie; see `Planner`.
@@ -282,7 +300,7 @@ class Prefetcher:
 
     def __init__(
         self,
-        files: Sequence[RemoteFiles],
+        files: Sequence[NumberedFiles],
         settings: ReadAhead,
         ranges: _native.RemoteRanges,
         locate: Locate,

@@ -18,6 +18,7 @@ from stoker import _native
 from stoker.config import available_cpus, format_count
 from stoker.errors import ExampleError, ImageError, SourceError, StorageError
 from stoker.format import FRAME_BYTES
+from stoker.loader.given_images import GivenImages
 from stoker.loader.read_ahead import RemoteFiles, read_through
 from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
 from stoker.sources import features_beside
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
-    from stoker.sources import Item, ItemTable, Source, StoredReader
+    from stoker.sources import IndexedReader, Item, ItemTable, Source
     from stoker.types import Box, Features
 
 
@@ -57,6 +58,7 @@ class SampleReader(ABC):
         shards: The shards that hold them; none where they are files.
         native: What the core reads them by.
         remote: Their files, if they are in a store.
+        given: The images, if a program has them.
         frame_bytes: What each sample takes beside its `sizes`.
         lists_fields: Whether the schema has every field that samples have.
     """
@@ -64,6 +66,7 @@ class SampleReader(ABC):
     native: _native.RecordSet | _native.FileSet
     shards: tuple[OpenShard, ...] = ()
     remote: RemoteFiles | None = None
+    given: GivenImages | None = None
     frame_bytes: ClassVar[int] = 0
     lists_fields: ClassVar[bool] = True
 
@@ -250,7 +253,7 @@ class ImageFiles(SampleReader):
 
     def __init__(self, tree: Source, split: str) -> None:
         super().__init__(replace(FILE_SCHEMA, fields=tree.fields))
-        self._tree = tree.without_items()
+        self._tree, self._source = tree.without_items(), tree.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
         rows = tree.rows_as_listed(split)
@@ -258,7 +261,10 @@ class ImageFiles(SampleReader):
         if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
             self._fingerprint += f"[{selection_name(rows)}]"
         table = tree.table.take(rows)
-        extents = tree.stored.extents(table)
+        extents = self._source.extents(table)
+        if extents.load is not None:
+            self.given = GivenImages(extents.load, extents.table.sizes)
+            extents = replace(extents, table=replace(extents.table, sizes=self.given.sizes))
         self._table = replace(table, sizes=extents.table.sizes)
         self._labels: NDArray[np.int64] = self._table.labels.astype(np.int64)
         self.native = _native.FileSet(
@@ -273,13 +279,15 @@ class ImageFiles(SampleReader):
         # No methods: what the core holds must not hold the core's objects again.
         name_of = {key: name for name, field in tree.fields.items() for key in field.features(name)}
         if name_of:
-            self.native.set_fields(partial(_fields_record, tree.stored, self._table, name_of))
+            self.native.set_fields(partial(_fields_record, self._source, self._table, name_of, self.given))
+        if self.given is not None:
+            self.given.attach_to(self.native)
         if not extents.is_local:
             self.remote = RemoteFiles(len(extents.archives) + len(table), extents.location)
             self.remote.attach_to(self.native)
 
     def __str__(self) -> str:
-        return "files"
+        return "files" if self.given is None else "memory"
 
     @property
     def fingerprint(self) -> str:
@@ -293,7 +301,7 @@ class ImageFiles(SampleReader):
         return self.native
 
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
-        data, item = self.native.read(number), self._table[number]
+        data, item = self.image(number), self._table[number]
         boxes = self._tree.read_boxes(item, self._split)
         features: Features = {
             "image": ("bytes", [data]),
@@ -309,10 +317,15 @@ class ImageFiles(SampleReader):
         problems = {}
         for name in self.schema.fields:
             try:
-                features |= _fields_of(self._tree.stored, item, data, [name])
+                features |= _fields_of(self._source, item, data, [name])
             except (ExampleError, ImageError) as error:
                 problems[name] = str(error)
         return features, problems
+
+    def image(self, number: int) -> bytes:
+        """Return the bytes of one image, as a file."""
+        data = self.native.read(number)
+        return data if self.given is None else self.given.as_file(data)
 
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
         return values_at(numbers, self._labels)
@@ -330,7 +343,7 @@ class ImageFiles(SampleReader):
         return digests
 
     def _content_digest(self, number: int) -> int:
-        return _native.name_digest(self.native.read(number))
+        return _native.name_digest(self.image(number))
 
     def local_places(self, numbers: Numbers) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""
@@ -378,7 +391,7 @@ def _label(box: Box, label: int) -> int:
     return label if box.label is None else box.label
 
 
-def _fields_of(reader: StoredReader, item: Item, image: bytes, names: Collection[str]) -> Features:
+def _fields_of(reader: IndexedReader, item: Item, image: bytes, names: Collection[str]) -> Features:
     """Return some extra fields of an item as the features that a build of the same source would store."""
     try:
         return features_beside(image, {name: reader.fields[name] for name in names}, reader.values(item, names))
@@ -387,10 +400,17 @@ def _fields_of(reader: StoredReader, item: Item, image: bytes, names: Collection
 
 
 def _fields_record(
-    reader: StoredReader, table: ItemTable, name_of: Mapping[str, str], number: int, image: bytes, keys: Sequence[str]
+    reader: IndexedReader,
+    table: ItemTable,
+    name_of: Mapping[str, str],
+    given: GivenImages | None,
+    number: int,
+    image: bytes,
+    keys: Sequence[str],
 ) -> bytes:
     """Return an Example with the features of the fields that some keys belong to, for the core; see `_fields_of`."""
     try:
+        image = image if given is None else given.as_file(image)
         return _native.write_example(_fields_of(reader, table[number], image, {name_of[key]: None for key in keys}))
     except StorageError:
         raise

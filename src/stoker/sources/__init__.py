@@ -29,9 +29,9 @@ from stoker.sources.listing_file import read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow
 from stoker.sources.pixels import RecordPixels, features_beside
-from stoker.sources.reader import Latency, Reader, SourceImage, StoredReader
+from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.record_stream import RecordStream
-from stoker.sources.records import Given, RecordSequence, given_splits, list_records
+from stoker.sources.records import Given, RecordSequence, given_splits, index_records, list_records
 from stoker.sources.source import Source, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
@@ -46,6 +46,7 @@ __all__ = [
     "BoxFolder",
     "FileWindow",
     "Given",
+    "IndexedReader",
     "Item",
     "ItemTable",
     "ItemTableBuilder",
@@ -65,6 +66,7 @@ __all__ = [
     "given_splits",
     "has_control_character",
     "import_pyarrow",
+    "index_records",
     "is_config",
     "is_dataset",
     "is_in_use",

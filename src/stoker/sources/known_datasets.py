@@ -6,6 +6,8 @@ A ``datasets.Dataset`` has ``features``, and its images are read as files; a dat
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -144,6 +146,29 @@ def _of_list(feature: Any) -> Field | None:
         length = getattr(feature, "length", -1)
         return fields.Array(str(inner.dtype), (length if length > 0 else None,))
     return None
+
+
+def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | None:
+    """Return the path and the number of bytes of each image, as `path_and_size` does of one; None if nothing says them.
+
+    Args:
+        records: As `undecoded` returns them; a ``datasets.Dataset`` has columns of Arrow.
+        name: Of the field.
+    """
+    features = getattr(records, "features", None)
+    kind = features.get(name) if isinstance(features, Mapping) else None
+    if getattr(records, "format", {}).get("type", "") is not None:
+        return None
+    if type(kind).__name__ == "Value" and str(getattr(kind, "dtype", "")) == "string":
+        return [(os.fsencode(path or ""), None) for path in records[name]]
+    if type(kind).__name__ != "Image":
+        return None
+    compute = importlib.import_module("pyarrow.compute")  # which `datasets` has imported
+    column = records.data.column(name)
+    paths, sizes = compute.struct_field(column, "path"), compute.binary_length(compute.struct_field(column, "bytes"))
+    if (chosen := records._indices) is not None:
+        paths, sizes = paths.take(chosen.column(0)), sizes.take(chosen.column(0))
+    return [(os.fsencode(path or ""), size) for path, size in zip(paths.to_pylist(), sizes.to_pylist(), strict=True)]
 
 
 def stated_labels(records: Any, name: str) -> Sequence[Any] | None:

@@ -61,7 +61,7 @@ class MemberReader(ArchiveReader):
         return read_slice(self.locate(item), item.columns["offset"], item.size_bytes)
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values that members hold. See `StoredReader.values`."""
+        """Return the values that members hold. See `IndexedReader.values`."""
         values: dict[str, Any] = {}
         slices = item.columns["slices"] if self.fields else ()
         for name, start, size in zip(self.fields, slices[::2], slices[1::2], strict=True):

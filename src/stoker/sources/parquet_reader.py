@@ -86,7 +86,7 @@ class ParquetReader(ArchiveReader):
             ) from error
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row: `Field.missing` for those that are missing. See `StoredReader.values`."""
+        """Return the values of a row: `Field.missing` for those that are missing. See `IndexedReader.values`."""
         wanted = [name for name in self.fields if names is None or name in names]
         file = self._file(item.columns["archive"]) if wanted else None
         return {
@@ -139,7 +139,7 @@ class ParquetReader(ArchiveReader):
         return digest.digest()
 
     def extents(self, table: ItemTable) -> Extents:
-        """Unpack the files of some items, and return where their images are then. See `StoredReader.extents`.
+        """Unpack the files of some items, and return where their images are then. See `IndexedReader.extents`.
 
         An image whose row has no bytes is the file that its path names.
         """

@@ -18,7 +18,7 @@ from stoker.sources.reading import read_file
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -59,15 +59,17 @@ class Extents:
     Attributes:
         base: Folder that the paths of files are relative to.
         table: The images. Where it has a column ``archive``, an image is a slice of that file, but for -1, which begins
-            at its ``offset``.
+            at its ``offset``. Its column ``sizes`` has -1 for an image whose size is not known before it is loaded.
         archives: Absolute paths or URLs of the files that ``archive`` counts.
         is_local: Whether all of them lie on this machine.
+        load: Gives the bytes or the pixels of each row, where a program has the images; None: all are files.
     """
 
     base: bytes
     table: ItemTable
     archives: tuple[bytes, ...] = ()
     is_local: bool = True
+    load: Callable[[int], bytes | NDArray[Any]] | None = None
 
     def slices(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the archive of each image, -1 without one, and where it begins in that."""
@@ -133,8 +135,43 @@ class Reader(ABC):
         """Return what stands for the values of some rows of the table; those that were not loaded are read."""
         return ""
 
+    def boxes(self, item: Item) -> list[Box]:  # noqa: ARG002 - most have none
+        """Return the boxes of an item that are no annotations beside it.
 
-class StoredReader(Reader):
+        Raises:
+            SourceError: They are damaged.
+        """
+        return []
+
+
+class IndexedReader(Reader):
+    """Reads items in any order, as an open dataset does, which asks for images and for values apart."""
+
+    @abstractmethod
+    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
+
+        Args:
+            item: The item.
+            names: Of the fields that are wanted; None: all.
+
+        Raises:
+            SourceError: A value is damaged, or not there any more.
+            OSError: It cannot be read.
+        """
+
+    @abstractmethod
+    def extents(self, table: ItemTable) -> Extents:
+        """Return where images lie.
+
+        Raises:
+            SourceError: A file is damaged.
+            ConfigError: There is no space for what has to be unpacked.
+            OSError: A file cannot be read.
+        """
+
+
+class StoredReader(IndexedReader):
     """Reads images that lie somewhere by paths or URLs: their source can be saved, sent elsewhere and opened.
 
     Attributes:
@@ -167,31 +204,8 @@ class StoredReader(Reader):
         """
 
     @abstractmethod
-    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
-
-        Args:
-            item: The item.
-            names: Of the fields that are wanted; None: all.
-
-        Raises:
-            SourceError: A value is damaged, or not there any more.
-            OSError: It cannot be read.
-        """
-
-    @abstractmethod
     def digest(self, table: ItemTable) -> bytes:
         """Return bytes that change with any field, and as far as the listing knows them with any value; b"" without."""
-
-    @abstractmethod
-    def extents(self, table: ItemTable) -> Extents:
-        """Return where images lie.
-
-        Raises:
-            SourceError: A file is damaged.
-            ConfigError: There is no space for what has to be unpacked.
-            OSError: A file cannot be read.
-        """
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -252,7 +266,7 @@ class FileReader(StoredReader):
         return self.locate(item) if self.cells is None and self.latency == "disk" else None
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row of the table. See `StoredReader.values`."""
+        """Return the values of a row of the table. See `IndexedReader.values`."""
         return {} if self.cells is None else self.cells.values(item.columns["cells"], self.base, names)
 
     def digest(self, table: ItemTable) -> bytes:

@@ -154,24 +154,41 @@ class RecordFields:
         roles = self.roles
         if self.is_guess and len(self.unknown) <= _SHOWN:
             self.unknown.update(str(name) for name in record.keys() - set(self.names))
-        values = {name: fields.given_value(name, record) for name in self.names}
-        label = -1
-        if self.label is not None and roles.label is not None:
-            _, ids = self.label.encode(roles.label, values[roles.label])[roles.label]
-            label = cast("int", ids[0])
-        boxes: list[Box] = []
-        if self.boxes is not None and roles.boxes is not None:
-            boxes = self.boxes.boxes(roles.boxes, values[roles.boxes])
-        if self.box_names:
-            boxes = [replace(box, label=-1) if box.label is None else box for box in boxes]
-        data, filename = read_image(roles.image, values[roles.image])
-        if not isinstance(data, (bytes, np.ndarray)):
-            data = _pixels(roles.image, data)
-        extra = {
-            name: read_image(name, values[name])[0] if kind.is_image else values[name]
-            for name, kind in roles.extra.items()
+        for name in self.names:
+            fields.given_value(name, record)
+        label, boxes = self.label_of(record), self.boxes_of(record)
+        data, filename = self.image_of(record)
+        return SourceImage(data, filename or b"%d" % number, boxes, None, self.extra_of(record, roles.extra), label)
+
+    def image_of(self, record: Mapping[str, Any]) -> tuple[bytes | NDArray[Any], bytes]:
+        """Return the bytes or the pixels of the image of a record, and the name of its file."""
+        name = self.roles.image
+        data, filename = read_image(name, fields.given_value(name, record))
+        return data if isinstance(data, (bytes, np.ndarray)) else _pixels(name, data), filename
+
+    def label_of(self, record: Mapping[str, Any]) -> int:
+        """Return the class of a record; -1 without one."""
+        name = self.roles.label
+        if self.label is None or name is None:
+            return -1
+        _, ids = self.label.encode(name, fields.given_value(name, record))[name]
+        return cast("int", ids[0])
+
+    def boxes_of(self, record: Mapping[str, Any]) -> list[Box]:
+        """Return the boxes of a record."""
+        name = self.roles.boxes
+        if self.boxes is None or name is None:
+            return []
+        boxes = self.boxes.boxes(name, fields.given_value(name, record))
+        return [replace(box, label=-1) if box.label is None and self.box_names else box for box in boxes]
+
+    def extra_of(self, record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+        """Return the values of some of the extra fields of a record."""
+        values = {name: fields.given_value(name, record) for name in names}
+        return {
+            name: read_image(name, value)[0] if self.roles.extra[name].is_image else value
+            for name, value in values.items()
         }
-        return SourceImage(data, filename or b"%d" % number, boxes, None, extra, label)
 
 
 def read_image(name: str, value: Any) -> tuple[Any, bytes]:
@@ -262,6 +279,13 @@ def place_of(value: Any) -> bytes:
     if isinstance(value, Mapping):
         value = value.get("path") if value.get("bytes") is None else None
     return os.fsencode(value) if isinstance(value, (str, os.PathLike)) else b""
+
+
+def path_and_size(value: Any) -> tuple[bytes, int | None]:
+    """Return the path or the URL of an image, nothing without one, and of how many bytes it is; None if not known."""
+    path, data = (value.get("path"), value.get("bytes")) if isinstance(value, Mapping) else (value, value)
+    size = len(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
+    return os.fsencode(path) if isinstance(path, (str, os.PathLike)) else b"", size
 
 
 def latency_of(places: Iterable[bytes]) -> Latency:

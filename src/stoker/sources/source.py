@@ -14,7 +14,7 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
-from stoker.sources.reader import StoredReader
+from stoker.sources.reader import IndexedReader, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
 from stoker.sources.table_boxes import TableBoxes
 from stoker.storage import location
@@ -80,6 +80,12 @@ class Source:
     def stored(self) -> StoredReader:
         """The reader of images that lie somewhere, which can be opened and saved; records of a program cannot."""
         assert isinstance(self.reader, StoredReader), "the images lie nowhere"
+        return self.reader
+
+    @property
+    def indexed(self) -> IndexedReader:
+        """The reader of images that are read in any order; those of a stream cannot."""
+        assert isinstance(self.reader, IndexedReader), "the images come once"
         return self.reader
 
     @property
@@ -218,7 +224,7 @@ class Source:
         """
         source = self.boxes.get(split)
         if source is None:
-            return []
+            return self.reader.boxes(item)
         return source.read(item, self.classes[item.label] if item.label >= 0 else b"")
 
 
