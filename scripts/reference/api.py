@@ -37,7 +37,7 @@ _SHORT = 40  # types of that length are written in the place of their names
 PAGES = {
     "build": ("Building", ["build", "BuildReport", "PartReport"]),
     "merging": ("Merging and exporting", ["merge", "MergeReport", "export", "ExportReport", "ExportedSplit"]),
-    "opening": ("Opening data", ["open", "RecordKeys"]),
+    "opening": ("Opening data", ["open", "location", "RecordKeys"]),
     "loader": ("Loader", ["Loader", "loader_settings", "LoaderStats", "StageStats", "trace"]),
     "transforms": (
         "Transforms",

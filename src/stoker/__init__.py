@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
     from stoker.merging import MergeReport, merge
     from stoker.order import BlockShuffle
+    from stoker.storage import location
     from stoker.transforms import (
         CenterCrop,
         ColorJitter,
@@ -111,6 +112,7 @@ __all__ = [
     "errors",
     "export",
     "loader_settings",
+    "location",
     "merge",
     "mix",
     "open",
@@ -125,6 +127,7 @@ _NOT_OF_LOADER = {
     "inspect": ("AuditReport", "AuditedImage", "AuditedSplit", "DoctorReport", "DuplicateGroup", "audit", "doctor"),
     "merging": ("MergeReport", "merge"),
     "order": ("BlockShuffle",),
+    "storage": ("location",),
     "transforms": (
         "CenterCrop",
         "ColorJitter",

@@ -36,7 +36,7 @@ from pyspark.sql import SparkSession
 from stoker.builder import build_shard
 from stoker.errors import ClusterError, ConfigError
 from stoker.format import ShardResult, read_journal_head
-from stoker.storage import from_uri
+from stoker.storage import from_uri, given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from stoker.builder import EngineFactory, ItemConverter, ShardJob
     from stoker.sources import ItemTable
-    from stoker.storage import Location
+    from stoker.storage import Given, Location
 
 __all__ = ["engine"]
 
@@ -166,7 +166,7 @@ class SparkEngine:
             ConfigError: The executors lack something, or do not see what the driver sees.
             KeyboardInterrupt: The jobs of Spark's are cancelled.
         """
-        shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination))
+        shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination), given)
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here
         try:
@@ -309,11 +309,13 @@ class _Shared:
         converter: Turns items into records; without the list of items, and without values that come with each job.
         destination: The dataset; an absolute path, or a place in a store.
         guard: Checks that it is still being built.
+        given: Settings of stores and signatures of URLs, which executors take over with it.
     """
 
     converter: ItemConverter
     destination: Location
     guard: BuildGuard
+    given: Given
 
     def build(self, job: ShardJob) -> ShardResult:
         """Build one shard."""

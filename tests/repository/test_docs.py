@@ -29,7 +29,7 @@ NOT_RUN = {
     "docs/how-to/other-readers.md": (4, "runs in environments of its own: `make test-clients`"),
     "docs/how-to/transformers.md": (1, "runs in an environment of its own: `make test-clients`"),
     "docs/how-to/ray.md": (2, "a cluster"),
-    "docs/how-to/buckets.md": (1, "names of buckets"),
+    "docs/how-to/buckets.md": (2, "names of buckets"),
     "docs/how-to/migrate/dlbs.md": (1, "a dataset of the original system"),
     "docs/how-to/migrate/dogs.md": (2, "a bucket, and a line of the original notebook"),
     "docs/how-to/migrate/file-lists.md": (1, "a file list of the original system"),

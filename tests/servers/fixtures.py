@@ -12,6 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .azure import AzureServer
     from .faults import FaultProxy
     from .gcs import GcsServer
     from .hdfs import HdfsServer
@@ -37,6 +38,15 @@ def gcs_server() -> Iterator[GcsServer]:
     from . import gcs
 
     with gcs.running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure_server() -> Iterator[AzureServer]:
+    """A stand-in for Azure Blob Storage; make a container of your own."""
+    from . import azure
+
+    with azure.running() as server:
         yield server
 
 
@@ -73,4 +83,13 @@ def faulty_gcs(gcs_server: GcsServer) -> Iterator[FaultProxy]:
     from .faults import FaultProxy
 
     with FaultProxy(gcs_server.endpoint) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def faulty_azure(azure_server: AzureServer) -> Iterator[FaultProxy]:
+    """A proxy before the stand-in for Azure; clients reach it by ``azure_server.environment(faulty_azure.url)``."""
+    from .faults import FaultProxy
+
+    with FaultProxy(azure_server.endpoint) as proxy:
         yield proxy

@@ -13,14 +13,15 @@ if TYPE_CHECKING:
 
     import pytest
 
-STORES = ("s3", "gs")
+SERVERS = {"gs": "gcs", "az": "azure"}
+STORES = ("s3", "gs", "az")
 
 
 def place_in(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = ""
 ) -> StoreLocation:
     """Return an empty folder of a store; reached through the proxy at that URL, if one is given."""
-    server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server", "hdfs": "hdfs_server"}[kind])
+    server = request.getfixturevalue(f"{SERVERS.get(kind, kind)}_server")
     if kind == "hdfs":
         found = location(f"{server.url}/{uuid.uuid4().hex}")
     else:

@@ -12,7 +12,7 @@ import pytest
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from stoker.errors import ClosedError, StorageError
 from stoker.storage import objects, retrying
-from storage.places import STORES, place_in
+from storage.places import SERVERS, STORES, place_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ DATA = os.urandom(300_000)
 def faulty(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[FaultProxy, StoreLocation]]:
-    proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
+    proxy: FaultProxy = request.getfixturevalue(f"faulty_{SERVERS.get(request.param, request.param)}")
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
     place = place_in(request.param, request, monkeypatch, proxy.url)
     yield proxy, place
@@ -50,6 +50,8 @@ def faulty(
 )
 def test_reading_goes_on(faulty: tuple[FaultProxy, StoreLocation], action: Answer | Reset | Truncate | Flip) -> None:
     proxy, folder = faulty
+    if folder.root.startswith("az://") and action in (Flip(), Truncate(1000, honest=True)):
+        pytest.skip("Azure names no MD5")
     path = folder / "object"
     path.write_atomically(DATA)
     proxy.faults = [Fault(action, method="GET", path="object", count=3)]

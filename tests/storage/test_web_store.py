@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import io
+import pickle
 import re
 import tarfile
+import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -20,11 +23,14 @@ import stoker
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources import list_source
-from stoker.storage import location, retrying, stores, web
+from stoker.storage import access, location, retrying, stores, web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+
+SIGNATURE = "X-Amz-Signature=5ec2e7"
 
 
 @dataclass
@@ -35,12 +41,14 @@ class FileServer:
         root: The folder.
         faults: What it does with the next requests, one each, by way of the whole file; then it is a good server.
         always: What it does instead with all of them.
+        missing: Its answer where there is no file; buckets that are not public do not say that there is none.
     """
 
     root: Path
     url: str = ""
     faults: list[Callable[[Handler, bytes], None]] = field(default_factory=list)
     always: Callable[[Handler, bytes], None] | None = None
+    missing: int = 404
     requests: list[str] = field(default_factory=list)
 
 
@@ -56,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         self.files.requests.append(f"{self.path} {self.headers.get('Range')}")
         path = self.files.root / self.path.partition("?")[0].lstrip("/")
         if not path.is_file():
-            self.answer(404, b"")
+            self.answer(self.files.missing, b"")
             return
         behaviour = self.files.faults.pop(0) if self.files.faults else self.files.always or serve
         behaviour(self, path.read_bytes())
@@ -95,6 +103,14 @@ def send_another_part(to: Handler, data: bytes) -> None:
     to.answer(206, data[1:3], Content_Range=f"bytes 1-2/{len(data)}")
 
 
+def demand_a_signature(to: Handler, data: bytes) -> None:
+    """As a bucket that is not public."""
+    if SIGNATURE in to.path:
+        serve(to, data)
+    else:
+        to.answer(403, b"<Error><Code>AccessDenied</Code></Error>")
+
+
 def say_busy(to: Handler, _: bytes) -> None:
     to.answer(503, b"")
 
@@ -127,6 +143,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying, "_SECONDS", 1.0)
     monkeypatch.setattr(web, "_client", PerProcess(web._Client))
     monkeypatch.setattr(stores._stores.get(), "opened", {})
+    monkeypatch.setattr(access.given, "queries", {})
 
 
 def jpeg(seed: int) -> bytes:
@@ -234,7 +251,7 @@ def test_a_server_that_does_it_badly_ends_the_build(
     ("url", "message"),
     [
         ("http:///a.tar", "names no server; write http://HOST/PATH"),
-        ("https://a.example/a.tar?token=1", "has a query or a fragment; give the path alone"),
+        ("https://a.example/a.tar?token=1#part", "^https://a.example/a.tar has a fragment"),
         ("https://user:key@a.example/a.tar", "has credentials in it"),
         ("https:/a.example/a.tar", "looks like a URL that has lost a slash"),
     ],
@@ -260,3 +277,80 @@ def test_images_by_url_stand_in_lists_of_their_own(tmp_path: Path, server: FileS
     with pytest.raises(SourceError, match=r"line 2 of .*metadata.csv: .* give such images a list of their own"):
         list_source(str(tmp_path))
     assert server.requests == []
+
+
+def signed(url: str, ends: datetime | None = None) -> str:
+    """A URL as S3's clients sign it."""
+    began = (ends or datetime.now(UTC) + timedelta(hours=1)) - timedelta(hours=1)
+    return f"{url}?X-Amz-Date={began:%Y%m%dT%H%M%SZ}&X-Amz-Expires=3600&{SIGNATURE}"
+
+
+@pytest.mark.parametrize("name", ["pets.tar", "shard-{000000..000001}.tar"])
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_a_build_by_signed_urls_is_that_of_the_copies(
+    tmp_path: Path, server: FileServer, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    caplog.set_level("DEBUG")
+    server.always, server.missing = demand_a_signature, 404 if "{" in name else 403
+    report = stoker.build(signed(f"{server.url}/{name}"), tmp_path / "there", progress=False)
+    stoker.build(server.root / name, tmp_path / "here", progress=False)
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+    assert "X-Amz" not in f"{caplog.text}{report}"
+
+
+@pytest.mark.parametrize("name", ["dataset", "dataset/train-00001-of-00002.tfrecord", "shard-000000.tar"])
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning", "ignore:.*the classes have no names")
+def test_what_is_opened_by_a_signed_url(server: FileServer, name: str) -> None:
+    server.always, server.missing = demand_a_signature, 404 if name == "dataset" else 403
+    there = stoker.open(signed(f"{server.url}/{name}"))
+    assert len(there) == len(stoker.open(server.root / name))
+    assert "X-Amz" not in f"{there!r}{there.path}"
+    again = pickle.loads(pickle.dumps(there))
+    assert again[0].encoded == there[0].encoded
+
+
+def test_a_signature_that_has_ended_is_told_and_a_new_one_taken(server: FileServer) -> None:
+    server.always = lambda to, _: to.answer(403, b"")
+    with pytest.raises(StorageError) as caught:
+        stoker.open(signed(f"{server.url}/pets.tar", datetime(2026, 1, 2, 3, 4, tzinfo=UTC)))
+    text = "".join(traceback.format_exception(caught.value))
+    assert "HTTP 403 Forbidden: the signature of its URL has expired (2026-01-02 03:04 UTC); sign it again" in text
+    assert "X-Amz" not in text
+    server.always, server.missing = demand_a_signature, 403
+    assert len(stoker.open(signed(f"{server.url}/pets.tar"), "train")) == 12
+
+
+def test_a_list_of_signed_images_keeps_no_signature(tmp_path: Path, server: FileServer) -> None:
+    (server.root / "a.jpg").write_bytes(jpeg(1))
+    for folder, secret in (("first", "1"), ("again", "2")):
+        urls = [f"{server.url}/{name}?sig={secret}&se=2026-01-01" for name in ("a.jpg", "gone.jpg")]
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "list.txt").write_text("\n".join([*urls, f"{server.url}/a.jpg?width=3"]))
+        report = stoker.build(tmp_path / folder / "list.txt", tmp_path / f"{folder}.out", max_rejects=1, progress=False)
+        assert [reject.key for reject in report.rejects] == [f"{server.url}/gone.jpg"]
+    built = files(tmp_path / "first.out")
+    assert built == files(tmp_path / "again.out")
+    assert b"sig=" not in b"".join(built.values())
+    assert b"a.jpg?width=3" in b"".join(built.values())
+    assert any("sig=2" in request for request in server.requests)
+
+
+def test_queries_that_may_be_two_files(server: FileServer) -> None:
+    location(f"{server.url}/get?file=a.tar")
+    with pytest.raises(ConfigError, match=r"/get differ in their queries alone") as caught:
+        location(f"{server.url}/get?file=b.tar")
+    assert "b.tar" not in str(caught.value)
+
+
+def test_a_part_that_is_answered_by_the_whole_file_after_a_retry(server: FileServer) -> None:
+    place = location(f"{server.url}/pets.tar")
+    whole = (server.root / "pets.tar").read_bytes()
+    for start, length in ((0, 1), (0, 700), (512, 700)):
+        server.faults = [say_busy, ignore_ranges]
+        if length == 1:  # which is looked for in any answer
+            assert place.read_range(start, length, len(whole)) == whole[:1]
+        else:
+            with pytest.raises(StorageError, match="does not send parts of files"):
+                place.read_range(start, length, len(whole))
+        server.faults = [say_busy, send_another_part]
+        assert place.read_range(start, length, len(whole)) == whole[start : start + length]

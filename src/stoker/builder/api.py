@@ -185,7 +185,7 @@ def build(
     report: BuildReport | PartReport
     if isinstance(source, (str, os.PathLike, Location)):
         _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
-        settings = options.settings(str(source))
+        settings = options.settings(str(location(source)))
 
         def show_progress(
             step: str,

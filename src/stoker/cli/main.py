@@ -94,6 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     try:
+        words = list(map(_without_query, words))
         if not words:
             make_parser(["--help"]).print_help()
             return EXIT_USAGE
@@ -129,6 +130,15 @@ def _fill_closed_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
+
+
+def _without_query(word: str) -> str:
+    """Return a URL without its query, which may be a secret: what is asked for has it, and nothing that is printed."""
+    if "?" not in word or not word.lower().startswith(("http://", "https://")):
+        return word
+    from stoker.storage import location  # noqa: PLC0415 - takes time, and most words are no such URLs
+
+    return str(location(word))
 
 
 def _without_help_command(words: Sequence[str]) -> list[str]:

@@ -120,8 +120,9 @@ def open_dataset(
     if not isinstance(path, (str, os.PathLike, Location)):
         _refuse_settings("records", {"keys": keys} | options.given())
         return _open_records(path, split, fields, mode)
-    _refuse_settings(f"the path {path}", {"fields": fields})
-    opened = _open(location(path), lambda splits: _choose_split(split, splits, path), keys, options)
+    place = location(path)
+    _refuse_settings(f"the path {place}", {"fields": fields})
+    opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, options)
     return _reopenable(opened, keys, options, mode)
 
 
@@ -139,7 +140,7 @@ def open_main_split(
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
     def choose(splits: Mapping[str, object]) -> str:
-        return _choose_split("train" if split is None and len(splits) > 1 else split, splits, path)
+        return _choose_split("train" if split is None and len(splits) > 1 else split, splits, location(path))
 
     check_mode(mode)
     options = source or SourceOptions()

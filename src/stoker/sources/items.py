@@ -25,6 +25,7 @@ from stoker.sources.columns import (
     taken,
 )
 from stoker.sources.sorting import RowsByPath, divided
+from stoker.storage import without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -66,8 +67,8 @@ class Item:
 
     @property
     def key(self) -> str:
-        """The path as text; bytes that are not UTF-8 survive as surrogate escapes."""
-        return self.path.decode("utf-8", "surrogateescape")
+        """The path as text, as it may be shown; bytes that are not UTF-8 survive as surrogate escapes."""
+        return without_signature(self.path).decode("utf-8", "surrogateescape")
 
     @property
     def name(self) -> bytes:

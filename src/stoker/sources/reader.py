@@ -15,7 +15,7 @@ import numpy as np
 from stoker.sources.cells import Cells
 from stoker.sources.columns import Blobs
 from stoker.sources.reading import read_file
-from stoker.storage import from_uri, join
+from stoker.storage import from_uri, join, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -187,7 +187,7 @@ class StoredReader(IndexedReader):
 
     def load(self, item: Item) -> SourceImage:
         """Return an image and its values. See `Reader.load`."""
-        name = item.path if self.is_named_by_path else item.name
+        name = without_signature(item.path) if self.is_named_by_path else item.name
         return SourceImage(self.image(item), name, fields=self.values(item))
 
     @abstractmethod

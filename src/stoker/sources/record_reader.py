@@ -18,7 +18,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
 from stoker.sources.reader import Reader, SourceImage
 from stoker.sources.reading import read_file, read_web
-from stoker.storage import from_uri, is_web
+from stoker.storage import from_uri, is_web, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -205,7 +205,7 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
     """
     if isinstance(value, Mapping) and ("bytes" in value or "path" in value):
         path, data = value.get("path"), value.get("bytes")
-        filename = os.fsencode(os.path.basename(path)) if isinstance(path, str) else b""  # noqa: PTH119 - or a URL
+        filename = os.path.basename(without_signature(os.fsencode(path))) if isinstance(path, str) else b""  # noqa: PTH119
         if data is not None or path is None:
             return read_image(name, data)[0], filename
         value = path
@@ -213,10 +213,11 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
         return bytes(value), b""
     if isinstance(value, (str, os.PathLike)):
         place = os.fsencode(value)
+        shown = without_signature(place)
         try:
-            return (read_web if is_web(place) else read_file)(place), place[place.rfind(b"/") + 1 :]
+            return (read_web if is_web(place) else read_file)(place), shown[shown.rfind(b"/") + 1 :]
         except _NO_SUCH_FILE as error:
-            raise SourceError(f"field {name!r}: {os.fsdecode(place)}: {error.strerror or error}") from error
+            raise SourceError(f"field {name!r}: {os.fsdecode(shown)}: {error.strerror or error}") from error
     if isinstance(value, np.ndarray) or fields.is_pil_image(value):
         return value, b""
     must = "an image: a path, a URL, bytes of a file, an array or a PIL image"

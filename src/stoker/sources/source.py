@@ -17,7 +17,7 @@ from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.reader import IndexedReader, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
 from stoker.sources.table_boxes import TableBoxes
-from stoker.storage import location
+from stoker.storage import location, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -241,6 +241,7 @@ def _file_names(table: ItemTable, *, whole: bool) -> Iterator[bytes]:
         parts = []
         for start, end in pairwise(starts):
             name = names[start if whole else max(start, names.rfind(b"/", start, end) + 1) : end]
+            name = without_signature(name) if whole else name
             parts += [len(name).to_bytes(4, "little"), name]
         yield b"".join(parts)
 

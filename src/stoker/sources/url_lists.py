@@ -28,7 +28,7 @@ from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import TableLabels, TableValues, damaged, is_json, label_name, table_rows
 from stoker.sources.tars import named_tars
-from stoker.storage import is_web
+from stoker.storage import is_web, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -160,7 +160,7 @@ class _Images:
             self._groups[label] = collector.add_group(Group("train", provisional))
         # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
         collector.add(self._groups[label], url.replace(b"\0", b"\\0"), 0)
-        self._hashes.append(hash(url))
+        self._hashes.append(hash(without_signature(url)))
         if self._builder.progress is not None and row and row % _PROGRESS_ROWS == 0:
             self._builder.progress(done=row, total=0, size_bytes=0, rejects=0)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stoker.storage.access import Given, given, without_signature
 from stoker.storage.copies import (
     LocalCopy,
     append_to_scratch,
@@ -57,6 +58,7 @@ __all__ = [
     "TEMPORARY_MARK",
     "Child",
     "FileInfo",
+    "Given",
     "LocalCopy",
     "LocalLocation",
     "Location",
@@ -72,6 +74,7 @@ __all__ = [
     "error_about",
     "folder_at_once",
     "from_uri",
+    "given",
     "is_absolute",
     "is_path_error",
     "is_scratch_full",
@@ -95,6 +98,7 @@ __all__ = [
     "stopping_when",
     "sync_directory",
     "temporary_name",
+    "without_signature",
     "write_all",
     "write_atomically",
 ]

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     import mmap
     from collections.abc import Iterator
 
+    from stoker.storage.access import StoreSettings
+
     Data = bytes | memoryview | mmap.mmap
     """Bytes to be written; never copied where the client can do without."""
 
@@ -101,7 +103,13 @@ class Backend(Protocol):
 
     Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
     refuses, and `StoreError` for everything else.
+
+    Args:
+        name: Scheme and bucket.
+        settings: How it is reached, before what the environment says.
     """
+
+    def __init__(self, name: str, settings: StoreSettings) -> None: ...
 
     @property
     def name(self) -> str:

@@ -15,6 +15,7 @@ from stoker.storage.files import temporary_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
@@ -42,7 +43,7 @@ class HdfsBackend:
         ConfigError: hdfs-native is not installed, or the name is that of no HDFS.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - it takes none
         try:
             from hdfs_native import Client  # noqa: PLC0415 - an extra
         except ImportError as error:

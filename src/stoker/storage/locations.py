@@ -25,6 +25,7 @@ from pathlib import Path, PosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from stoker.errors import ConfigError, SourceWarning, StorageError
+from stoker.storage import access
 from stoker.storage.backend import StoreError
 from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
 from stoker.storage.files import (
@@ -42,14 +43,15 @@ from stoker.storage.files import (
     too_large,
     write_file,
 )
-from stoker.storage.stores import BACKENDS, open_store
+from stoker.storage.stores import BACKENDS, configure, open_store, pinned
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
-    from typing import Self
+    from typing import Self, Unpack
 
+    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Data
     from stoker.storage.files import Staging
     from stoker.storage.retrying import RetryingStore
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 _SCHEME = re.compile(rb"[a-z][a-z0-9+.-]*://")
 _LONGEST_SCHEME = 32
 _URL = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<bucket>[^/]*)(?:/(?P<key>.*))?", re.DOTALL)
+_HUB = re.compile(r"hf://(?P<bucket>datasets/[^/@]+/[^/@]+(?:@(?:refs/\w+/)?[^/@]+)?)(?:/(?P<key>.*))?", re.DOTALL)
 _REQUESTS = 32
 _MAX_WAYS = 1000
 """How often a walk enters one folder by way of links: a few links that lead to each other make millions of paths."""
@@ -652,28 +655,21 @@ class StoreLocation(Location):
 
     @classmethod
     def parse(cls, url: str) -> StoreLocation:
-        """Return what a URL means.
+        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.access`).
 
         Raises:
             ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
+            OSError: The Hugging Face Hub does not say which commit a revision is.
         """
-        match = _URL.fullmatch(url)
-        if match is None or match["scheme"] not in BACKENDS:
-            known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
-            raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
-        if not match["bucket"] and match["scheme"] != "hdfs":
-            what, example = ("server", "HOST") if is_web(os.fsencode(url)) else ("bucket", "BUCKET")
-            raise ConfigError(f"{url} names no {what}; write {match['scheme']}://{example}/PATH")
-        if "@" in match["bucket"]:
-            raise ConfigError(
-                f"{match['scheme']}://...@... has credentials in it; give them as docs/how-to/buckets.md says"
-            )
-        key = (match["key"] or "").strip("/")
-        if is_web(os.fsencode(url)) and ("?" in key or "#" in key):
-            raise ConfigError(f"{url} has a query or a fragment; give the path alone, or download the file")
-        if key and any(part in ("", ".", "..") for part in key.split("/")):
-            raise ConfigError(f"{url} has an empty part, '.' or '..' in it; write the path without them")
-        return cls(f"{match['scheme']}://{match['bucket']}", key)
+        root, key, query = _split(url)
+        if root.startswith("hf://"):
+            root = pinned(root)
+        if query:
+            access.set_query(f"{root}/{key}", query)
+        return cls(root, key)
+
+    def __reduce__(self) -> tuple[Callable[..., StoreLocation], tuple[object, ...]]:
+        return _restored, (self.root, self.key, access.given)
 
     @property
     def store(self) -> RetryingStore:
@@ -892,26 +888,82 @@ class StoreLocation(Location):
         return len(self.key) + 1 if self.key else 0
 
 
+def _restored(root: str, key: str, given: access.Given) -> StoreLocation:
+    """Return a location that another process has sent, with what was given there."""
+    del given  # which reading it has added to what this process was given
+    return StoreLocation(root, key)
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """Return the store that a URL leads to, the key and the query, which only URLs of web servers have."""
+    query, scheme = "", url.partition("://")[0]
+    if is_web(os.fsencode(url)):
+        url, _, query = url.partition("?")
+    match = (_HUB if scheme == "hf" else _URL).fullmatch(url)
+    if match is None and scheme == "hf":
+        raise ConfigError(f"{url} names no dataset; write hf://datasets/OWNER/NAME/PATH or .../NAME@REVISION/PATH")
+    if match is None or scheme not in BACKENDS:
+        known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
+        raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
+    if not match["bucket"] and scheme != "hdfs":
+        what, example = ("server", "HOST") if is_web(os.fsencode(url)) else ("bucket", "BUCKET")
+        raise ConfigError(f"{url} names no {what}; write {scheme}://{example}/PATH")
+    if "@" in match["bucket"] and scheme not in ("hf", "abfs", "abfss"):
+        raise ConfigError(f"{scheme}://...@... has credentials in it; give them as docs/how-to/buckets.md says")
+    key = (match["key"] or "").strip("/")
+    if is_web(os.fsencode(url)) and "#" in key + query:
+        raise ConfigError(f"{url} has a fragment; give the URL without it")
+    if key and any(part in ("", ".", "..") for part in key.split("/")):
+        raise ConfigError(f"{url} has an empty part, '.' or '..' in it; write the path without them")
+    return f"{scheme}://{match['bucket']}", key, query
+
+
 LocationLike = str | os.PathLike[str] | Location
 """What `location` makes a `Location` of."""
 
 
-def location(text: LocationLike) -> Location:
-    """Return the location that a path or a URL means.
+def location(text: LocationLike, **settings: Unpack[StoreSettings]) -> Location:
+    """Return the location that a path or a URL means, which every function takes that takes a path.
+
+    Args:
+        text: The path or the URL.
+        **settings: How its store is reached, where the environment does not say so. They are those of the whole bucket,
+            for everything that this process reads from it from now on; they are not printed, and not stored. A
+            location that is pickled takes them along, with all secrets in them.
+
+            ``endpoint`` is the URL of another server: of S3, Azure, the Hugging Face Hub, or one in place of Google's.
+            S3 takes ``region``, ``profile`` (of ``~/.aws``) or ``access_key_id``, ``secret_access_key`` and
+            ``session_token``; Google Cloud Storage ``credentials_file``; Azure ``account_name``, and ``account_key`` or
+            ``sas_token``; the Hub ``token``. ``anonymous=True`` sends no credentials. ``requester_pays`` is true for
+            S3, and for Google Cloud Storage the project that pays.
 
     Raises:
-        ConfigError: It is a URL that Stoker cannot read, or nothing.
+        ConfigError: It is a URL that Stoker cannot read, or nothing; or its store takes no such setting.
+        OSError: The Hugging Face Hub does not say which commit a revision is.
     """
     if isinstance(text, Location):
+        if settings:
+            _configure(str(text), settings)
         return text
     plain = os.fspath(text)
     if not plain:
         raise ConfigError("the path is empty; for the current directory write a dot")
     scheme, _, rest = plain.partition(":/")
     if scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
-        message = f"{plain} looks like a URL that has lost a slash"
+        message = f"{plain.partition('?')[0]} looks like a URL that has lost a slash"
+        rest = rest.partition("?")[0]
         raise ConfigError(f"{message}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")
+    if settings:
+        _configure(plain, settings)
     return StoreLocation.parse(plain) if _is_url(os.fsencode(plain)) else LocalLocation(plain)
+
+
+def _configure(plain: str, settings: StoreSettings) -> None:
+    if not _is_url(os.fsencode(plain)):
+        raise ConfigError(
+            f"{plain} is a path of this machine, which takes no settings of a store; omit {', '.join(settings)}"
+        )
+    configure(_split(plain)[0], settings)
 
 
 def write_atomically(place: LocationLike, data: Data) -> None:
@@ -937,8 +989,9 @@ def from_uri(where: bytes) -> Location:
     if not _is_url(where):
         return LocalLocation(os.fsdecode(where))
     bucket, key = split_bucket(where)
+    key, question, query = key.partition(b"?") if is_web(where) else (key, b"", b"")
     plain = posixpath.normpath(b"/" + key.lstrip(b"/"))
-    return StoreLocation.parse((bucket + plain).decode("utf-8", "surrogateescape"))
+    return StoreLocation.parse((bucket + plain + question + query).decode("utf-8", "surrogateescape"))
 
 
 def read_at(where: bytes, limit: int) -> bytes:

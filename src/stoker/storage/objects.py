@@ -1,6 +1,6 @@
-"""Buckets of Amazon S3, of what speaks its protocol, and of Google Cloud Storage.
+"""Buckets of Amazon S3, of what speaks its protocol, and of Google Cloud Storage, and containers of Azure Blob Storage.
 
-Both are read through obstore, the Python face of Rust's object_store. Google's are written through gcsfs: obstore
+All are read through obstore, the Python face of Rust's object_store. Google's are written through gcsfs: obstore
 writes with the XML interface, which no server that runs without the cloud understands, so that writing with it could
 not be tested; see docs/decisions/storage-clients.md.
 """
@@ -14,15 +14,16 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stoker.errors import StorageError
+from stoker.errors import ConfigError, StorageError
 from stoker.forks import process_number
 from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from obstore.store import ClientConfig, ObjectStore
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
+    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
@@ -35,7 +36,7 @@ _RETRIED = frozenset({408, 409, 425, *_BUSY})
 
 READING: ClientConfig = {"timeout": "30s", "connect_timeout": "5s"}
 WRITING: ClientConfig = {"timeout": "15m", "connect_timeout": "5s"}
-ONCE: dict[str, Any] = {"max_retries": 0}
+ONCE: RetryConfig = {"max_retries": 0}
 """One layer retries, and it is not this one: see `stoker.storage.retrying`."""
 
 _SECONDS_OF_A_REQUEST = 60.0  # of gcsfs, for at most `_WHOLE_BYTES`; without a limit a stalled request never ends
@@ -54,6 +55,8 @@ _OWN_MEANS = (
 _METADATA = {
     "/latest/": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for a public bucket "
     "AWS_SKIP_SIGNATURE=true",
+    "/metadata/identity/": "set AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, or for a public container "
+    "AZURE_SKIP_SIGNATURE=true",
     "/computeMetadata/": "run 'gcloud auth application-default login', or set GOOGLE_APPLICATION_CREDENTIALS",
 }
 
@@ -167,40 +170,109 @@ class S3Backend(ObjectsBackend):
 
     Args:
         name: ``s3://BUCKET``.
+        settings: What comes before the environment.
 
     Raises:
-        ConfigError: obstore is not installed.
+        ConfigError: obstore is not installed, or a profile is not there.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
             from obstore.store import S3Store  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise missing_client("s3", "s3", error) from error
-        bucket = name.partition("://")[2]
-        endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-        settings: dict[str, Any] = {"retry_config": ONCE, "credential_provider": _profile()}
-        if endpoint:
-            settings["endpoint"] = endpoint
-        plain: ClientConfig = {"allow_http": endpoint.startswith("http://")}
-        super().__init__(
-            name,
-            S3Store(bucket, client_options=READING | plain, **settings),
-            S3Store(bucket, client_options=WRITING | plain, **settings),
+        endpoint = (
+            settings.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
         )
+        options = _only_set(endpoint=endpoint, region=settings.get("region"))
+        if settings.get("anonymous"):
+            options["skip_signature"] = True
+        else:
+            options["credential_provider"] = _credentials(settings, options)
+        if settings.get("requester_pays"):
+            options["request_payer"] = True
+        super().__init__(name, *_clients(S3Store, name.partition("://")[2], options))
 
 
-def _profile() -> Any:
-    """Return the credentials of a profile, where no others are set."""
-    if any(os.environ.get(name) for name in _OWN_MEANS):
+def _only_set(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value}
+
+
+def _clients(kind: Callable[..., ObjectStore], bucket: str, options: dict[str, Any]) -> tuple[ObjectStore, ObjectStore]:
+    """Return the clients of a bucket that read and that write."""
+    plain: ClientConfig = {"allow_http": options.get("endpoint", "").startswith("http://")}
+    reading, writing = (
+        kind(bucket, client_options=limits | plain, retry_config=ONCE, **options) for limits in (READING, WRITING)
+    )
+    return reading, writing
+
+
+def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
+    """Return what gives the client the keys or the profile that are set, whatever the environment has."""
+    if "access_key_id" in settings:
+        options["skip_signature"] = False  # whatever the environment says
+        keys = {
+            "access_key_id": settings["access_key_id"],
+            "secret_access_key": settings.get("secret_access_key", ""),
+            "token": settings.get("session_token"),
+            "expires_at": None,
+        }
+        return lambda: keys
+    profile = settings.get("profile")
+    if profile is None and any(os.environ.get(name) for name in _OWN_MEANS):
         return None
     try:
         import boto3  # noqa: PLC0415 - an extra
         from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415
-    except ImportError:
+    except ImportError as error:
+        if profile is not None:
+            raise missing_client("s3", "s3", error) from error
         return None
     session = boto3.session.Session()
+    if profile is not None:
+        if profile not in session.available_profiles:
+            raise ConfigError(f"there is no profile {profile!r} in ~/.aws/config; it has {session.available_profiles}")
+        session = boto3.session.Session(profile_name=profile)
+        options |= {"skip_signature": False, **_only_set(region=options.get("region") or session.region_name)}
     return Boto3CredentialProvider(session) if session.get_credentials() is not None else None
+
+
+class AzureBackend(ObjectsBackend):
+    """A container of Azure Blob Storage.
+
+    Account and credentials are those of the variables ``AZURE_STORAGE_...``, or of the machine's identity.
+
+    Args:
+        name: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``.
+        settings: What comes before the environment.
+
+    Raises:
+        ConfigError: obstore is not installed, or the account is unknown.
+    """
+
+    def __init__(self, name: str, settings: StoreSettings) -> None:
+        try:
+            from obstore.exceptions import BaseError  # noqa: PLC0415 - an extra
+            from obstore.store import AzureStore  # noqa: PLC0415
+        except ImportError as error:
+            raise missing_client("az", "azure", error) from error
+        container, _, host = name.partition("://")[2].partition("@")
+        endpoint = settings.get("endpoint") or ("." in host and f"https://{host.replace('.dfs.', '.blob.')}")
+        options = _only_set(
+            endpoint=endpoint or os.environ.get("AZURE_STORAGE_ENDPOINT") or os.environ.get("AZURE_ENDPOINT"),
+            account_name=settings.get("account_name") or host.partition(".")[0],
+            skip_signature=settings.get("anonymous"),
+        )
+        for setting, credential in (("account_key", "access_key"), ("sas_token", "sas_token")):
+            if setting in settings:
+                # Not as options: those of the environment might come before them.
+                key = {credential: settings[setting].lstrip("?"), "expires_at": None}  # type: ignore[literal-required]
+                options |= {"credential_provider": lambda key=key: key, "skip_signature": False}
+        try:
+            super().__init__(name, *_clients(AzureStore, container, options))
+        except BaseError as error:
+            advice = "set AZURE_STORAGE_ACCOUNT_NAME, or give account_name to stoker.location"
+            raise ConfigError(f"{name} cannot be opened: {_said(error)}; {advice}") from error
 
 
 class GcsBackend(ObjectsBackend):
@@ -210,26 +282,33 @@ class GcsBackend(ObjectsBackend):
 
     Args:
         name: ``gs://BUCKET``.
+        settings: What comes before the environment.
 
     Raises:
-        ConfigError: obstore or gcsfs is not installed.
+        ConfigError: obstore or gcsfs is not installed, or no project is named that pays.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
             from obstore.store import GCSStore  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise missing_client("gs", "gcs", error) from error
-        bucket = name.partition("://")[2]
-        emulator = _emulator()
-        settings: dict[str, Any] = {"retry_config": ONCE, "client_options": READING}
+        bucket, payer = name.partition("://")[2], settings.get("requester_pays")
+        if payer and not isinstance(payer, str):
+            raise ConfigError(f"requester_pays of {name} is {payer}; it must name the project that pays")
+        emulator, client = _emulator(settings), READING.copy()
+        options = _only_set(
+            skip_signature=settings.get("anonymous"), application_credentials=settings.get("credentials_file")
+        )
         if emulator:
-            settings["client_options"] = READING | {"allow_http": True}
-            settings["service_account_key"] = _no_account(emulator)
-        reading = GCSStore(bucket, **settings)
+            client["allow_http"] = True
+            options["service_account_key"] = _no_account(emulator)
+        if payer:
+            client["default_headers"] = {"x-goog-user-project": payer}
+        reading = GCSStore(bucket, client_options=client, retry_config=ONCE, **options)
         super().__init__(name, reading, reading)
         self._bucket = bucket
-        self._files = _writer(emulator)
+        self._files = _writer(emulator, settings)
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         # Servers that stand in for Google's begin from the start.
@@ -249,9 +328,9 @@ class GcsBackend(ObjectsBackend):
             _asked_gcsfs(lambda: self._files.rm_file(f"{self._bucket}/{key}"))
 
 
-def _emulator() -> str:
+def _emulator(settings: StoreSettings) -> str:
     """Return the URL of the server that takes the place of Google's, if there is one."""
-    host = os.environ.get("STORAGE_EMULATOR_HOST", "").rstrip("/")
+    host = (settings.get("endpoint") or os.environ.get("STORAGE_EMULATOR_HOST", "")).rstrip("/")
     return host if "://" in host or not host else f"http://{host}"
 
 
@@ -260,7 +339,7 @@ def _no_account(url: str) -> str:
     return json.dumps({"gcs_base_url": url, "disable_oauth": True} | dict.fromkeys(fields, ""))
 
 
-def _writer(emulator: str) -> Any:
+def _writer(emulator: str, settings: StoreSettings) -> Any:
     # Without it gcsfs asks Google, for up to a minute, of what kind each bucket is.
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     try:
@@ -268,7 +347,8 @@ def _writer(emulator: str) -> Any:
         from gcsfs import GCSFileSystem  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise missing_client("gs", "gcs", error) from error
-    about: dict[str, Any] = {"endpoint_url": emulator, "token": "anon"} if emulator else {}
+    account = "anon" if emulator or settings.get("anonymous") else settings.get("credentials_file")
+    about = _only_set(endpoint_url=emulator, token=account, requester_pays=settings.get("requester_pays"))
 
     class Once(GCSFileSystem):  # type: ignore[misc]
         """Tries once: one layer retries, and it is not this one."""

@@ -238,6 +238,11 @@ class RetryingStore:
         """Whether the store tells what lies below a prefix."""
         return self._backend.has_listings
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether the store has ever answered."""
+        return self._rate.answered
+
     def stoppable(self, stop: threading.Event) -> RetryingStore:
         """Return the same store for a caller that may want to stop waiting; both have one rate limit."""
         other = RetryingStore(self._backend, stop)

@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
+import errno
+import re
 import threading
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from stoker.forks import PerProcess
+from stoker.storage import access
 from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RetryingStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Backend
 
 
-def _gcs(root: str) -> Backend:
-    from stoker.storage.objects import GcsBackend  # noqa: PLC0415 - its clients are an extra
-
-    return GcsBackend(root)
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
-def _s3(root: str) -> Backend:
-    from stoker.storage.objects import S3Backend  # noqa: PLC0415 - its client is an extra
+BACKENDS = {
+    "gs": ("objects", "GcsBackend"),
+    "s3": ("objects", "S3Backend"),
+    "hdfs": ("hdfs", "HdfsBackend"),
+    "az": ("objects", "AzureBackend"),
+    "abfs": ("objects", "AzureBackend"),
+    "abfss": ("objects", "AzureBackend"),
+    "hf": ("hub", "HubBackend"),
+    "http": ("web", "WebBackend"),
+    "https": ("web", "WebBackend"),
+}
+"""What opens the stores of each scheme: a module, imported when it is needed, for the clients are extras, and a class.
 
-    return S3Backend(root)
-
-
-def _hdfs(root: str) -> Backend:
-    from stoker.storage.hdfs import HdfsBackend  # noqa: PLC0415 - its client is an extra
-
-    return HdfsBackend(root)
-
-
-def _web(root: str) -> Backend:
-    from stoker.storage.web import WebBackend  # noqa: PLC0415 - takes a tenth of a second
-
-    return WebBackend(root)
-
-
-BACKENDS: dict[str, Callable[[str], Backend]] = {"gs": _gcs, "s3": _s3, "hdfs": _hdfs, "http": _web, "https": _web}
-"""What opens the stores of each scheme."""
+It is called with scheme and bucket, and with the settings that a source has of its own.
+"""
 
 
 @dataclass(slots=True)
@@ -56,8 +51,8 @@ _stores = PerProcess(_Stores)
 def open_store(root: str) -> RetryingStore:
     """Return the store of a scheme and bucket such as ``s3://photos``.
 
-    Each is opened once in a process, and a forked process opens one of its own. What a pool of `stoppable_pool` asks
-    for stops waiting with the pool.
+    Each is opened once in a process, with the settings that it was given (`configure`); a forked process opens one of
+    its own. What a pool of `stoppable_pool` asks for stops waiting with the pool.
 
     Raises:
         ConfigError: The client that it needs is not installed.
@@ -65,7 +60,49 @@ def open_store(root: str) -> RetryingStore:
     stores = _stores.get()
     with stores.lock:
         if root not in stores.opened:
-            stores.opened[root] = RetryingStore(BACKENDS[root.partition("://")[0]](root))
+            module, name = BACKENDS[root.partition("://")[0]]
+            kind: type[Backend] = getattr(import_module(f"stoker.storage.{module}"), name)
+            stores.opened[root] = RetryingStore(kind(root, access.settings_of(root)))
         store = stores.opened[root]
     stop = stop_of_this_thread()
     return store if stop is None else store.stoppable(stop)
+
+
+def configure(root: str, settings: StoreSettings) -> None:
+    """Have a store opened with settings of its own, instead of those of the environment, from now on.
+
+    Raises:
+        ConfigError: As `stoker.storage.access.set_settings`.
+    """
+    before = access.settings_of(root)
+    if settings == before:
+        return
+    stores = _stores.get()
+    with stores.lock:
+        same = [other for other in stores.opened if access.scope_of(other) == access.scope_of(root)]
+        # What never answered was nothing but a slip.
+        in_use = any(stores.opened[other].has_answered for other in same) if same else bool(before)
+        access.set_settings(root, settings, in_use=in_use)
+        for other in same:
+            del stores.opened[other]
+
+
+def pinned(root: str) -> str:
+    """Return a repository of the Hugging Face Hub at the commit that a revision is, asked for once in a process.
+
+    Raises:
+        FileNotFoundError: There is no such repository or revision.
+        OSError: The Hub does not say.
+    """
+    repository, _, revision = root.partition("@")
+    root = f"{repository}@{revision or 'main'}"
+    if _COMMIT.fullmatch(revision):
+        return root
+    commits = access.given.commits
+    if root not in commits:
+        try:
+            commits[root] = str(open_store(root).stat("").etag)
+        except FileNotFoundError:
+            message = "the Hugging Face Hub has no such dataset or revision"
+            raise FileNotFoundError(errno.ENOENT, message, root) from None
+    return f"{repository}@{commits[root]}"

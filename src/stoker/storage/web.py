@@ -21,7 +21,7 @@ import threading
 import time
 from collections import OrderedDict
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -31,16 +31,18 @@ from stoker import http_client
 from stoker.config import format_size, stoker_version
 from stoker.errors import ClosedError, SourceError, StorageError
 from stoker.forks import PerProcess
+from stoker.storage import access
 from stoker.storage.backend import Blob, Children, Entry, StoreError, refuse_longer
 from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RateLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Coroutine, Iterator, Mapping
     from typing import Any
 
     from aiohttp import ClientResponse, ClientSession
 
+    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
@@ -74,6 +76,7 @@ _RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BUSY = frozenset({429, 503})
 _FORBIDDING = frozenset({"noai", "noimageai", "noindex", "noimageindex"})
 _MISSING = frozenset({404, 410})
+_REFUSED = frozenset({400, 401, 403})
 _PAST_THE_END = 416
 _OF_PARTS = frozenset({206, _PAST_THE_END})
 _FIRST_BYTE = (0, 1)
@@ -101,7 +104,7 @@ def read_url(url: bytes) -> bytes:
     client, started, tries = _client.get(), time.monotonic(), 0
     while True:
         try:
-            return client.get(checked(url), _Wanted(MAX_WEB_BYTES), stop).data
+            return client.get(checked(url), Wanted(MAX_WEB_BYTES), stop).data
         except StoreError as error:
             tries += 1
             now = time.monotonic()
@@ -135,8 +138,8 @@ def checked(url: bytes) -> str:
             raise ValueError(text)
         if not host.isascii():
             text = parts._replace(netloc=host.encode("idna").decode() + (f":{port}" if port else "")).geturl()
-    except ValueError as error:
-        raise StoreError("it is not a URL that can be asked for", retry=False) from error
+    except ValueError:  # which may show a signature
+        raise StoreError("it is not a URL that can be asked for", retry=False) from None
     return text
 
 
@@ -144,33 +147,41 @@ def checked(url: bytes) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """What a request is for.
 
     Attributes:
         limit: The most bytes that are taken; None for any number.
         span: The first byte and the one after the last, of a part of a file; None of all of it.
         is_stored: Whether it is asked of a server as of a store: one that is to be trusted and waited for.
+        headers: What requests to one server have beside those of any request.
+        trusted: Scheme and host of that server.
     """
 
     limit: int | None
     span: tuple[int, int] | None = None
     is_stored: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    trusted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
     """What came: the body of an answer, and what its head says.
 
     Attributes:
         data: The bytes.
         size_bytes: Of the whole file; None where the server does not say.
         etag: What it says the content is known by.
+        link: Its header ``Link``.
+        url: Where it came from in the end.
     """
 
     data: bytes
     size_bytes: int | None
     etag: str | None
+    link: str = ""
+    url: str = field(default="", repr=False)
 
 
 @dataclass(slots=True)
@@ -206,9 +217,9 @@ class _Client:
         """Return whether no server at all has answered for some time."""
         return now - self._answered > NETWORK_SECONDS
 
-    def get(self, url: str, wanted: _Wanted, stop: threading.Event) -> _Answer:
+    def get(self, url: str, wanted: Wanted, stop: threading.Event) -> Answer:
         """Return the answer to one request, wherever that was moved to."""
-        left = ALL_SECONDS
+        left, asked = ALL_SECONDS, url
         for _ in range(_REDIRECTS + 1):
             server = self._server(url, is_stored=wanted.is_stored)
             with server.rate.turn(stop):
@@ -220,11 +231,14 @@ class _Client:
                     answer = self._wait_for(self._exchange(url, wanted, left, keep=keep), stop)
                 except StoreError as error:
                     self._note(server, error)
+                    if isinstance(error, RefusedError) and access.is_signed(asked.encode()):
+                        why = access.refusal_of(urlsplit(asked).query)
+                        raise RefusedError(f"{error}: {why}", retry=False) from error
                     raise
                 self._note(server, None)
                 left -= time.monotonic() - began
-            if isinstance(answer, _Answer):
-                return answer
+            if isinstance(answer, Answer):
+                return replace(answer, url=url)
             url = answer
         raise StoreError(f"it leads on and on: more than {_REDIRECTS} redirects", retry=False)
 
@@ -279,11 +293,13 @@ class _Client:
         assert self._loop is not None
         self._loop.run_forever()
 
-    async def _exchange(self, url: str, wanted: _Wanted, seconds: float, *, keep: bool) -> _Answer | str:
+    async def _exchange(self, url: str, wanted: Wanted, seconds: float, *, keep: bool) -> Answer | str:
         """Make one request; return the answer, or the URL that it leads to."""
         if self._session is None:
             self._session = http_client.new_session()
+        is_trusted = urlsplit(url)[:2] == urlsplit(wanted.trusted)[:2]
         headers = {
+            **(wanted.headers if is_trusted else {}),
             "User-Agent": f"Mozilla/5.0 (compatible; {_AGENT}/{stoker_version()})",
             "Accept": "image/*,*/*;q=0.8",
         }
@@ -301,7 +317,8 @@ class _Client:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             if limit.expired():
                 raise StoreError("it was not all there in time", retry=False) from error
-            raise _translated(error, by_proxy=http_client.proxy_of(url) is not None) from error
+            cause = None if isinstance(error, ValueError) else error  # whose text may be a URL with a signature
+            raise _translated(error, by_proxy=http_client.proxy_of(url) is not None) from cause
 
 
 def _log_quietly(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -318,7 +335,7 @@ def _moved(response: ClientResponse, url: str) -> str | None:
         raise StoreError("it leads to something that is not http:// or https://", retry=False) from error
 
 
-async def _answer(response: ClientResponse, wanted: _Wanted) -> _Answer:
+async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
     """Return what a response brings."""
     status, size, etag = response.status, http_client.length_of(response), response.headers.get("ETag")
     if wanted.is_stored and status in _MISSING:
@@ -327,6 +344,8 @@ async def _answer(response: ClientResponse, wanted: _Wanted) -> _Answer:
         return await _part(response, wanted.span)
     if status != 200:
         name = http.HTTPStatus(status).phrase if status in http.HTTPStatus._value2member_map_ else ""
+        if status in _REFUSED:
+            raise RefusedError(f"HTTP {status} {name}".rstrip(), retry=False)
         seconds = min(http_client.retry_after(response), 1e6)
         retry = status in _RETRIED and seconds <= LONGEST_WAIT
         raise StoreError(f"HTTP {status} {name}".rstrip(), retry=retry, busy=status in _BUSY, wait_seconds=seconds)
@@ -338,22 +357,22 @@ async def _answer(response: ClientResponse, wanted: _Wanted) -> _Answer:
     if wanted.span is not None and wanted.span != _FIRST_BYTE:
         raise StoreError("its server does not send parts of files; download it, and give the copy", retry=False)
     if wanted.span is not None:
-        return _Answer(b"", size, etag)
+        return Answer(await response.content.read(1), size, etag)
     if wanted.limit is not None and size is not None and size > wanted.limit:
         raise _too_long(wanted.limit)
     data = await _body(response, wanted.limit)
-    return _Answer(data, len(data), etag)
+    return Answer(data, len(data), etag, response.headers.get("Link", ""))
 
 
-async def _part(response: ClientResponse, span: tuple[int, int]) -> _Answer:
+async def _part(response: ClientResponse, span: tuple[int, int]) -> Answer:
     """Return the part of a file that a response brings, or nothing where the file ends before."""
     (start, total), etag = http_client.range_of(response), response.headers.get("ETag")
     if response.status == _PAST_THE_END:
-        return _Answer(b"", total, etag)
+        return Answer(b"", total, etag)
     if start != span[0] or response.headers.get("Content-Encoding", "identity") != "identity":
         sent = response.headers.get("Content-Range", "")[:80]
         raise StoreError(f"the server sends {sent!r} where bytes {span[0]} to {span[1] - 1} were asked for")
-    return _Answer(await _body(response, span[1] - span[0]), total, etag)
+    return Answer(await _body(response, span[1] - span[0]), total, etag)
 
 
 def _forbidden_use(values: list[str]) -> str | None:
@@ -381,6 +400,10 @@ async def _body(response: ClientResponse, limit: int | None) -> bytes:
 
 def _too_long(limit: int) -> StoreError:
     return StoreError(f"it has more than {format_size(limit)}", retry=False)
+
+
+class RefusedError(StoreError):
+    """A server does not allow a request, or says that it is none: so they answer when a signature has expired."""
 
 
 class _NoServerError(StoreError):
@@ -440,7 +463,7 @@ class WebBackend:
 
     has_listings = False
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - it takes none
         self.name = name
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002 - nothing is listed
@@ -453,7 +476,7 @@ class WebBackend:
         return False
 
     def stat(self, key: str) -> Entry:
-        answer = self._ask(key, _Wanted(1, _FIRST_BYTE, is_stored=True))
+        answer = self._ask(key, Wanted(1, _FIRST_BYTE, is_stored=True))
         if answer.size_bytes is None:
             raise StoreError("its server does not say how long it is; download it, and give the copy", retry=False)
         return Entry(key, answer.size_bytes, answer.etag)
@@ -461,11 +484,11 @@ class WebBackend:
     def get(self, key: str, limit: int | None = None) -> Blob:
         if limit is not None:
             refuse_longer(self.stat(key).size_bytes, limit)
-        answer = self._ask(key, _Wanted(limit, is_stored=True))
+        answer = self._ask(key, Wanted(limit, is_stored=True))
         return Blob(answer.data, answer.etag)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        return self._ask(key, _Wanted(length, (start, start + length), is_stored=True)).data if length else b""
+        return self._ask(key, Wanted(length, (start, start + length), is_stored=True)).data if length else b""
 
     def put(self, key: str, data: Data) -> str | None:  # noqa: ARG002 - see above
         raise StoreError("web servers are only read from; give a folder or a bucket", retry=False)
@@ -479,6 +502,16 @@ class WebBackend:
     def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - see above
         return False
 
-    def _ask(self, key: str, wanted: _Wanted) -> _Answer:
-        url = f"{self.name}/{key}".encode("utf-8", "surrogateescape")
-        return _client.get().get(checked(url), wanted, stop_of_this_thread() or threading.Event())
+    def _ask(self, key: str, wanted: Wanted) -> Answer:
+        url = f"{self.name}/{key}"
+        query = access.query_of(url)
+        try:
+            return self._exchange(f"{url}?{query}" if query else url, wanted)
+        except RefusedError as error:
+            if access.is_beside_signed(url) and not access.has_expired(query):
+                raise FileNotFoundError(errno.ENOENT, str(error)) from error
+            raise
+
+    def _exchange(self, url: str, wanted: Wanted) -> Answer:
+        whole = checked(url.encode("utf-8", "surrogateescape"))
+        return _client.get().get(whole, wanted, stop_of_this_thread() or threading.Event())
