@@ -128,7 +128,7 @@ def test_rejects_withhold_the_manifest_until_accepted(stoker: Run, source: Path,
         (["{src}", "{src}"], "is the source itself"),
         (["{src}", "{src}/../full"], "holds something else (precious.txt)"),
         (["{src}/none", "{out}"], "none does not exist; give a folder of class folders"),
-        (["{src}/cat", "{out}"], "holds no class folder"),
+        (["{src}/../full", "{out}"], "holds no class folder"),
         (["{src}", "{out}", "--boxes", "{src}/none"], "give a folder of XML files"),
     ],
 )

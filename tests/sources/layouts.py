@@ -276,6 +276,20 @@ def cityscapes(root: Path) -> Path:
     return root
 
 
+def flat_folder(root: Path) -> Path:
+    fill(root, *ODD_NAMES, ".hidden.jpg", "notes.txt", "clip.mp4", "__MACOSX/1.jpg")
+    return fill(root, "tags.json")
+
+
+def flat_splits(root: Path) -> Path:
+    return fill(root, "train/2.jpg", "train/1.jpg", "test/3.png", "train/readme.md")
+
+
+def camera(root: Path) -> Path:
+    fill(root, "DCIM/100APPLE/IMG_2.JPG", "DCIM/101APPLE/IMG_1.JPG", "DCIM/101APPLE/IMG_1.MOV")
+    return fill(root, "Pictures/Screenshots/3.png", "4.jpg")
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -326,6 +340,9 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         roboflow,
         mask_folders,
         cityscapes,
+        flat_folder,
+        flat_splits,
+        camera,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

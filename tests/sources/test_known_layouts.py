@@ -174,10 +174,6 @@ LAYOUTS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
         "leftImg8bit/ beside gtFine/",
         ("gtFine", "leftImg8bit"),
     ),
-    "phone": (("2025/12/{}.jpg", "2026/07/{}.jpg"), "folders called after dates, such as 2025/12/", ("2025", "2026")),
-    "months": (("2026-06/{}.jpg", "2026-07-31/{}.jpg"), "dates, such as 2026-06/", ("2026-06", "2026-07-31")),
-    "camera": (("DCIM/100APPLE/{}.jpg",), "the folders of a camera", ("DCIM",)),
-    "in a camera": (("100APPLE/{}.jpg", "101APPLE/{}.jpg"), "the folders of a camera", ("100APPLE", "101APPLE")),
 }
 
 
@@ -257,6 +253,8 @@ WARNINGS = {
     "metadata": 2,
     "coco_boxes": 1,
     "mask_folders": 3,
+    "flat_folder": 1,
+    "camera": 2,
     "pipeline_config": 1,
 }
 """How many warnings the layouts have that have any."""

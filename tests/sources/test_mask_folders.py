@@ -57,7 +57,7 @@ def test_images_and_masks_are_those_that_pillow_reads(shape: str, tmp_path: Path
         write(tmp_path, image.format(number), mask.format(number), at)
     dataset = stoker.open(tmp_path)
     assert (dataset.split, dataset.classes, dataset.fields) == ("train", (), {"mask": fields.Mask()})
-    assert [sample.label for sample in dataset] == [-1] * 3
+    assert [sample.label for sample in map(dataset.__getitem__, range(3))] == [-1] * 3
     for number, (image_pixels, ids) in zip(sorted(numbers), samples(dataset), strict=True):
         assert np.array_equal(image_pixels, opened(tmp_path / image.format(number)))
         assert np.array_equal(ids, opened(tmp_path / mask.format(number)))
@@ -65,7 +65,7 @@ def test_images_and_masks_are_those_that_pillow_reads(shape: str, tmp_path: Path
 
 def samples(dataset: stoker.Dataset) -> list[tuple[NDArray[Any], NDArray[Any]]]:
     """The pixels of each image and its ids."""
-    return [(sample.decode(), sample.fields["mask"]) for sample in dataset]
+    return [(sample.decode(), sample.fields["mask"]) for sample in map(dataset.__getitem__, range(len(dataset)))]
 
 
 def opened(path: Path) -> NDArray[Any]:
@@ -116,8 +116,7 @@ def test_a_build_and_crops_keep_images_and_masks_together(tmp_path: Path) -> Non
     assert by_content[0] == by_content[1]
     settings: dict[str, Any] = {"shuffle": True, "seed": 3, "fields": ["mask"]}
     for dataset in (built, files):
-        crop = stoker.TopLeft(5, hflip=0.5)
-        with stoker.Loader(dataset, 4, transform=crop, **settings) as loader:
+        with stoker.Loader(dataset, 4, transform=stoker.TopLeft(5, hflip=0.5), **settings) as loader:
             assert sum(int(np.array_equal(batch.images[..., 0], batch.fields["mask"])) for batch in loader) == 3
     for path in tmp_path.glob("src/*/*.png"):  # each half of one value: resampling changes what is where they meet
         halves = np.repeat(np.array([[0, 200]], np.uint8), 40, axis=1).repeat(60, axis=0)

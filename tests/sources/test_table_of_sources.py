@@ -82,6 +82,11 @@ def class_folders(root: Path) -> Classes:
     return {"train": Counter(cat=4, dog=4), "validation": Counter(cat=4)}
 
 
+def flat_folder(root: Path) -> Classes:
+    images(root / "phone", *(f"IMG_{number:04d}.JPG" for number in range(6)))
+    return {"train": Counter({None: 6})}
+
+
 def labelled_list(root: Path) -> Classes:
     lines = [
         f"{path} {NAMES[number % 3]}" for number, path in enumerate(images(root, *(f"all/{n}.jpg" for n in "abcdef")))
@@ -262,6 +267,7 @@ def iterable(root: Path) -> Classes:
 
 MAKERS: dict[str, Callable[[Path], Classes]] = {
     "photos": class_folders,
+    "phone": flat_folder,
     "list.txt": labelled_list,
     "paths.txt": list_of_paths,
     "meta": metadata,

@@ -240,7 +240,9 @@ def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
 
 def _print_histograms(printer: Printer, info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
     boxes = sum(known.total for known in info.box_histogram)
-    if not info.box_histogram or any(known.total for known in info.histogram):
+    if not info.box_histogram and not info.histogram:
+        printer.line("no classes")
+    elif not info.box_histogram or any(known.total for known in info.histogram):
         _print_histogram(printer, info.histogram, splits, "classes", "records", [note] * bool(note))
     if info.box_histogram:
         what = f"classes of {format_count(boxes, 'box')}"

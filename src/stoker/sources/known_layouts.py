@@ -1,8 +1,7 @@
 """Folders that look like class folders and are none: beside a table that names the images, or of a known layout.
 
-Known are images beside their masks or annotations (Pascal VOC, Cityscapes, ADE20K, YOLO without ``data.yaml``), photos
-by date, and a camera's folders. Few names and bytes decide, however many images there are. A label map insists on the
-folders.
+Known are images beside their masks or annotations (Pascal VOC, YOLO without ``data.yaml``). Few names and bytes
+decide, however many images there are. A label map insists on the folders.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ _MASKS = re.compile(
     re.IGNORECASE,
 )
 _YEAR = re.compile("(19|20)[0-9]{2}")
-_DATE = re.compile(rf"{_YEAR.pattern}[-_./]({_YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
-_CAMERA = re.compile("DCIM|[1-9][0-9]{2}(?=.*[A-Z_])[A-Z0-9_]{5}")
 _OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
 _LABELS = ("label", "class", "category", "target")
 _FEW, _SOME, _MANY, _HEAD_BYTES = 4, 16, 1000, 2**16
@@ -78,11 +75,15 @@ def check_class_folders(builder: SourceBuilder, base: Location, classes: Mapping
         tables = [file for file in near if not (options.boxes or "").endswith(file.name)]
         seen = table_of_images(base, tables, folders[:_FEW]) or seen
     if seen is not None:
-        typed = f"type: printf '%s\\n' {shlex.join(names)} > classes.txt; and give {label_option('classes.txt')}"
-        insisting = f"; if its folders are classes, {typed}" if names else ""
-        raise SourceError(f"{root} holds {seen}{insisting}", path=root)
+        raise SourceError(f"{root} holds {seen}{f'; {insisting(names)}' if names else ''}", path=root)
     if len(names) == 1 and (class_words == {""} or _YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
+
+
+def insisting(names: Sequence[str]) -> str:
+    """Return what to type where folders are classes all the same."""
+    typed = f"printf '%s\\n' {shlex.join(names)} > classes.txt; and give {label_option('classes.txt')}"
+    return f"if its folders are classes, type: {typed}"
 
 
 def _look_into(folder: Location) -> tuple[list[str], list[str], str]:
@@ -109,12 +110,6 @@ def _known_layout(top: Location, names: Sequence[str]) -> str | None:
     seen = [_beside_masks(top, names), *(_beside_masks(top / name, children) for name, children in inner.items())]
     if len(names) == 2:
         seen += [_paired(top / names[0], top / names[1]), _paired(top / names[1], top / names[0])]
-    are_years = all(map(_YEAR.fullmatch, names))
-    dated = [f"{year}/{name}" for year, children in inner.items() for name in children] if are_years else names
-    if dated and all(map(_DATE.fullmatch, dated)):
-        seen.append(f"folders called after dates, such as {dated[0]}/, not after classes")
-    if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:
-        seen.append("the folders of a camera, not of classes")
     return next(filter(None, seen), None)
 
 

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
+IMAGE_SUFFIXES = frozenset(
+    b".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .heic .heif .avif .jp2 .ppm .pgm .pbm".split()
+)
+"""Suffixes of images, where other files lie among these."""
+
 JUNK = frozenset(
     b"__MACOSX .ipynb_checkpoints __pycache__ @eaDir @Recycle @Recently-Snapshot @tmp #recycle #snapshot lost+found"
     b" $RECYCLE.BIN $Recycle.Bin RECYCLER".split()
@@ -57,7 +62,7 @@ class Skipped:
 
     def count_sidecar(self, name: bytes) -> None:
         """Count a file for which `is_sidecar` is true."""
-        self.ignored[_suffix(name).decode()] += 1
+        self.ignored[suffix_of(name).decode()] += 1
 
     def add(self, other: Skipped) -> None:
         """Append what another listing met."""
@@ -73,7 +78,7 @@ def shown_names(names: Sequence[bytes]) -> str:
 
 def is_sidecar(name: bytes) -> bool:
     """Return whether a file of that name lies beside images and is not one itself."""
-    return _suffix(name) in SIDECARS
+    return suffix_of(name) in SIDECARS
 
 
 def is_dataset(folder: Location) -> bool:
@@ -96,7 +101,13 @@ def _holds_manifest(folder: Location) -> bool:
         return False
 
 
-def _suffix(name: bytes) -> bytes:
+def is_image_name(name: bytes) -> bool:
+    """Return whether the suffix of a file is that of an image."""
+    return suffix_of(name) in IMAGE_SUFFIXES
+
+
+def suffix_of(name: bytes) -> bytes:
+    """Return what the name of a file ends with, in small letters and with its dot; empty without one."""
     return name[name.rfind(b".") :].lower() if b"." in name else b""
 
 

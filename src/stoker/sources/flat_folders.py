@@ -1,0 +1,144 @@
+"""Folders of images without classes: images that lie in one folder, or one of each split, or in folders of dates.
+
+::
+
+    photos/1.jpg          train/1.jpg  test/2.jpg          2026/07/1.jpg          DCIM/100APPLE/1.jpg
+
+An item is a file with a suffix of `IMAGE_SUFFIXES`, or without one: videos and documents may lie beside images.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from stoker.config import format_count
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.coco import find_coco
+from stoker.sources.imagenet.labels import find_validation_labels
+from stoker.sources.items import Group
+from stoker.sources.kind import Kind
+from stoker.sources.known_layouts import insisting, table_of_images
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import Walk, folders_in, is_dataset, is_image_name, seen_in, suffix_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stoker.sources.look import Layout, Look
+    from stoker.sources.source import Source
+    from stoker.sources.walking import Listing
+    from stoker.storage import Location
+
+
+_YEAR = re.compile("(19|20)[0-9]{2}")
+_DATE = re.compile(rf"{_YEAR.pattern}[-_./]({_YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
+_CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {_YEAR.pattern}")
+"""Folders of DCF, and of Google Photos."""
+_FEW, _LOOKED_AT, _TABLES = 4, 1000, (".csv", ".tsv")
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What lies in the folder of each split, and what tells that folders in them are no classes."""
+
+    base: Location
+    listings: dict[bytes, Listing]
+    names: Sequence[str]
+    seen: str
+
+
+def claim_flat_folder(look: Look) -> _Contents | None:
+    """Return the images of a folder; None if they have classes, a list or a table beside them may say these, or no one.
+
+    Raises:
+        SourceError: A folder cannot be read, or two are the same split.
+        OSError: A file cannot be read.
+    """
+    options = look.options
+    if look.layout is None or options.labels is not None or options.validation_labels is not None:
+        return None
+    base, paths = look.layout.base, [""]
+    names = _folders(base)
+    seen = _not_classes(base, names)
+    if names and not seen:
+        if not are_splits(set(map(os.fsencode, names)), look.root):
+            return None
+        paths = [name + "/" for name in names]
+        inner = {path: folders for path in paths if (folders := _folders(base / path))}
+        told = [_not_classes(base / path, folders) for path, folders in inner.items()]
+        if not all(told):
+            return None
+        names, seen = sorted(set(chain(*inner.values()))), next(iter(told), "")
+    listed = map(os.fsencode, paths)
+    listings = dict(zip(map(os.fsencode, paths), Walk(base.to_uri(), look.without).list_folders(listed), strict=True))
+    files = [name for listing in listings.values() for name, _ in listing.files]
+    if not any(map(is_image_name, files)) or (not seen and any(b"/" in name for name in files)):
+        return None
+    return None if _are_told(look, look.layout) else _Contents(base, listings, names, seen)
+
+
+def _folders(folder: Location) -> list[str]:
+    """Return the names of the folders in one; none if many files come first, which a walk finds out."""
+    if not any(is_folder for _, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)):
+        return []
+    names = [os.fsdecode(name) for name in folders_in(folder.to_uri()) if not name.startswith(b".")]
+    return names if len(names) > _FEW else [name for name in names if not is_dataset(folder / name)]
+
+
+def _not_classes(top: Location, names: Sequence[str]) -> str:
+    """Return what tells that folders are no classes; nothing if they may be."""
+    if not names:
+        return ""
+    if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:
+        return f"the folders of a camera, such as {names[0]}/"
+    if all(map(_YEAR.fullmatch, names)):
+        names = [f"{year}/{name}" for year in names for name in _folders(top / year)]
+    return f"folders called after dates, such as {names[0]}/" if names and all(map(_DATE.fullmatch, names)) else ""
+
+
+def _are_told(look: Look, layout: Layout) -> bool:
+    """Return whether a COCO file, a table, or a list of validation images may say more of the images."""
+    tables = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
+    tables = [place for place in tables if place.suffix.lower() in _TABLES]
+    lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
+    return bool(lists or find_coco(layout.base) or (tables and table_of_images(layout.base, tables)))
+
+
+def list_flat_folder(look: Look, contents: _Contents) -> Source:
+    """List the images of a folder, which have no classes.
+
+    Args:
+        look: The folder.
+        contents: What `claim_flat_folder` returned.
+    """
+    builder = SourceBuilder(look, contents.base.to_uri(), ())
+    builder.is_ordered = False
+    others = []
+    for path, listing in contents.listings.items():
+        builder.skipped.add(listing.skipped)
+        images = [(name, size) for name, size in listing.files if is_image_name(name) or not suffix_of(name)]
+        others += [path + name for name, _ in listing.files if not is_image_name(name) and suffix_of(name)]
+        split = SPLIT_FOLDERS[path[:-1]] if path else "train"
+        builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
+    builder.skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
+    count = format_count(len(others), "file")
+    builder.skipped.warn(others, f"{count} with no name of an image, not used: {{names}}")
+    if contents.seen:
+        message = f"{look.root} holds {contents.seen}, so its images have no classes"
+        builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
+    builder.settle()
+    return builder.finish({})
+
+
+FLAT_FOLDER = Kind(
+    name="folder of images without classes",
+    looks_like="a folder of images without folders, or with folders of splits, dates or a camera alone",
+    claim=claim_flat_folder,
+    list=list_flat_folder,
+    options=frozenset({"labels", "validation_labels", "imagenet_labels"}),
+    annotations=(),
+)

@@ -1,0 +1,138 @@
+"""Folders of images without classes: what is read so, with which commands, and what is still something else."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from sources.making import fill, listed
+from stoker.cli.main import main
+from stoker.config import settings_as_options
+from stoker.errors import LabelWarning, SourceError
+from stoker.sources import SourceOptions, list_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    root.mkdir()
+    for number in range(12):
+        pixels = np.random.default_rng(number).integers(0, 255, (24, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(root / f"IMG_{number:04d}.JPG")
+    return root
+
+
+def test_every_command_takes_images_without_classes(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = str(tmp_path / "built")
+    for words, wanted in (
+        (("plan", str(photos)), f"{photos}: no classes, 12 items, "),
+        (("info", str(photos)), "no classes\n"),
+        (("show", str(photos), "--out", str(tmp_path / "1.png")), "12 samples of train"),
+        (("doctor", str(photos), "--seconds", "0.1"), f"{photos}: 12 images, "),
+        (("build", str(photos), built), "12 records"),
+        (("info", built), "no classes\n"),
+        (("verify", built), "12"),
+        (("export", built, str(tmp_path / "out"), "--to", "folder"), "12 records"),
+        (("plan", str(tmp_path / "out")), f"{tmp_path}/out: no classes, 12 items, "),
+    ):
+        assert main(words) == 0, words
+        printed = capsys.readouterr()
+        assert wanted in printed.out, words
+        assert "warning" not in printed.out + printed.err, words
+
+
+def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dataset = stoker.open(photos)
+    assert [sample.source for sample in map(dataset.__getitem__, range(12))] == sorted(p.name for p in photos.iterdir())
+    with stoker.Loader(dataset, 12, transform=stoker.TopLeft((24, 32)), shuffle=False) as loader:
+        batch = next(iter(loader))
+    assert batch.labels.tolist() == [-1] * 12
+    for pixels, path in zip(batch.images, sorted(photos.iterdir()), strict=True):
+        with Image.open(path) as image:
+            assert np.array_equal(pixels, np.asarray(image))
+
+
+@pytest.mark.parametrize(
+    ("files", "splits"),
+    [
+        (("2.jpg", "10.jpg"), {"train": ["10.jpg", "2.jpg"]}),
+        (("train/1.jpg",), {"train": ["1.jpg"]}),
+        (
+            ("train/1.jpg", "valid/2.jpg", "test/3.jpg"),
+            {"train": ["1.jpg"], "validation": ["2.jpg"], "test": ["3.jpg"]},
+        ),
+        (("val/2.jpg", "test/3.jpg"), {"validation": ["2.jpg"], "test": ["3.jpg"]}),
+        (("1.jpg", "x.ipynb", "clip.MP4", "a.csv", ".ipynb_checkpoints/2.jpg"), {"train": ["1.jpg"]}),
+    ],
+)
+def test_images_in_no_folder_or_in_those_of_splits(
+    files: tuple[str, ...], splits: dict[str, list[str]], tmp_path: Path
+) -> None:
+    tree = list_source(str(fill(tmp_path, *files)))
+    assert {split: listed(tree, split) for split in tree.splits} == {
+        split: [(name, None) for name in names] for split, names in splits.items()
+    }
+    others = sum(count for name, count in tree.ignored.items() if name in (".mp4", ".ipynb"))
+    said = "2 files with no name of an image, not used: clip.MP4, x.ipynb"
+    assert tree.warnings == ((said,) if others else ())
+
+
+@pytest.mark.parametrize(
+    ("files", "seen"),
+    [
+        (("2025/12/1.jpg", "2026/07/2.jpg", "3.jpg"), "folders called after dates, such as 2025/12/"),
+        (("2026-06/1.jpg", "2026-07-31 at home/2.jpg"), "folders called after dates, such as 2026-06/"),
+        (("train/2026_06/1.jpg", "test/2026_07/2.jpg"), "folders called after dates, such as 2026_0"),
+        (("DCIM/100APPLE/1.jpg", "Pictures/2.jpg"), "the folders of a camera, such as DCIM/"),
+        (("100APPLE/1.jpg", "101APPLE/2.jpg"), "the folders of a camera, such as 100APPLE/"),
+        (("Photos from 2025/1.jpg", "Photos from 2026/2.jpg"), "the folders of a camera, such as Photos from 2025/"),
+    ],
+)
+def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], seen: str, tmp_path: Path) -> None:
+    root = fill(tmp_path / "phone", *files)
+    with settings_as_options():
+        tree = list_source(str(root))
+    assert (tree.classes, len(tree.table)) == ((), len(files))
+    (said,) = tree.warnings
+    assert said.startswith(f"{root} holds {seen}")
+    assert said.endswith("> classes.txt; and give --labels classes.txt")
+    with pytest.warns(LabelWarning, match="so its images have no classes; if its folders are classes, type: printf"):
+        stoker.open(root, next(iter(tree.splits)))
+    names = sorted({path.split("/")[-2] if path[:2] == "te" else path.split("/")[0] for path in files if "/" in path})
+    if not files[0].startswith("train"):
+        (tmp_path / "classes.txt").write_text("\n".join(names))
+        insisting = SourceOptions(labels=str(tmp_path / "classes.txt"))
+        assert list_source(str(root), insisting).classes == tuple(map(str.encode, names))
+
+
+@pytest.mark.parametrize(
+    ("files", "problem"),
+    [
+        (("a.csv", "b.txt"), "holds no class folder"),
+        (("notes.pdf", "clip.mp4"), "holds no class folder"),
+        (("train/1.jpg", "val/2.jpg", "valid/3.jpg"), "holds both val/ and valid/"),
+        (("1.JPEG", "imagenet_2012_validation_synset_labels.txt"), "holds no class folder"),
+    ],
+)
+def test_what_is_none_is_refused(files: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=problem):
+        list_source(str(fill(tmp_path, *files)))
+
+
+def test_a_dataset_that_is_built_among_the_images_is_none_of_them(photos: Path) -> None:
+    before = list_source(str(photos)).fingerprint()
+    stoker.build(photos, photos / "out", progress=False)
+    tree = list_source(str(photos))
+    assert (tree.fingerprint(), tree.ignored) == (before, {"dataset": 1})
