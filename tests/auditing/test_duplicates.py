@@ -11,7 +11,7 @@ from PIL import Image
 
 from reference import pictures
 from stoker import _native
-from stoker.auditing import Duplicates, exact_duplicates, measure_all, near_duplicates
+from stoker.auditing import Duplicates, deviations, exact_duplicates, measure_all, near_duplicates
 
 
 def chained(hashes: list[int], distance: int, flips: tuple[int, ...]) -> list[int]:
@@ -66,5 +66,5 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
     measured = measure_all(len(data), lambda row: (data[row], ()), 2)
     exact = exact_duplicates(measured.rows, measured.readable, lambda row: (data[row], ()))
     assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
-    near = near_duplicates(measured.rows, measured.readable, exact, 6, 2)
+    near = near_duplicates(measured.rows, deviations(measured.rows), exact, 6, 2)
     assert near == [Duplicates("near", (1, 4, 5))]

@@ -2,6 +2,7 @@
 
 - ``measures``: what is measured of one image
 - ``measuring``: that of all images, in a table, and in a file to resume from
+- ``statistics``: what these say of each image, and of all
 - ``duplicates``: which of them are the same image, exactly or nearly
 """
 
@@ -11,14 +12,13 @@ from stoker.auditing.duplicates import (
     FLAT,
     MAX_DISTANCE,
     Duplicates,
-    deviations,
     distances,
     exact_duplicates,
-    means,
     near_duplicates,
 )
 from stoker.auditing.measures import FORMAT_NAMES, MEASURES, MODE_NAMES, measure
-from stoker.auditing.measuring import Measurements, measure_all
+from stoker.auditing.measuring import Load, Measurements, measure_all
+from stoker.auditing.statistics import brightness, counts_of_column, deviations, of_channels
 
 __all__ = [
     "FLAT",
@@ -27,12 +27,15 @@ __all__ = [
     "MEASURES",
     "MODE_NAMES",
     "Duplicates",
+    "Load",
     "Measurements",
+    "brightness",
+    "counts_of_column",
     "deviations",
     "distances",
     "exact_duplicates",
-    "means",
     "measure",
     "measure_all",
     "near_duplicates",
+    "of_channels",
 ]

@@ -13,7 +13,7 @@ from stoker.errors import StokerError, StorageError
 from stoker.recipe import MAX_PIXELS, decode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -26,6 +26,9 @@ MAX_DISTANCE = 11
 
 FLAT = 4.0
 """Images whose standard deviation is below this, of 0 to 255, have no content that a hash could tell apart."""
+
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,40 +59,30 @@ def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load
     Raises:
         StorageError: The store cannot be reached.
     """
-    digests = rows["digest"][readable]
-    groups = [Duplicates("bytes", group) for group in _groups(readable, [digests[:, 0], digests[:, 1]])]
-    others = {row for group in groups for row in group.rows[1:]}
-    firsts = readable[~np.isin(readable, list(others))] if others else readable
-    some = rows[firsts]
-    keys = [some["hash"], some["width"], some["height"], *some["sums"].T, *some["squares"].T]
-    for alike in _groups(firsts, keys):
-        digests_of: dict[bytes, list[int]] = {}
-        for row in alike:
-            digests_of.setdefault(_pixel_digest(load, row), []).append(row)
-        groups += [Duplicates("pixels", tuple(same)) for same in digests_of.values() if len(same) > 1]
+    digests = rows["digest"]
+    equal = _groups(readable, digests[readable, 0], lambda row: digests[row].tobytes())
+    firsts = _without_copies(readable, equal)
+    alike = _groups(firsts, _mixed(rows, firsts), lambda row: _pixel_digest(load, row))
+    groups = [*(Duplicates("bytes", group) for group in equal), *(Duplicates("pixels", group) for group in alike)]
     return sorted(groups, key=lambda group: group.rows[0])
 
 
 def near_duplicates(
-    rows: NDArray[Any], readable: NDArray[np.int64], exact: Iterable[Duplicates], distance: int, threads: int
+    rows: NDArray[Any], contrasts: NDArray[np.float32], exact: Iterable[Duplicates], distance: int, threads: int
 ) -> list[Duplicates]:
     """Return images of nearly the same content, also mirrored, in the order of the first of each group.
 
-    Flat images are left out.
-
     Args:
         rows: `MEASURES` (N,).
-        readable: Which of them were measured.
+        contrasts: Their standard deviations, NaN where they are unreadable; flat images are left out.
         exact: What `exact_duplicates` returns: all but the first of each are left out.
         distance: In how many bits hashes may differ from one to the next, 0 to `MAX_DISTANCE`.
         threads: How many compare.
     """
-    others = [row for group in exact for row in group.rows[1:]]
-    firsts = readable[deviations(rows[readable]) >= FLAT]
-    firsts = firsts[~np.isin(firsts, others)] if others else firsts
+    firsts = _without_copies(np.flatnonzero(contrasts >= FLAT), [group.rows for group in exact])
     hashes, places = np.unique(rows["hash"][firsts], return_inverse=True)
     clusters = _native.near_hashes(np.ascontiguousarray(hashes), distance, mirrored=True, threads=threads)
-    return [Duplicates("near", group) for group in _groups(firsts, [clusters[places]])]
+    return [Duplicates("near", group) for group in _groups(firsts, clusters[places])]
 
 
 def distances(hashes: NDArray[np.uint64]) -> list[int]:
@@ -98,37 +91,35 @@ def distances(hashes: NDArray[np.uint64]) -> list[int]:
     return [0, *(min((first ^ other ^ bits).bit_count() for bits in (0, _native.MIRRORED_BITS)) for other in others)]
 
 
-def means(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the means of red, green and blue of each image, 0 to 255: (N, 3)."""
-    values: NDArray[np.float64] = rows["sums"] / _areas(rows)
-    return values
+def _without_copies(rows: NDArray[np.int64], groups: Iterable[Sequence[int]]) -> NDArray[np.int64]:
+    copies = [row for group in groups for row in group[1:]]
+    return rows[~np.isin(rows, copies)] if copies else rows
 
 
-def deviations(rows: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the standard deviation of each image over all its channels, each around its own mean: (N,)."""
-    variances: NDArray[np.float64] = rows["squares"] / _areas(rows) - means(rows) ** 2
-    values: NDArray[np.float64] = np.sqrt(np.maximum(0.0, variances).mean(1))
-    return values
+def _mixed(rows: NDArray[Any], some: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Return a number for each of some rows that is the same where all is that follows from the pixels."""
+    mixed = rows["hash"][some]
+    columns = [rows["width"], rows["height"], *rows["sums"].T, *rows["squares"].T]
+    for column in columns:
+        mixed = (mixed ^ column[some].astype(np.uint64)) * _MIX
+        mixed ^= mixed >> np.uint64(32)
+    return mixed
 
 
-def _areas(rows: NDArray[Any]) -> NDArray[np.float64]:
-    areas: NDArray[np.float64] = rows["width"].astype(np.float64) * rows["height"]
-    return areas[:, None]
-
-
-def _groups(rows: NDArray[np.int64], keys: list[NDArray[Any]]) -> list[tuple[int, ...]]:
-    """Return the rows that agree in all keys, two and more at a time, ascending, by the first of each."""
-    if not len(rows):
-        return []
-    order = np.lexsort(keys)
-    differs = np.zeros(len(rows) - 1, np.bool_)
-    for key in keys:
-        ordered = key[order]
-        differs |= ordered[1:] != ordered[:-1]
-    bounds = np.concatenate([[0], np.flatnonzero(differs) + 1, [len(rows)]])
-    several = np.flatnonzero(np.diff(bounds) > 1)
-    groups = (rows[order[bounds[at] : bounds[at + 1]]] for at in several.tolist())
-    return sorted(tuple(np.sort(group).tolist()) for group in groups)
+def _groups(
+    rows: NDArray[np.int64], keys: NDArray[Any], further: Callable[[int], object] = lambda _: None
+) -> list[tuple[int, ...]]:
+    """Return the rows that agree in the key and in what is told of them further; ascending, by the first of each."""
+    order = np.argsort(keys, kind="stable")
+    starts = np.flatnonzero(np.diff(keys[order]) != 0) + 1
+    bounds = np.concatenate([[0], starts, [len(rows)]])
+    groups = []
+    for at in np.flatnonzero(np.diff(bounds) > 1).tolist():
+        same: dict[object, list[int]] = {}
+        for row in np.sort(rows[order[bounds[at] : bounds[at + 1]]]).tolist():
+            same.setdefault(further(row), []).append(row)
+        groups += [tuple(members) for members in same.values() if len(members) > 1]
+    return sorted(groups)
 
 
 def _pixel_digest(load: Load, row: int) -> bytes:

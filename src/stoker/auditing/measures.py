@@ -1,4 +1,4 @@
-"""What is measured of one image: one row of a table, in 94 bytes.
+"""What is measured of one image: one row of a table, in 91 bytes.
 
 All numbers are integers, and the same on every machine and for every number of threads. ``hash`` says what an image
 shows: the signs of the 64 lowest frequencies of its grey, averaged to 32 x 32 cells (`stoker._native.measure_image`).

@@ -12,7 +12,7 @@ import json
 import os
 import struct
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from stoker.types import Box, Progress
 
-    Load = Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box]]]
+Load: TypeAlias = "Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box]]]"
+"""Returns the file or the pixels of one of the images, and its boxes; called in any thread."""
 
 _BLOCK_ROWS = 1024  # which a run that is killed measures again at most
 _ROWS_AT_ONCE = 8
@@ -46,7 +47,7 @@ class Measurements:
     """What was measured of many images.
 
     Attributes:
-        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 94 bytes each.
+        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 91 bytes each.
         problems: Why images cannot be read, by row.
         resumed: Rows that an earlier run had measured.
     """

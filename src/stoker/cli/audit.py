@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
+from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import EXIT_DAMAGED, Printer, counted, fields_of, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import check_range, format_count, format_size
@@ -32,7 +32,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="images at a time (default: one per CPU)")
     add("--resume", metavar="FILE", help="keep measures in a file, and go on from there when run again")
-    add_record_options(parser)
+    add_opening_options(parser)
     add_output_options(parser)
     return parser
 
@@ -48,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
             resume=args.resume,
             keys=record_keys(args),
             progress=progress,
+            **source_options(args).values(),
         )
     if args.json:
         classes = [fields_of(known) | {"total": known.total} for known in report.classes]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -20,28 +19,32 @@ from stoker.auditing import (
     FORMAT_NAMES,
     MAX_DISTANCE,
     MODE_NAMES,
+    brightness,
+    counts_of_column,
     deviations,
     distances,
     exact_duplicates,
-    means,
     measure_all,
     near_duplicates,
+    of_channels,
 )
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range
 from stoker.errors import SourceError, StorageError
 from stoker.inspect.info import ClassCount, class_count
 from stoker.loader import open_splits
+from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.auditing import Duplicates, Measurements
     from stoker.format import RecordKeys
     from stoker.loader import Dataset
+    from stoker.storage import LocationLike
     from stoker.types import Box, Progress
 
 DEFAULT_DISTANCE = 6
@@ -50,6 +53,7 @@ DEFAULT_DISTANCE = 6
 _AT_ONCE_REMOTE = 16
 _DARK, _BRIGHT = 20.0, 235.0  # means of all channels
 _EXTREMES = 10
+_USUAL_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,7 @@ class AuditReport:
         return tuple(group for group in self.duplicates if len(group.splits) > 1)
 
 
-def audit(
+def audit(  # noqa: PLR0913 - settings by name
     path: str | os.PathLike[str],
     *,
     distance: int = DEFAULT_DISTANCE,
@@ -166,11 +170,19 @@ def audit(
     resume: str | os.PathLike[str] | None = None,
     keys: RecordKeys | None = None,
     progress: Progress | None = None,
+    # settings: sources.options.SourceOptions
+    labels: LocationLike | None = None,
+    validation_labels: LocationLike | None = None,
+    imagenet_labels: bool | None = None,
+    class_names: LocationLike | None = None,
+    boxes: LocationLike | None = None,
+    masks: bool = False,
+    # end of settings
 ) -> AuditReport:
     """Look at every image of a dataset before something is trained on it.
 
     Finds duplicates within and between splits, the statistics that normalisation needs, and images that are damaged,
-    dark, flat, turned, or otherwise odd. Memory: 94 bytes an image, of more than a million in a file in the folder for
+    dark, flat, turned, or otherwise odd. Memory: 91 bytes an image, of more than a million in a file in the folder for
     temporary files, and what is found.
 
     Args:
@@ -181,6 +193,15 @@ def audit(
         resume: A file to keep measures in: a run that was interrupted goes on there. The images must be the same.
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
         progress: Called after every few images.
+        labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
+            sorted.
+        validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
+        imagenet_labels: Whether classes that are all among ImageNet's 1,000 have its labels, also where some are
+            missing. Default: as the preset has it, otherwise not, with a warning.
+        class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
+        boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
+        masks: Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs
+            ``stoker[coco]``.
 
     Raises:
         ConfigError: A value is out of range, or ``resume`` is a file of other images.
@@ -188,25 +209,27 @@ def audit(
         StokerError: The dataset as a whole cannot be opened.
         OSError: The store cannot be reached, or a file not be written.
     """
+    options = SourceOptions.among(locals())
     started = time.monotonic()
     check_range("distance", distance, 0, MAX_DISTANCE)
     threads = available_cpus() if threads is None else check_range("threads", threads, 1, 4096)
-    images = _Images(open_splits(path, keys))
+    images = _Images(open_splits(path, keys, options))
     at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
     file = None if resume is None else Path(resume)
     measured = measure_all(len(images), images.load, at_once, progress, file, images.identity)
     rows, readable = measured.rows, measured.readable
+    bright, contrasts = brightness(rows), deviations(rows)
     exact = exact_duplicates(rows, readable, images.load)
-    near = near_duplicates(rows, readable, exact, distance, threads)
+    near = near_duplicates(rows, contrasts, exact, distance, threads)
     return AuditReport(
         path=str(path),
-        splits={name: _split(images, name, measured) for name in images.splits},
+        splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},
         classes=images.classes(),
-        formats=_formats(rows[readable]),
-        sizes=_sizes(rows[readable]),
+        formats=_formats(rows),
+        sizes=_sizes(rows, readable),
         duplicates=tuple(_group(images, rows, group) for group in (*exact, *near)),
-        findings=_findings(images, measured),
-        extremes=_extremes(images, measured),
+        findings=_findings(images, measured, bright, contrasts),
+        extremes=_extremes(images, measured, bright, contrasts),
         distance=distance,
         resumed=measured.resumed,
         seconds=time.monotonic() - started,
@@ -269,16 +292,10 @@ class _Images:
         return tuple(class_count(some.classes, label, counts) for label in sorted(known - {-1}))
 
 
-def _split(images: _Images, name: str, measured: Measurements) -> AuditedSplit:
-    part = images.rows_of(name)
-    rows = measured.rows[part]
-    readable = measured.readable[(measured.readable >= part.start) & (measured.readable < part.stop)]
-    some = measured.rows[readable]
-    areas = (some["width"].astype(np.float64) * some["height"])[:, None]
-    mean = (some["sums"] / areas).mean(0) if len(some) else np.zeros(3)
-    std = np.sqrt(np.maximum(0.0, (some["squares"] / areas).mean(0) - mean**2)) if len(some) else np.zeros(3)
-    size = int(some["size"].sum(dtype=np.int64))
-    return AuditedSplit(len(rows), size, len(rows) - len(some), _channels(mean), _channels(std))
+def _split(rows: NDArray[Any]) -> AuditedSplit:
+    unreadable = len(rows) - counts_of_column(rows, "format").total()
+    mean, std = of_channels(rows)
+    return AuditedSplit(len(rows), int(rows["size"].sum(dtype=np.int64)), unreadable, _channels(mean), _channels(std))
 
 
 def _channels(values: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -287,20 +304,23 @@ def _channels(values: NDArray[np.float64]) -> tuple[float, float, float]:
 
 
 def _formats(rows: NDArray[Any]) -> dict[str, dict[str, int]]:
-    counted = {
-        "format": [FORMAT_NAMES[number] for number in rows["format"].tolist()],
-        "mode": [MODE_NAMES[number] for number in rows["mode"].tolist()],
-        "bits": list(map(str, rows["bits"].tolist())),
-        "orientation": list(map(str, rows["orientation"].tolist())),
+    names: dict[str, Callable[[int], str]] = {
+        "format": FORMAT_NAMES.__getitem__,
+        "mode": MODE_NAMES.__getitem__,
+        "bits": str,
+        "orientation": str,
     }
-    return {name: dict(Counter(values).most_common()) for name, values in counted.items()}
+    return {
+        column: {name(value): count for value, count in counts_of_column(rows, column).most_common()}
+        for column, name in names.items()
+    }
 
 
-def _sizes(rows: NDArray[Any]) -> dict[str, tuple[float, float, float]]:
-    columns = {"width": rows["width"], "height": rows["height"], "aspect": rows["width"] / rows["height"]}
+def _sizes(rows: NDArray[Any], readable: NDArray[np.int64]) -> dict[str, tuple[float, float, float]]:
+    width, height = rows["width"][readable], rows["height"][readable]
     return {
         name: (float(column.min()), float(np.median(column)), float(column.max()))
-        for name, column in columns.items()
+        for name, column in (("width", width), ("height", height), ("aspect", width / height))
         if len(column)
     }
 
@@ -312,51 +332,50 @@ def _group(images: _Images, rows: NDArray[Any], group: Duplicates) -> DuplicateG
     return DuplicateGroup(group.how, members, tuple(splits), tuple(sorted({image.label for image in members})))
 
 
-def _findings(images: _Images, measured: Measurements) -> dict[str, tuple[AuditedImage, ...]]:
-    readable, some = measured.readable, measured.rows[measured.readable]
-    bright, flat = means(some).mean(1), deviations(some)
-    has_alpha = np.isin(some["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
+def _findings(
+    images: _Images, measured: Measurements, bright: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> dict[str, tuple[AuditedImage, ...]]:
+    rows = measured.rows
+    has_alpha = np.isin(rows["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
     marked: dict[str, tuple[NDArray[np.bool_], NDArray[Any] | None]] = {
         "dark": (bright < _DARK, bright),
         "bright": (bright > _BRIGHT, bright),
-        "flat": (flat < FLAT, flat),
-        "turned": (some["orientation"] != 1, some["orientation"]),
-        "animated": (some["animated"], None),
+        "flat": (contrasts < FLAT, contrasts),
+        "turned": (rows["orientation"] > 1, rows["orientation"]),
+        "animated": (rows["animated"], None),
         "alpha": (has_alpha, None),
-        "deep": (some["bits"] > 8, some["bits"]),
-        "box outside": (some["outside"], None),
-        "box empty": (some["empty"], None),
+        "deep": (rows["bits"] > _USUAL_BITS, rows["bits"]),
+        "box outside": (rows["outside"], None),
+        "box empty": (rows["empty"], None),
     }
-    findings = {
-        "unreadable": tuple(images.image(row, None, measured.problems[row]) for row in sorted(measured.problems))
-    }
+    unreadable = sorted(measured.problems.items())
+    findings = {"unreadable": tuple(images.image(row, None, problem) for row, problem in unreadable)}
     for name, (mask, values) in marked.items():
-        findings[name] = _images_at(images, readable, np.flatnonzero(mask), values)
+        findings[name] = _images_at(images, np.flatnonzero(mask), values)
     return {name: members for name, members in findings.items() if members}
 
 
-def _extremes(images: _Images, measured: Measurements) -> dict[str, tuple[AuditedImage, ...]]:
-    readable, some = measured.readable, measured.rows[measured.readable]
-    bright, flat = means(some).mean(1), deviations(some)
-    pixels, aspects = some["width"].astype(np.int64) * some["height"], some["width"] / some["height"]
+def _extremes(
+    images: _Images, measured: Measurements, bright: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> dict[str, tuple[AuditedImage, ...]]:
+    rows, readable = measured.rows, measured.readable
+    width, height = rows["width"].astype(np.float64), rows["height"]
+    with np.errstate(invalid="ignore"):  # of unreadable images
+        aspects = width / height
     columns = {
         "darkest": (bright, 1),
         "brightest": (bright, -1),
-        "flattest": (flat, 1),
-        "smallest": (pixels, 1),
-        "largest": (pixels, -1),
+        "flattest": (contrasts, 1),
+        "smallest": (width * height, 1),
+        "largest": (width * height, -1),
         "narrowest": (aspects, 1),
         "widest": (aspects, -1),
     }
     return {
-        name: _images_at(images, readable, np.argsort(sign * values, kind="stable")[:_EXTREMES], values)
+        name: _images_at(images, readable[np.argsort(sign * values[readable], kind="stable")[:_EXTREMES]], values)
         for name, (values, sign) in columns.items()
     }
 
 
-def _images_at(
-    images: _Images, readable: NDArray[np.int64], places: Iterable[int], values: NDArray[Any] | None
-) -> tuple[AuditedImage, ...]:
-    return tuple(
-        images.image(int(readable[at]), None if values is None else round(float(values[at]), 3)) for at in places
-    )
+def _images_at(images: _Images, rows: NDArray[np.int64], values: NDArray[Any] | None) -> tuple[AuditedImage, ...]:
+    return tuple(images.image(row, None if values is None else round(float(values[row]), 3)) for row in rows.tolist())

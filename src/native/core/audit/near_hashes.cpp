@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -15,15 +16,13 @@
 namespace stoker {
 namespace {
 
-constexpr int kBands = 4;
-constexpr int kBandBits = 16;
-constexpr uint32_t kKeys = uint32_t{1} << kBandBits;
-constexpr uint32_t kKeysAtOnce = 64;
+constexpr int kHashBits = 64;
+constexpr int kMostKeyBits = 24;
+constexpr size_t kKeysAtOnce = 256;
 constexpr size_t kPairsAtOnce = 1024;
 
-uint32_t band_of(uint64_t hash, int band) {
-  return static_cast<uint32_t>(hash >> (band * kBandBits)) & (kKeys - 1);
-}
+// What a hash costs where it is put into a table, in comparisons of two.
+constexpr double kPutCost = 20;
 
 // Sets that grow together; the first of each is the smallest.
 class Sets {
@@ -49,25 +48,66 @@ class Sets {
   std::vector<uint32_t> parents_;
 };
 
-// The hashes in the order of one band.
-class Band {
+// Some bits of a hash, end to end.
+class Key {
  public:
-  Band(std::span<const uint64_t> hashes, int band)
-      : starts_(size_t{kKeys} + 1), hashes_(hashes.size()), indices_(hashes.size()) {
-    for (const uint64_t hash : hashes) ++starts_[size_t{band_of(hash, band)} + 1];
+  // Blocks `chosen`, ascending, of so many that a hash has.
+  Key(const std::vector<int>& chosen, int blocks) {
+    for (const int block : chosen) {
+      const int first = block * kHashBits / blocks, end = (block + 1) * kHashBits / blocks;
+      parts_.push_back({first, bits_, (uint32_t{1} << (end - first)) - 1});
+      bits_ += end - first;
+    }
+  }
+
+  size_t count() const { return size_t{1} << bits_; }
+
+  uint32_t of(uint64_t hash) const {
+    uint32_t key = 0;
+    for (const Part& part : parts_) key |= (static_cast<uint32_t>(hash >> part.first) & part.mask) << part.at;
+    return key;
+  }
+
+ private:
+  struct Part {
+    int first;
+    int at;
+    uint32_t mask;
+  };
+
+  std::vector<Part> parts_;
+  int bits_ = 0;
+};
+
+// The hashes in the order of their keys.
+class Table {
+ public:
+  Table(std::span<const uint64_t> hashes, const Key& key)
+      : starts_(key.count() + 1), hashes_(hashes.size()), indices_(hashes.size()) {
+    for (const uint64_t hash : hashes) ++starts_[size_t{key.of(hash)} + 1];
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
     std::vector<uint32_t> next(starts_.begin(), starts_.end() - 1);
     for (size_t i = 0; i < hashes.size(); ++i) {
-      const uint32_t at = next[band_of(hashes[i], band)]++;
+      const uint32_t at = next[key.of(hashes[i])]++;
       hashes_[at] = hashes[i];
       indices_[at] = static_cast<uint32_t>(i);
     }
   }
 
-  uint32_t start(uint32_t key) const { return starts_[key]; }
-  uint32_t end(uint32_t key) const { return starts_[size_t{key} + 1]; }
-  uint64_t hash(uint32_t at) const { return hashes_[at]; }
-  uint32_t index(uint32_t at) const { return indices_[at]; }
+  // Calls `found` with the indices of each pair of which one has this key, and the other, turned round in the
+  // bits of `flipped`, too; of which `flipped_key` is the key.
+  template <typename Found>
+  void find_near(uint32_t key, uint64_t flipped, uint32_t flipped_key, int distance,
+                 const Found& found) const {
+    const uint32_t other = key ^ flipped_key;
+    if (other < key) return;  // found from there
+    for (uint32_t i = starts_[key]; i < starts_[size_t{key} + 1]; ++i) {
+      const uint64_t wanted = hashes_[i] ^ flipped;
+      for (uint32_t j = other == key ? i + 1 : starts_[other]; j < starts_[size_t{other} + 1]; ++j) {
+        if (std::popcount(wanted ^ hashes_[j]) <= distance) found(indices_[i], indices_[j]);
+      }
+    }
+  }
 
  private:
   std::vector<uint32_t> starts_;
@@ -75,37 +115,33 @@ class Band {
   std::vector<uint32_t> indices_;
 };
 
-// All numbers of `kBandBits` bits of which at most `most` are set.
-std::vector<uint32_t> differences(int most) {
-  std::vector<uint32_t> numbers;
-  for (uint32_t number = 0; number < kKeys; ++number) {
-    if (std::popcount(number) <= most) numbers.push_back(number);
-  }
-  return numbers;
+// All choices of some of so many blocks.
+std::vector<std::vector<int>> choices(int blocks, int some) {
+  std::vector<bool> is_chosen(static_cast<size_t>(blocks));
+  std::fill(is_chosen.begin(), is_chosen.begin() + some, true);
+  std::vector<std::vector<int>> all;
+  do {
+    std::vector<int> chosen;
+    for (int block = 0; block < blocks; ++block) {
+      if (is_chosen[static_cast<size_t>(block)]) chosen.push_back(block);
+    }
+    all.push_back(std::move(chosen));
+  } while (std::prev_permutation(is_chosen.begin(), is_chosen.end()));
+  return all;
 }
 
-struct Search {
-  const Band& band;
-  int distance;
-  uint64_t flipped;                      // of one hash of each pair
-  const std::vector<uint32_t>& between;  // what the keys of a pair may differ in
-};
-
-// Calls `found` with the indices of each pair of which one has this key, and the other no smaller one.
-template <typename Found>
-void find_near(const Search& search, uint32_t key, const Found& found) {
-  const Band& band = search.band;
-  if (band.start(key) == band.end(key)) return;
-  for (const uint32_t difference : search.between) {
-    const uint32_t other = key ^ difference;
-    if (other < key) continue;
-    for (uint32_t i = band.start(key); i < band.end(key); ++i) {
-      const uint64_t wanted = band.hash(i) ^ search.flipped;
-      for (uint32_t j = other == key ? i + 1 : band.start(other); j < band.end(other); ++j) {
-        if (std::popcount(wanted ^ band.hash(j)) <= search.distance) found(band.index(i), band.index(j));
-      }
-    }
+// How many blocks have to agree, so that keys of them make the least work.
+int cheapest(double hashes, int distance) {
+  int best = 1;
+  double least = std::numeric_limits<double>::infinity(), tables = 1;
+  for (int some = 1; some * kHashBits / (distance + some) <= kMostKeyBits; ++some) {
+    tables = tables * (distance + some) / some;
+    const double keys = std::exp2(static_cast<double>(some * kHashBits) / (distance + some));
+    const double cost = tables * (hashes * kPutCost + hashes * hashes / keys + keys);
+    if (cost < least) best = some;
+    least = std::min(cost, least);
   }
+  return best;
 }
 
 }  // namespace
@@ -121,34 +157,32 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance
   }
   Sets sets(hashes.size());
   std::mutex mutex;
-  const std::vector<uint32_t> apart = differences(distance / kBands);
-  for (int number = 0; number < kBands; ++number) {
-    const Band band(hashes, number);
-    for (const uint64_t flipped : {uint64_t{0}, mirrored}) {
-      std::vector<uint32_t> between = apart;
-      for (uint32_t& difference : between) difference ^= band_of(flipped, number);
-      const Search search{band, distance, flipped, between};
-      std::atomic<uint32_t> next{0};
-      share_work(threads, [&] {
-        std::vector<std::pair<uint32_t, uint32_t>> pairs;
-        const auto join = [&] {
-          const std::lock_guard lock(mutex);
-          for (const auto& [a, b] : pairs) sets.join(a, b);
-          pairs.clear();
-        };
-        for (uint32_t first = next.fetch_add(kKeysAtOnce); first < kKeys;
-             first = next.fetch_add(kKeysAtOnce)) {
-          for (uint32_t key = first; key < first + kKeysAtOnce; ++key) {
-            find_near(search, key, [&](uint32_t a, uint32_t b) {
-              pairs.emplace_back(a, b);
-              if (pairs.size() == kPairsAtOnce) join();
-            });
-          }
+  const int some = cheapest(static_cast<double>(hashes.size()), distance);
+  for (const std::vector<int>& chosen : choices(distance + some, some)) {
+    const Key key(chosen, distance + some);
+    const Table table(hashes, key);
+    std::atomic<size_t> next{0};
+    share_work(threads, [&] {
+      std::vector<std::pair<uint32_t, uint32_t>> pairs;
+      const auto join = [&] {
+        const std::lock_guard lock(mutex);
+        for (const auto& [a, b] : pairs) sets.join(a, b);
+        pairs.clear();
+      };
+      const auto found = [&](uint32_t a, uint32_t b) {
+        pairs.emplace_back(a, b);
+        if (pairs.size() == kPairsAtOnce) join();
+      };
+      for (size_t first = next.fetch_add(kKeysAtOnce); first < key.count();
+           first = next.fetch_add(kKeysAtOnce)) {
+        for (size_t at = first; at < std::min(key.count(), first + kKeysAtOnce); ++at) {
+          table.find_near(static_cast<uint32_t>(at), 0, 0, distance, found);
+          if (mirrored != 0)
+            table.find_near(static_cast<uint32_t>(at), mirrored, key.of(mirrored), distance, found);
         }
-        join();
-      });
-      if (mirrored == 0) break;
-    }
+      }
+      join();
+    });
   }
   return std::move(sets).firsts();
 }

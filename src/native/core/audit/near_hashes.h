@@ -16,8 +16,9 @@ inline constexpr int kMostDistance = 11;
 // do so once the bits of `mirrored` of one of them are the other way round; 0: none are. Exact. At most 2^32
 // - 1 hashes.
 //
-// Two that differ in at most d bits differ in at most d / 4 of one of four bands of 16 bits: so only those
-// are compared whose band is so near. `threads` at once; takes 16 bytes for each hash beside the result.
+// Of two that differ in at most d bits, any d + k blocks have k that are equal: so for each choice of k
+// blocks only those are compared that agree in these, and k is what makes the least work. `threads` at once;
+// takes 16 bytes for each hash beside the result.
 std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance, uint64_t mirrored,
                                   size_t threads);
 
