@@ -11,9 +11,13 @@ import pytest
 from PIL import Image
 
 import stoker
+from page_checks import checked
 from reference import pictures
 from small_datasets import write_dataset
 from stoker.cli.main import main
+from stoker.format import ClassLabel
+from stoker.loader import draw_boxes
+from stoker.types import Box
 
 
 @pytest.fixture
@@ -99,3 +103,26 @@ def test_a_dataset_without_findings_has_none(tmp_path: Path) -> None:
     write_dataset(tmp_path / "birds", {"train": [4, 2]})
     report = stoker.audit(tmp_path / "birds")
     assert (report.images, dict(report.findings), report.leaks) == (6, {}, ())
+
+
+def test_the_page_stands_alone_and_shows_every_finding(photos: Path, tmp_path: Path) -> None:
+    pytest.importorskip("jinja2")
+    assert main(["audit", str(photos), "--html", str(tmp_path / "page.html"), "-q"]) == 4
+    page = checked((tmp_path / "page.html").read_text())
+    for text in ("Equal files, in several splits", "Equal files, of several classes", "Near duplicates", "leak.jpg"):
+        assert text in page.text
+    assert "cannot be decoded" in page.text
+    pictures_shown = sum(tag == "img" for tag, _ in page.tags)
+    assert pictures_shown > 2 + 2 + 3 + 4  # of duplicates and findings, and those of extremes and classes
+
+
+def test_names_of_classes_are_drawn_at_boxes() -> None:
+    picture = Image.new("RGB", (200, 150))
+    classes = (ClassLabel("cat", ""), ClassLabel("dog", ""))
+    boxes = [Box(0.1, 0.5, 0.9, 0.9, label=1)]
+    draw_boxes(picture, boxes)
+    plain = np.asarray(picture).copy()
+    draw_boxes(picture, boxes, classes)
+    changed = np.argwhere((np.asarray(picture) != plain).any(2))
+    assert len(changed) > 100
+    assert changed[:, 0].max() < 80  # above the box

@@ -1,5 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from stoker.inspect.audit_page import audit_albums
 from stoker.inspect.audit_report import (
     DEFAULT_DISTANCE,
     AuditedImage,
@@ -84,6 +85,7 @@ __all__ = [
     "Verdict",
     "VerifyReport",
     "audit",
+    "audit_albums",
     "dataset_info",
     "dataset_portrait",
     "decide",

@@ -42,7 +42,7 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import refuse_keys, refuse_source
+from stoker.loader import box_classes, refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
 from stoker.sources import features_beside, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
@@ -209,12 +209,10 @@ def _box_histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[
     schema = manifest.schema
     if not any(splits.values()):
         return ()
-    if schema.box_names:
-        own = (ClassLabel("", ""),) * schema.label_base
-        labels = own + tuple(ClassLabel(name, "") for name in schema.box_names)
-    known = range(schema.label_base, len(labels))
+    of_boxes = box_classes(schema, labels)
+    known = range(schema.label_base, len(of_boxes))
     others = {label for counts in splits.values() for label in counts if label not in known}
-    return tuple(class_count(labels, label, splits) for label in (*known, *sorted(others)))
+    return tuple(class_count(of_boxes, label, splits) for label in (*known, *sorted(others)))
 
 
 def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, Mapping[int, int]]) -> ClassCount:

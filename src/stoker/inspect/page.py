@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from stoker.inspect.audit_page import AuditAlbums
+    from stoker.inspect.audit_report import AuditReport
     from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.page_contents import Measured, Portrait, SplitPortrait
@@ -330,3 +332,20 @@ def bench_page(report: BenchReport) -> str:
     """
     dataset = report.spec.dataset
     return _render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
+
+
+def audit_page(report: AuditReport, contents: AuditAlbums) -> str:
+    """Return a self-contained page about an audit: one file, readable without network or JavaScript.
+
+    Args:
+        report: What was found.
+        contents: The pictures of it.
+    """
+    return _render(
+        "audit.html",
+        report=report,
+        contents=contents,
+        name=report.path.rstrip("/").rpartition("/")[2] or report.path,
+        extra=sum(len(group.images) - 1 for group in report.duplicates),
+        counts={name: len(images) for name, images in report.findings.items()},
+    )

@@ -253,7 +253,7 @@ def dataset_portrait(
         counted=counted,
         unlabelled=unlabelled,
         measured=measured,
-        strip=tuple(_thumbnail(splits[header.split], header) for header in measured.readable[:_STRIP]),
+        strip=tuple(thumbnail(splits[header.split], header) for header in measured.readable[:_STRIP]),
         rejects=rejects,
     )
 
@@ -347,13 +347,13 @@ def _header(sample: Sample) -> tuple[int, int, str]:
     return info.width, info.height, ", ".join([f"JPEG {color}", *words])
 
 
-def _thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
+def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
     """Return a small picture of a sample; one that cannot be decoded says why."""
     title = class_title(dataset.classes, header.label)
     place, extent = f"{header.split} #{header.index}", f"{header.width} \N{MULTIPLICATION SIGN} {header.height}"
     try:
         sample = dataset[header.index]
-        picture = sample.thumbnail(_SIDE)
+        picture = sample.thumbnail(_SIDE, classes=dataset.classes)
         boxes = len(usable_boxes(sample.boxes))
         texts = texts_of(sample)
     except (StokerError, OSError) as error:

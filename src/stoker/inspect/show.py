@@ -27,6 +27,7 @@ from stoker.loader import (
     LoaderSettings,
     Objects,
     SampleEngine,
+    box_classes,
     class_title,
     displayable,
     draw_boxes,
@@ -477,7 +478,7 @@ def draw_sample(
     if mask is not None:
         draw_mask(picture, mask)
     annotated = usable_boxes(sample.boxes) if boxes else []
-    draw_boxes(picture, annotated)
+    draw_boxes(picture, annotated, box_classes(sample.schema, classes))
     detail = "  ·  ".join([f"{width} x {height}", sample.format])
     if annotated:
         detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")

@@ -29,6 +29,7 @@ from stoker.loader.opening import (
     refuse_unfinished,
 )
 from stoker.loader.pictures import (
+    box_classes,
     class_title,
     data_uri,
     displayable,
@@ -87,6 +88,7 @@ __all__ = [
     "Trace",
     "Weighted",
     "batch_text",
+    "box_classes",
     "calling_place",
     "chosen_fields",
     "class_title",

@@ -15,6 +15,7 @@ from stoker import _native
 from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.loader.pictures import (
+    box_classes,
     class_title,
     cut,
     draw_boxes,
@@ -207,12 +208,13 @@ class Sample:
             return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
         return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
 
-    def thumbnail(self, side: int, max_pixels: int | None = None) -> Image.Image:
+    def thumbnail(self, side: int, max_pixels: int | None = None, classes: Sequence[ClassLabel] = ()) -> Image.Image:
         """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
 
         Args:
             side: Of the square, in pixels.
             max_pixels: Largest image that is decoded for it, in pixels; None: any that `decode` does.
+            classes: Those of the dataset, whose names stand at the boxes unless boxes have classes of their own.
 
         Raises:
             ImageError: It cannot be decoded, or is larger than ``max_pixels``.
@@ -229,7 +231,7 @@ class Sample:
         picture = fit(visible(pixels), side, side)
         if (name := first_mask(self.schema.fields)) is not None:
             draw_mask(picture, mask_of(self, name, pixels))
-        draw_boxes(picture, usable_boxes(self.boxes))
+        draw_boxes(picture, usable_boxes(self.boxes), box_classes(self.schema, classes))
         return picture
 
     def _raw_pixels(self) -> NDArray[np.uint8]:
@@ -620,7 +622,7 @@ class Dataset:
             lines = [f"#{self.numbers[index]}"]
             try:
                 sample = self[index]
-                picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+                picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS, self.classes)
                 lines = [class_title(self.classes, sample.label), *lines, *texts_of(sample)]
             except (StokerError, OSError) as error:
                 picture = f"damaged: {error}"

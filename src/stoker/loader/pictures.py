@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import io
 import math
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
 from stoker.errors import ConfigError
+from stoker.format import ClassLabel
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -19,12 +21,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.format import ClassLabel
     from stoker.transforms import Output
-    from stoker.types import Field, Mode
+    from stoker.types import Field, Mode, SchemaInfo
 
 
 _BOX_COLOR, _BOX_SHADE = (255, 190, 60), (0, 0, 0)
+_BOX_FONT_SIZE, _MAX_BOX_NAME = 11, 24
 _GROUND, _SQUARES = (155, 205), 24  # greys of what lies under a transparent image, and squares along its longer side
 _MASK_SHARE = 0.6  # of the colours of a mask over the image
 _GOLDEN = 0.618034  # of the circle of hues, between one class id and the next
@@ -78,8 +80,20 @@ def usable_boxes(boxes: Sequence[Box]) -> list[Box]:
     return usable
 
 
-def draw_boxes(picture: Image.Image, boxes: Iterable[Box]) -> None:
-    """Draw boxes, in fractions of the picture, onto it."""
+def box_classes(schema: SchemaInfo, classes: Sequence[ClassLabel]) -> Sequence[ClassLabel]:
+    """Return the classes of boxes, by label: their own, or else those of the images."""
+    if not schema.box_names:
+        return classes
+    return [ClassLabel("", "")] * schema.label_base + [ClassLabel(name, "") for name in schema.box_names]
+
+
+@cache
+def _box_font() -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(_BOX_FONT_SIZE)
+
+
+def draw_boxes(picture: Image.Image, boxes: Iterable[Box], classes: Sequence[ClassLabel] = ()) -> None:
+    """Draw boxes, in fractions of the picture, onto it, and the names of their classes."""
     draw = ImageDraw.Draw(picture)
     for box in boxes:
         left, right = round(box.xmin * (picture.width - 1)), round(box.xmax * (picture.width - 1))
@@ -87,6 +101,13 @@ def draw_boxes(picture: Image.Image, boxes: Iterable[Box]) -> None:
         # The dark line around the bright one keeps a box visible on any image.
         draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), outline=_BOX_SHADE)
         draw.rectangle((left, top, right, bottom), outline=_BOX_COLOR, width=2)
+        if box.label is not None and 0 <= box.label < len(classes):
+            name = displayable(class_title(classes, box.label))[:_MAX_BOX_NAME]
+            # Above the box, or inside of it where there is no space.
+            place = (left + 2, top - _BOX_FONT_SIZE - 3 if top > _BOX_FONT_SIZE + 3 else top + 2)
+            font = _box_font()
+            draw.rectangle(draw.textbbox(place, name, font=font), fill=_BOX_COLOR)
+            draw.text(place, name, font=font, fill=_BOX_SHADE)
 
 
 def draw_pixel_boxes(picture: Image.Image, extent: tuple[int, int], corners: NDArray[Any]) -> None:
