@@ -290,6 +290,58 @@ def camera(root: Path) -> Path:
     return fill(root, "Pictures/Screenshots/3.png", "4.jpg")
 
 
+def voc(root: Path) -> Path:
+    """Two years of Pascal VOC below one devkit; a damaged annotation, a missing one, and a missing image."""
+    for year, lists in (
+        ("VOC2007", {"Main/train": "1", "Main/test": "2"}),
+        (
+            "VOC2012",
+            {"Main/train": "1\n2", "Main/val": "3\n9", "Main/trainval": "1\n2\n3", "Main/dog_train": "1  1\n2 -1"},
+        ),
+    ):
+        top = root / f"VOCdevkit/{year}"
+        fill(top, *(f"JPEGImages/{number}.jpg" for number in (3, 2, 1, 4)), "SegmentationClass/1.png")
+        (top / "Annotations").mkdir()
+        for number in (1, 2):
+            flags = "<truncated>1</truncated><difficult>0</difficult>"
+            text = xml(("dog", "10", "10", "50", "50"), ("aeroplane", "20", "0", "200", "30"))
+            (top / f"Annotations/{number}.xml").write_text(text.replace("<name>dog", f"{flags}<name>dog"))
+        (top / "Annotations/3.xml").write_text("<broken")
+        for name, lines in lists.items():
+            (top / f"ImageSets/{name}.txt").parent.mkdir(parents=True, exist_ok=True)
+            (top / f"ImageSets/{name}.txt").write_text(lines + "\n")
+    return root
+
+
+def cvat_voc(root: Path) -> Path:
+    """As CVAT exports it, with a name with a blank, a class without objects, and one that its list lacks."""
+    fill(root, "JPEGImages/frame 1.png", "JPEGImages/a/2.png")
+    (root / "Annotations/a").mkdir(parents=True)
+    (root / "Annotations/frame 1.xml").write_text(xml(("dog", "0", "0", "20.5", "30")))
+    (root / "Annotations/a/2.xml").write_text(xml(("zebra", "0", "0", "20.5", "30")))
+    (root / "ImageSets/Main").mkdir(parents=True)
+    (root / "ImageSets/Main/default.txt").write_text('"frame 1"\na/2\n')
+    colors = "# label:color_rgb:parts:actions\nbackground:0,0,0::\nfox:128,0,0::\ndog:0,128,0::\n"
+    (root / "labelmap.txt").write_text(colors)
+    return root
+
+
+def roboflow_voc(root: Path) -> Path:
+    fill(root, "train/1_jpg.rf.0a.jpg", "train/2_jpg.rf.0b.jpg", "valid/3_jpg.rf.0c.jpg", "README.dataset.txt")
+    for name, of in (("train/1_jpg.rf.0a", "helmet"), ("train/2_jpg.rf.0b", "head"), ("valid/3_jpg.rf.0c", "helmet")):
+        (root / f"{name}.xml").write_text(xml((of, "1", "1", "100", "50")))
+    return root
+
+
+def labelimg(root: Path) -> Path:
+    """Images and XML in two folders; one of each lacks the other."""
+    fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
+    (root / "annotations").mkdir()
+    for number in (1, 3):
+        (root / f"annotations/{number}.xml").write_text(xml(("cat", "1", "1", "100", "50")))
+    return root
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -343,6 +395,10 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         flat_folder,
         flat_splits,
         camera,
+        voc,
+        cvat_voc,
+        roboflow_voc,
+        labelimg,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

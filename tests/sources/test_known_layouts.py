@@ -157,12 +157,6 @@ def test_lists_for_training_beside_images_are_read_as_lists(tmp_path: Path) -> N
 
 
 LAYOUTS: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
-    "voc": (
-        ("JPEGImages/{}.jpg", "SegmentationClass/{}.png", "ImageSets/Main/{}.txt", "Annotations/{}.xml"),
-        "JPEGImages/ beside ImageSets/",
-        ("ImageSets", "JPEGImages", "SegmentationClass"),
-    ),
-    "vocdevkit": (("VOC2012/JPEGImages/{}.jpg", "VOC2012/Annotations/{}.xml"), "JPEGImages/ beside A", ("VOC2012",)),
     "yolo": (("images/train/{}.jpg", "labels/train/{}.txt"), "images/ beside labels/", ("images", "labels")),
     "yolo in splits": (
         ("train/images/{}.jpg", "train/labels/{}.txt", "valid/images/{}.jpg", "valid/labels/{}.txt"),
@@ -184,15 +178,14 @@ def test_known_layouts_are_refused_unless_a_label_map_insists(
     patterns, seen, classes = LAYOUTS[name]
     root = tmp_path / "photos"
     for pattern in patterns:
-        if pattern.endswith((".txt", ".xml")):
+        if pattern.endswith(".txt"):
             fill(root, *(pattern.format(number) for number in range(6)))
         else:
             images(root, pattern)
     message = refused(root)
     assert f"{root} holds {seen}" in message or seen in message
     option, file = type_line(message, -1, tmp_path).split()
-    if "Annotations" not in str(patterns):  # files of XML without content
-        assert tuple(planned(capsys, str(root), option, str(tmp_path / file))) == classes
+    assert tuple(planned(capsys, str(root), option, str(tmp_path / file))) == classes
     insisting = SourceOptions(labels=str(tmp_path / file))
     assert list_source(str(root), insisting).classes == tuple(map(str.encode, classes))
 
@@ -255,6 +248,8 @@ WARNINGS = {
     "mask_folders": 3,
     "flat_folder": 1,
     "camera": 2,
+    "voc": 2,
+    "labelimg": 2,
     "pipeline_config": 1,
 }
 """How many warnings the layouts have that have any."""

@@ -30,7 +30,7 @@ with warnings.catch_warnings():
 
 import stoker
 from repository.checkout import ROOT
-from sources.making import tar_bytes
+from sources.making import tar_bytes, xml
 from sources.photo_server import serving
 from stoker.cli.main import main
 from stoker.errors import StokerError
@@ -221,6 +221,25 @@ def made_already(_: Path) -> Classes:
     return {"validation": Counter({None: 5})}
 
 
+def voc(root: Path) -> Classes:
+    top = root / "VOCdevkit/VOC2012"
+    images(top, *(f"JPEGImages/{number}.jpg" for number in range(6)))
+    for number in range(6):
+        (top / "Annotations").mkdir(exist_ok=True)
+        text = xml(("cat", "1", "1", "20", "20"), size=("32", "24"))
+        flags = "<difficult>1</difficult><truncated>1</truncated>"
+        (top / f"Annotations/{number}.xml").write_text(text.replace("<bndbox>", f"{flags}<bndbox>"))
+        (top / "SegmentationClass").mkdir(exist_ok=True)
+        mask(number).save(top / f"SegmentationClass/{number}.png")
+    for name, lines in (("Main/train", "0 1 2 3"), ("Main/val", "4 5"), ("Segmentation/train", "0 1 2 3 4")):
+        write(top / f"ImageSets/{name}.txt", lines.replace(" ", "\n").encode())
+    return {"train": Counter({None: 4}), "validation": Counter({None: 2})}
+
+
+def voc_masks(_: Path) -> Classes:
+    return {"train": Counter({None: 5})}
+
+
 def yolo(root: Path) -> Classes:
     images(root / "coco8/images/train", *(f"{number}.jpg" for number in range(4)))
     images(root / "coco8/images/val", "4.jpg", "5.jpg")
@@ -281,6 +300,8 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "coco/annotations/instances_val2017.json": coco,
     "coco/annotations/instances_val2017.json --masks": made_already,
     "coco/annotations/captions_val2017.json": made_already,
+    "VOCdevkit": voc,
+    "VOCdevkit --masks": voc_masks,
     "coco8": yolo,
     "camvid": camvid,
     "old": tfrecords,

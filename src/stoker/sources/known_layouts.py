@@ -1,6 +1,6 @@
 """Folders that look like class folders and are none: beside a table that names the images, or of a known layout.
 
-Known are images beside their masks or annotations (Pascal VOC, YOLO without ``data.yaml``). Few names and bytes
+Known are images beside their masks or annotations (YOLO without ``data.yaml``). Few names and bytes
 decide, however many images there are. A label map insists on the folders.
 """
 
@@ -39,8 +39,7 @@ _NEUTRAL = re.compile(
 )
 """Words that do not say what is in images."""
 _MASKS = re.compile(
-    "((annot(ation)?s?|ground.?truth|gt(coarse|fine)?|imagesets|labels?|masks?|seg(mentation(class|object|s)?)?)"
-    "[-_ ]?)+",
+    "((annot(ation)?s?|ground.?truth|gt(coarse|fine)?|labels?|masks?|seg(mentations?)?)[-_ ]?)+",
     re.IGNORECASE,
 )
 _YEAR = re.compile("(19|20)[0-9]{2}")
@@ -102,11 +101,7 @@ def _told(name: str) -> str:
 
 def _known_layout(top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
-    inner = {
-        name: _look_into(top / name)[0]
-        for name in names[:_FEW]
-        if len(names) == 1 or _YEAR.fullmatch(name.removeprefix("VOC"))
-    }
+    inner = {name: _look_into(top / name)[0] for name in names if len(names) == 1}
     seen = [_beside_masks(top, names), *(_beside_masks(top / name, children) for name, children in inner.items())]
     if len(names) == 2:
         seen += [_paired(top / names[0], top / names[1]), _paired(top / names[1], top / names[0])]

@@ -21,6 +21,7 @@ from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
 from stoker.sources.tars import TARS
 from stoker.sources.url_lists import URLS
+from stoker.sources.voc import VOC
 from stoker.sources.webdataset import WEBDATASET
 from stoker.sources.yolo import YOLO
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-KINDS = (COCO, YOLO, METADATA, MASK_FOLDERS, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FLAT_FOLDER, FOLDER)
+KINDS = (COCO, YOLO, VOC, METADATA, MASK_FOLDERS, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FLAT_FOLDER, FOLDER)
 """All kinds of sources, in the order in which they are asked: the first that claims a place lists it."""
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))

@@ -58,7 +58,7 @@ class SourceOptions(Settings):
         bool,
         OfFiles(),
         Command("source"),
-        "Whether the objects of a COCO file are drawn as the field ``mask`` of each record; needs ``stoker[coco]``.",
+        "Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's masks.",
     ] = False
 
     @staticmethod

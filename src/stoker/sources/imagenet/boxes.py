@@ -170,10 +170,12 @@ def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NamedBox:
-    """A box and the name that its annotation gives to the object."""
+    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated."""
 
     name: bytes
     box: Box
+    difficult: bool = False
+    truncated: bool = False
 
     def is_of(self, class_name: bytes, class_names: Collection[bytes]) -> bool:
         """Return whether it belongs to an image of a class, by the rule of `read_boxes`."""
@@ -259,12 +261,13 @@ def _boxes(root: Element) -> Iterator[NamedBox]:
         raise ValueError(f"size is {width:g} x {height:g}")
     for item in root.iterfind("object"):
         name = (item.findtext("name") or "").strip().encode()
+        flags = [(item.findtext(tag) or "").strip().lower() in ("1", "true") for tag in ("difficult", "truncated")]
         for corners in item.iterfind("bndbox"):
             x = [_number(corners, tag) for tag in ("xmin", "xmax")]
             y = [_number(corners, tag) for tag in ("ymin", "ymax")]
             box = place_box(x, y, width, height)
             if box is not None:
-                yield NamedBox(name, box)
+                yield NamedBox(name, box, *flags)
 
 
 def _number(element: Element, path: str) -> float:

@@ -1,0 +1,299 @@
+"""Pascal VOC's folders, and what CVAT, Roboflow and LabelImg write as such: XML beside images, masks, lists of splits.
+
+- VOC and CVAT: ``JPEGImages/`` beside ``Annotations/``, ``SegmentationClass/`` or ``ImageSets/``; all folders ``VOC*``
+  of a ``VOCdevkit`` are one source
+- Roboflow: ``train/``, ``valid/`` and ``test/``, in each the images beside their XML
+- LabelImg: images beside their XML, or ``images/`` beside ``annotations/``
+
+Images have no class; their boxes do. The splits are ``ImageSets/Main/{train,val,trainval,test,default}.txt``, or those
+of ``ImageSets/Segmentation`` where masks are asked for, or there are no boxes. Coordinates are read as
+`stoker.sources.imagenet.boxes` reads them: divided by the size that the XML states. Every annotation is read once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from stoker.config import VALIDATION_NAMES, format_count, option
+from stoker.errors import ConfigError, SourceError
+from stoker.fields import Mask
+from stoker.sources.cells import Cells
+from stoker.sources.class_folders import splits_among
+from stoker.sources.imagenet.boxes import parse_annotation, read_annotation
+from stoker.sources.items import Group
+from stoker.sources.kind import Kind
+from stoker.sources.reading import in_order, nonblank_lines
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.table_boxes import TableBoxes
+from stoker.sources.voc_objects import VocObjects, read_label_map
+from stoker.sources.walking import Walk, folders_in, is_sidecar, seen_in
+from stoker.storage import from_uri, join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from stoker.sources.imagenet.boxes import NamedBox
+    from stoker.sources.look import Look
+    from stoker.sources.source import Source
+    from stoker.storage import Location
+
+_IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"
+_PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))
+_YEAR = re.compile(rb"VOC\d{4}")
+_DEPTH = 3
+_IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages", b"photos"})
+_XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labels"})
+_XML = b".xml"
+_LISTS = {"train": ("train", "trainval", "default"), "validation": VALIDATION_NAMES, "test": ("test",)}
+_OF_A_CLASS = re.compile(".+_(train|val|trainval|test)")
+_LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Where some images and what belongs to them lie: folders below the source, each empty or ending in a slash.
+
+    Attributes:
+        top: The folder of all of them.
+        images: That of the images.
+        annotations: That of the XML files.
+        split: The split of the images, where no lists say it.
+    """
+
+    top: bytes
+    images: bytes
+    annotations: bytes
+    split: str = "train"
+
+
+def claim_voc(look: Look) -> list[_Part]:
+    """Return the folders of images and annotations in a folder; none in one of another kind.
+
+    Raises:
+        SourceError: A folder cannot be read.
+        StorageError: The store cannot be reached.
+    """
+    if look.layout is None:
+        return []
+    base = look.path.resolve().to_uri()
+    tops = list(_devkits(base, b"", _DEPTH))
+    if tops:
+        return [_Part(top, top + _IMAGES, top + _ANNOTATIONS) for top in tops]
+    splits = splits_among(set(folders_in(base)))
+    parts = [_annotated(base, name + b"/", split) for name, split in splits.items()] or [_annotated(base, b"", "train")]
+    found = [part for part in parts if part is not None]
+    return found if len(found) == len(parts) else []
+
+
+def _devkits(base: bytes, top: bytes, depth: int) -> Iterator[bytes]:
+    """Yield the folders with ``JPEGImages``: one itself, or those in its folders ``VOC*``."""
+    names = folders_in(_at(base, top).to_uri())
+    if _IMAGES[:-1] in names and not _PARTS.isdisjoint(names):
+        yield top
+    elif depth:
+        for name in names:
+            if name[:3].upper() == b"VOC":
+                yield from _devkits(base, top + name + b"/", depth - 1)
+
+
+def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
+    """Return the images of a folder, if they lie beside XML of VOC's or in a folder beside one of it."""
+    names = list(islice(seen_in(_at(base, top).to_uri()), _LOOKED_AT))
+    folders = sorted(name for name, is_folder in names if is_folder)
+    pairs = [(top, top)]
+    pairs += [
+        (top + images + b"/", top + annotations + b"/")
+        for images in folders
+        for annotations in folders
+        if images.lower() in _IMAGE_FOLDERS and annotations.lower() in _XML_FOLDERS
+    ]
+    parts = (_Part(top, images, annotations, split) for images, annotations in pairs)
+    return next((part for part in parts if _holds_both(base, part)), None)
+
+
+def _holds_both(base: bytes, part: _Part) -> bool:
+    """Return whether some of the XML files are VOC's and called after images, which lie in no folders of classes."""
+    images = list(islice(seen_in(_at(base, part.images).to_uri()), _LOOKED_AT))
+    texts = islice(seen_in(_at(base, part.annotations).to_uri()), _LOOKED_AT)
+    stems = sorted(name[: -len(_XML)] for name, is_folder in texts if name.endswith(_XML) and not is_folder)[:_TRIED]
+    ends = sorted({_divide(name)[1] for name, is_folder in images if not is_folder and not is_sidecar(name)})[:_TRIED]
+    if not stems or (part.images != part.annotations and any(is_folder for _, is_folder in images)):
+        return False
+    return any(
+        any(_at(base, part.images + stem + end).is_file() for end in ends)
+        and b"<annotation" in _at(base, part.annotations + stem + _XML).read_head(_HEAD_BYTES)
+        for stem in stems
+    )
+
+
+def _at(base: bytes, path: bytes) -> Location:
+    """Return what lies below the folder of the source."""
+    return from_uri(join(base, path.rstrip(b"/")) if path else base)
+
+
+def _divide(path: bytes) -> tuple[bytes, bytes]:
+    """Return a path without its ending, and that."""
+    stem, dot, end = path.rpartition(b".")
+    return (stem, dot + end) if dot and b"/" not in end else (path, b"")
+
+
+def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
+    """List the images of Pascal VOC's folders, and read all annotations.
+
+    Args:
+        look: The folder.
+        parts: What `claim_voc` returned.
+
+    Raises:
+        ConfigError: Masks are asked for, and there are none.
+        SourceError: There is no list of a split, or a list or a name cannot be used.
+        OSError: A file cannot be read.
+    """
+    builder = SourceBuilder(look, look.path.resolve().to_uri(), ())
+    builder.is_ordered = False
+    images = _Images(builder, parts)
+    objects = VocObjects(read_label_map(_at(builder.base, top) for top in (*(part.top for part in parts), b"")))
+    tasks = images.add_all(Walk(builder.base, look.without))
+    for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
+        objects.add(*contents)
+        if builder.progress is not None and done % _LOOKED_AT == 0:
+            builder.progress(done=done, total=0, size_bytes=0, rejects=0)
+    images.report(objects.missing)
+    names = [(part.top or builder.base + b"/")[:-1].rpartition(b"/")[2] for part in parts]
+    classes = objects.classes(builder.root, of_voc=all(map(_YEAR.fullmatch, names)))
+    fields = (("mask", Mask()) if images.has_masks else None, *objects.flags())
+    columns = objects.columns(classes)
+    if not any(fields):
+        del columns["cells"]
+    builder.collector.columns |= columns
+    builder.settle()
+    splits = dict.fromkeys(group.split for group in builder.collector.groups if group.split)
+    boxes = {split: TableBoxes(builder.root, has_labels=True) for split in splits}
+    tree = builder.finish(boxes, cells=Cells(fields) if any(fields) else None)
+    return dataclasses.replace(tree, classes=classes, texts=(b"",) * len(classes))
+
+
+class _Images:
+    """The images of all parts.
+
+    Attributes:
+        has_masks: Whether their masks are read.
+
+    Args:
+        builder: Receives the images.
+        parts: Where they lie.
+    """
+
+    def __init__(self, builder: SourceBuilder, parts: Sequence[_Part]) -> None:
+        self._builder, self._parts, self._annotations, self._has_lists = builder, parts, 0, False
+        self._annotated = [part for part in parts if _at(builder.base, part.annotations).is_dir()]
+        masks = [folder for part in parts if (folder := _at(builder.base, part.top + _MASKS)).is_dir()]
+        if builder.options.masks and not masks:
+            raise ConfigError(f"{builder.root} has no SegmentationClass, which {option('masks')} needs; omit it")
+        self.has_masks = bool(masks) and (builder.options.masks or not self._annotated)
+        if masks and not self.has_masks:
+            message = f"{masks[0]} is not used: {option('masks')} reads the masks of ImageSets/Segmentation"
+            builder.skipped.warnings.append(message)
+
+    def add_all(self, walk: Walk) -> Iterator[tuple[bytes, bytes]]:
+        """Add the images; yield where the annotation of each must be, or nothing without any, and where its mask."""
+        for part in self._parts:
+            folders = dict.fromkeys((part.images, part.annotations) if part in self._annotated else (part.images,))
+            listing, *others = walk.list_folders(folders)
+            self._annotations += (others or [listing])[0].skipped.ignored[".xml"]
+            if not others:
+                listing.skipped.ignored.pop(".xml", None)
+            self._builder.skipped.add(listing.skipped)
+            for split, files in self._placed(part, listing.files):
+                group = self._builder.collector.add_group(Group(split, None, len(part.images)))
+                for path, size in files:
+                    self._builder.collector.add(group, part.images + path, size)
+                    stem = _divide(path)[0]
+                    place = part.annotations + stem + _XML if part in self._annotated else b""
+                    yield place, part.top + _MASKS + stem + b".png"
+
+    def _placed(
+        self, part: _Part, files: Sequence[tuple[bytes, int]]
+    ) -> Iterator[tuple[str, Iterable[tuple[bytes, int]]]]:
+        """Yield each split of a part, with the paths and the sizes of its images."""
+        sets = _at(self._builder.base, part.top + _SETS)
+        if part.annotations != part.top + _ANNOTATIONS or not sets.is_dir():
+            yield part.split, files
+            return
+        self._has_lists = True
+        by_stem: dict[bytes, tuple[bytes, int]] = {}
+        for path, size in files:
+            by_stem.setdefault(_divide(path)[0], (path, size))
+        listed: set[bytes] = set()
+        for split, place in self._lists(sets).items():
+            stems = dict.fromkeys(_stems_in(place, by_stem))
+            listed |= stems.keys()
+            # One that is missing is an item all the same, which the build names among the rejects.
+            yield split, (by_stem.get(stem, (stem + b".jpg", 0)) for stem in stems)
+        unlisted = len(files) - len(listed & by_stem.keys())
+        self._builder.skipped.ignored.update({"in no list of ImageSets": unlisted} if unlisted else {})
+
+    def _lists(self, sets: Location) -> dict[str, Location]:
+        """Return the list of each split."""
+        folders = (sets / "Segmentation", sets / "Main") if self.has_masks else (sets / "Main", sets / "Segmentation")
+        for folder in (*folders, sets):
+            children = folder.children() if folder.is_dir() else ()
+            names = {name[:-4]: name for child in children if (name := os.fsdecode(child.name)).endswith(".txt")}
+            by_word = {word.lower(): folder / name for word, name in names.items()}
+            if by_word.keys() & {"train", "val"}:
+                by_word.pop("trainval", None)  # both together
+            lists = {}
+            for split, words in _LISTS.items():
+                word = next((word for word in words if word in by_word), None)
+                if word is not None:
+                    lists[split] = by_word.pop(word)
+            unused = [word.encode() for word in sorted(by_word) if not _OF_A_CLASS.fullmatch(word)]
+            if lists:
+                self._builder.skipped.warn(unused, f"lists of no split in {folder}, not used: {{names}}")
+                return lists
+        message = f"{sets} has no list of a split, such as Main/train.txt"
+        raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
+
+    def read(self, places: tuple[bytes, bytes]) -> tuple[bytes, bytes, list[NamedBox] | str | None]:
+        """Return two paths, and the objects of the annotation, or what is wrong with it, or None without one."""
+        path, mask = places
+        try:
+            text = read_annotation(join(self._builder.base, path)) if path else None
+            return path, mask, None if text is None else parse_annotation(text)
+        except (SourceError, ValueError) as error:
+            return path, mask, str(error)
+
+    def report(self, missing: int) -> None:
+        """Warn of so many images without annotations, and of annotations that no list leaves out without images."""
+        warnings = self._builder.skipped.warnings
+        orphans = self._annotations - (len(self._builder.collector) - missing)
+        if self._annotated and missing:
+            warnings.append(f"{format_count(missing, 'image')} without an annotation, and so without boxes")
+        if orphans > 0 and not self._has_lists:
+            warnings.append(f"{format_count(orphans, 'annotation')} of images that are not there")
+
+
+def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]:
+    """Yield the names in a list: a whole line, in quotes, as CVAT has one with blanks, or its first word."""
+    for number, line in nonblank_lines(place):
+        stem = line.strip()
+        if stem not in known:
+            stem = stem.split(b'"')[1] if stem.startswith(b'"') and stem.count(b'"') > 1 else stem.split()[0]
+        if b"\0" in stem or b".." in stem.split(b"/"):
+            message = f"{place}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
+            raise SourceError(message, path=str(place))
+        yield stem
+
+
+VOC = Kind(
+    name="Pascal VOC folder",
+    looks_like="a folder with `JPEGImages` and `Annotations`, folders `VOC*` of these, or images beside XML of VOC's",
+    claim=claim_voc,
+    list=list_voc,
+    options=frozenset({"masks", "imagenet_labels"}),
+)

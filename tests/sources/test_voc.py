@@ -1,0 +1,204 @@
+"""Pascal VOC's folders as VOC, CVAT, Roboflow and LabelImg have them; boxes, names and masks are torchvision's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from sources.layouts import cvat_voc, labelimg, roboflow_voc, voc
+from sources.making import fill, xml
+from stoker.errors import ConfigError, SourceError
+from stoker.sources import SourceOptions, list_source, with_objects
+from stoker.types import Box
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from stoker.sources import Source
+
+NAMES = ("sheep", "cat", "aeroplane")
+SIDES = (60, 40)
+
+
+def images(tree: Source) -> dict[str, Any]:
+    """The boxes of each image, or what is wrong with them; None where it is not there."""
+    loaded: dict[str, Any] = {}
+    for split, rows in tree.splits.items():
+        for item in tree.table.take(rows):
+            try:
+                image = tree.load(item, split)
+            except FileNotFoundError:
+                loaded[f"{split} {item.key}"] = None
+            else:
+                loaded[f"{split} {item.key}"] = image.annotation_error or list(image.boxes)
+    return loaded
+
+
+def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
+    root = voc(tmp_path)
+    boxes = [Box(0.05, 0.1, 0.25, 0.5, 11), Box(0.1, 0.0, 1.0, 0.3, 0)]
+    damaged = "damaged annotation: VOCdevkit/VOC2012/Annotations/3.xml: unclosed token: line 1, column 0"
+    tree = list_source(str(root))
+    assert (len(tree.classes), tree.classes[0], tree.classes[11]) == (20, b"aeroplane", b"dog")
+    assert images(tree) == {
+        "train VOCdevkit/VOC2007/JPEGImages/1.jpg": boxes,
+        "train VOCdevkit/VOC2012/JPEGImages/1.jpg": boxes,
+        "train VOCdevkit/VOC2012/JPEGImages/2.jpg": boxes,
+        "validation VOCdevkit/VOC2012/JPEGImages/3.jpg": damaged,
+        "validation VOCdevkit/VOC2012/JPEGImages/9.jpg": None,
+        "test VOCdevkit/VOC2007/JPEGImages/2.jpg": boxes,
+    }
+    assert tree.ignored == {"in no list of ImageSets": 3}
+    assert images(list_source(str(root / "VOCdevkit"))).keys() == {
+        name.replace("VOCdevkit/", "") for name in images(tree)
+    }
+    year = list_source(str(root / "VOCdevkit/VOC2012"))
+    assert (len(year.table), year.classes) == (4, tree.classes)
+
+
+def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
+    tree = list_source(str(cvat_voc(tmp_path)))
+    assert tree.classes == (b"fox", b"dog")
+    other, frame = images(tree).values()
+    assert frame == [Box(0.0, 0.0, 0.1025, 0.3, 1)]
+    assert other == "damaged annotation: Annotations/a/2.xml: labelmap.txt has no class 'zebra'"
+    (tmp_path / "labelmap.txt").write_text("dog:0,0,0::\ndog:1,1,1::\n")
+    with pytest.raises(SourceError, match=r"labelmap.txt names a class twice"):
+        list_source(str(tmp_path))
+
+
+def test_images_beside_their_xml_as_roboflow_and_labelimg_write_them(tmp_path: Path) -> None:
+    tree = list_source(str(roboflow_voc(tmp_path / "a")))
+    assert (tree.classes, list(tree.splits), tree.warnings) == ((b"head", b"helmet"), ["train", "validation"], ())
+    assert [tree.load(item, "train").boxes[0].label for item in tree.table.take(tree.splits["train"])] == [1, 0]
+    tree = list_source(str(labelimg(tmp_path / "b")))
+    assert images(tree) == {"train images/1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train images/2.jpg": []}
+    assert tree.warnings == (
+        "1 image without an annotation, and so without boxes",
+        "1 annotation of images that are not there",
+    )
+    flat = fill(tmp_path / "c", "1.jpg", "2.JPG", "classes.txt")
+    (flat / "1.xml").write_text(xml(("cat", "1", "1", "100", "50")))
+    assert images(list_source(str(flat))) == {"train 1.jpg": [Box(0.005, 0.01, 0.5, 0.5, 0)], "train 2.JPG": []}
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("cat/1.jpg", "cat/1.xml", "dog/2.jpg", "dog/2.xml"),
+        ("train/cat/1.jpg", "train/cat/1.xml", "train/dog/2.jpg"),
+        ("Annotations/1.xml", "cat/1.jpg", "dog/2.jpg"),
+    ],
+)
+def test_xml_of_class_folders_leaves_them_class_folders(paths: tuple[str, ...], tmp_path: Path) -> None:
+    fill(tmp_path, *paths)
+    for path in tmp_path.rglob("*.xml"):
+        path.write_text(xml(("cat", "1", "1", "100", "50")))
+    assert list_source(str(tmp_path)).classes == (b"cat", b"dog")
+
+
+LISTS: list[tuple[dict[str, str], dict[str, int] | str]] = [
+    ({"Main/trainval": "1\n2", "Main/test": "3"}, {"train": 2, "test": 1}),
+    ({"Main/Train": "1", "Main/Validation": "2\n2", "Main/default": "3"}, {"train": 1, "validation": 1}),
+    ({"Main/cat_train": "1 1", "Segmentation/train": "1\n2\n3"}, {"train": 3}),
+    ({"train": "1\n2"}, {"train": 2}),
+    ({"Main/cat_train": "1 1"}, "ImageSets has no list of a split, such as Main/train.txt"),
+    ({"Main/train": "1\n../2"}, "Main/train.txt, line 2: '../2' is not the name of an image"),
+]
+
+
+@pytest.mark.parametrize(("lists", "expected"), LISTS)
+def test_splits_are_the_lists_of_image_sets(
+    lists: dict[str, str], expected: dict[str, int] | str, tmp_path: Path
+) -> None:
+    fill(tmp_path, *(f"JPEGImages/{number}.jpg" for number in (1, 2, 3)), "Annotations/readme.txt")
+    for name, lines in lists.items():
+        (tmp_path / f"ImageSets/{name}.txt").parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"ImageSets/{name}.txt").write_text(lines)
+    if isinstance(expected, str):
+        with pytest.raises(SourceError) as caught:
+            list_source(str(tmp_path))
+        assert expected in str(caught.value)
+        return
+    tree = list_source(str(tmp_path))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == expected
+    assert any("not used: default" in warning for warning in tree.warnings) == ("Main/default" in lists)
+
+
+@pytest.fixture
+def devkit(tmp_path: Path) -> Path:
+    """Images with two objects each, masks of two of them with void pixels, as VOC has them."""
+    root = tmp_path / "VOCdevkit/VOC2012"
+    draws = np.random.default_rng(0)
+    for folder in ("JPEGImages", "Annotations", "SegmentationClass", "ImageSets/Main", "ImageSets/Segmentation"):
+        (root / folder).mkdir(parents=True)
+    for number in range(4):
+        pixels = draws.integers(0, 255, (*SIDES[::-1], 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(root / f"JPEGImages/{number}.jpg")
+        corners = [(draws.integers(1, 20, 2), draws.integers(21, 40, 2)) for _ in range(2)]
+        objects = [(NAMES[(number + at) % 3], *map(str, (*low, *high))) for at, (low, high) in enumerate(corners)]
+        text = xml(*objects, size=(str(SIDES[0]), str(SIDES[1])), filename=f"{number}.jpg")
+        flags = f"<truncated>{number % 2}</truncated><difficult>{int(number > 2)}</difficult>"
+        (root / f"Annotations/{number}.xml").write_text(text.replace("<bndbox>", f"{flags}<bndbox>"))
+    for number in (1, 3):
+        ids = draws.integers(0, 21, SIDES[::-1], dtype=np.uint8)
+        ids[0] = 255
+        mask = Image.fromarray(ids, "P")
+        mask.putpalette(bytes(range(256)) * 3)
+        mask.save(root / f"SegmentationClass/{number}.png")
+    (root / "ImageSets/Main/train.txt").write_text("0\n1\n2\n")
+    (root / "ImageSets/Main/val.txt").write_text("3\n")
+    (root / "ImageSets/Segmentation/train.txt").write_text("1\n")
+    (root / "ImageSets/Segmentation/val.txt").write_text("3\n")
+    return tmp_path
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.usefixtures("torchvision")
+def test_boxes_names_and_masks_are_those_of_torchvision(devkit: Path) -> None:
+    from torchvision.datasets import VOCDetection, VOCSegmentation  # noqa: PLC0415 - slow to import
+
+    for split, image_set in (("train", "train"), ("validation", "val")):
+        opened = stoker.open(devkit, split)
+        detection = VOCDetection(str(devkit), image_set=image_set)
+        assert len(opened) == len(detection) > 0
+        for sample, (_, target) in zip(map(opened.__getitem__, range(len(opened))), detection, strict=True):
+            objects = target["annotation"]["object"]
+            assert [opened.classes[box.label].name for box in sample.boxes] == [each["name"] for each in objects]
+            corners = [[float(each["bndbox"][side]) for side in ("xmin", "ymin", "xmax", "ymax")] for each in objects]
+            read = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in sample.boxes]
+            np.testing.assert_allclose(np.array(read) * (*SIDES, *SIDES), corners, rtol=1e-6)
+            for flag in ("difficult", "truncated"):
+                assert sample.fields[flag].tolist() == [int(each[flag]) for each in objects]
+        opened = stoker.open(devkit, split, masks=True)
+        segmentation = VOCSegmentation(str(devkit), image_set=image_set)
+        assert len(opened) == len(segmentation) == 1
+        assert (opened[0].fields["mask"] == np.asarray(segmentation[0][1])).all()
+
+
+def test_masks_are_read_where_they_are_asked_for_or_there_are_no_boxes(devkit: Path) -> None:
+    root = devkit / "VOCdevkit/VOC2012"
+    message = f"{root}/SegmentationClass is not used: masks=True reads the masks of ImageSets/Segmentation"
+    assert list_source(str(root)).warnings == (message,)
+    (root / "Annotations").rename(devkit / "moved")
+    tree = list_source(str(root))
+    assert ({split: len(rows) for split, rows in tree.splits.items()}, [*tree.fields]) == (
+        {"train": 1, "validation": 1},
+        ["mask"],
+    )
+    stoker.build(root, devkit / "out", progress=False)
+    with Image.open(root / "SegmentationClass/1.png") as mask:
+        assert (stoker.open(devkit / "out", "train")[0].fields["mask"] == np.asarray(mask)).all()
+    (root / "SegmentationClass").rename(devkit / "masks")
+    with pytest.raises(ConfigError, match=r"has no SegmentationClass, which masks=True needs; omit it"):
+        list_source(str(root), SourceOptions(masks=True))
+
+
+def test_objects_have_the_classes_of_their_boxes(devkit: Path) -> None:
+    objects = with_objects(list_source(str(devkit)))
+    labels = [objects.load(item, "train").label for item in objects.table.take(objects.splits["train"])]
+    assert labels == [16, 7, 7, 0, 0, 16]
