@@ -254,6 +254,16 @@ def roboflow(root: Path) -> Path:
     return root
 
 
+def yolo_lists(root: Path) -> Path:
+    fill(root, *(f"images/{name}" for name in ("2.jpg", "1.jpg", "3.jpg", "unused.jpg")))
+    (root / "coco.yaml").write_text("train: train.txt\nval: val.txt\nnames: [cat]\n")
+    (root / "train.txt").write_text("./images/2.jpg\n./images/1.jpg\n")
+    (root / "val.txt").write_text("images/3.jpg\nimages/gone.jpg\n")
+    (root / "labels").mkdir()
+    (root / "labels/1.txt").write_text("0 0.5 0.5 0.25 0.5\n")
+    return root
+
+
 def mask_folders(root: Path) -> Path:
     """Images without a mask, a mask without an image, and one that has a suffix."""
     fill(root, *(f"train/images/{name}" for name in ("2.jpg", "1.jpg", "ü日.png", "alone.jpg", ".hidden.jpg")))
@@ -390,6 +400,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         pipeline_config,
         yolo,
         roboflow,
+        yolo_lists,
         mask_folders,
         cityscapes,
         flat_folder,

@@ -101,6 +101,64 @@ def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_pa
     ]
 
 
+def split_paths(tree: Source) -> dict[str, list[str]]:
+    return {split: [item.key for item in tree.table.take(rows)] for split, rows in tree.splits.items()}
+
+
+def test_splits_are_lists_of_files(tmp_path: Path) -> None:
+    """Lines are relative to the dataset, after ``./`` to the list, or absolute; each is an item."""
+    yaml = "names: [a, b]\ntrain: [lists/train.txt, more/images]\nval: val.txt\ntest: gone.txt\n"
+    fill(tmp_path, *(f"images/{number}.jpg" for number in range(5)), "lists/images/8.jpg", "more/images/9.jpg")
+    root = dataset(tmp_path, yaml, "lists/images/7.jpg")
+    (root / "lists/train.txt").write_text("images/1.jpg\r\n./images/7.jpg\n\nimages/0.jpg\nimages/1.jpg\n")
+    (root / "val.txt").write_text(f"./images/2.jpg\n{root}/images/3.jpg\nimages/gone.jpg")
+    for path, label in (("labels/1", 1), ("lists/labels/7", 0), ("labels/3", 1)):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / f"{path}.txt").write_text(f"{label} 0.5 0.5 0.5 0.5\n")
+    tree = list_source(str(root))
+    train = ["images/0.jpg", "images/1.jpg", "images/1.jpg", "lists/images/7.jpg", "more/images/9.jpg"]
+    assert sorted(split_paths(tree)["train"]) == train
+    assert sorted(split_paths(tree)["validation"]) == sorted(
+        [f"{root}/images/3.jpg", "images/2.jpg", "images/gone.jpg"]
+    )
+    labels = {item.name: [box.label for box in tree.read_boxes(item, "train")] for item in tree.table}
+    assert labels == {
+        b"0.jpg": [],
+        b"1.jpg": [1],
+        b"7.jpg": [0],
+        b"9.jpg": [],
+        b"3.jpg": [1],
+        b"2.jpg": [],
+        b"gone.jpg": [],
+    }
+    assert tree.ignored == {"in no list": 3}
+    assert tree.warnings == (
+        f"{root}/data.yaml: test is 'gone.txt', a list that is not there",
+        "images that a line names again: 1; each line is an item of its own",
+    )
+    assert {item.name: item.size_bytes > 0 for item in tree.table}.pop(b"gone.jpg") is False
+    (root / "val.txt").write_text("images/1.jpg\n../1.jpg\n")
+    with pytest.raises(SourceError, match=r"val.txt, line 2: '../1.jpg' is no file in"):
+        list_source(str(root))
+
+
+def test_a_file_of_any_name_counts_where_it_is_the_only_one(tmp_path: Path) -> None:
+    fill(tmp_path, "images/train/1.jpg", "big.yaml")
+    (tmp_path / "coco128.yaml").write_text("path: ../datasets/coco128\ntrain: images/train\nnc: 2\n")
+    (tmp_path / "hyp.yml").write_text("train: {lr: 1}\nnames: x\n")
+    (tmp_path / "broken.yaml").write_text("[")
+    tree = list_source(str(tmp_path))
+    assert (tree.classes, split_paths(tree)) == ((b"class_0", b"class_1"), {"train": ["images/train/1.jpg"]})
+    (tmp_path / "other.yaml").write_text("train: images/train\nnames: [a]\n")
+    with pytest.raises(
+        SourceError, match=r"several files of YOLO's: .*coco128.yaml and .*other.yaml; give one of them"
+    ):
+        list_source(str(tmp_path))
+    assert list_source(str(tmp_path / "other.yaml")).classes == (b"a",)
+    (tmp_path / "data.yaml").write_text("train: images/train\nnames: [b]\n")
+    assert list_source(str(tmp_path)).classes == (b"b",)
+
+
 def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
     root = dataset(tmp_path, "names: [a]\ntrain: images\ntest: images/test\n", "images/1.jpg")
     assert list_source(str(root)).warnings == (f"{root}/data.yaml: test is 'images/test', a folder that is not there",)
@@ -136,11 +194,13 @@ def test_a_damaged_line_is_named_with_its_file(line: str, problem: str, tmp_path
         ("names: {1: a}\ntrain: images\n", "names has 1 classes, but none with the number 0"),
         ("names: cat\ntrain: images\n", "names is no list of 1 to "),
         ("names: ['a\\tb', \"a\\tb\"]\ntrain: images\n", "cannot be the name of a class"),
-        ("names: [a]\ntrain: 7\n", "train is of type int, not the path of a folder"),
-        ("names: [a]\ntrain: list.txt\n", "'list.txt' is a file; give the folder of the images"),
+        ("names: [a]\ntrain: 7\n", "train is of type int, not the path of a folder or a list"),
+        ("names: [a]\ntrain: images/1.jpg\n", "'images/1.jpg' is a file; give the folder of the images, or a list"),
+        ("nc: 2\nnames: [a]\ntrain: images\n", "nc is 2, but names has 1 classes"),
+        ("nc: many\ntrain: images\n", "nc is 'many', not 1 to "),
         ("names: [a]\ntrain: ../..\n", "'../..' is no folder in"),
         ("names: [a]\ntrain: /nowhere\n", "'/nowhere' is no folder in"),
-        ("names: [a]\ntrain: nowhere\n", "none of the folders that it names is in"),
+        ("names: [a]\ntrain: nowhere\n", "none of the folders and lists that it names is in"),
         ("a: &a [x, x]\nb: &b [*a, *a]\nnames: [*b]\ntrain: images\n", "names[0] is of type list"),
         ("[" * 100_000, "is not YAML: "),
     ],
@@ -158,7 +218,7 @@ def test_another_data_yaml_is_none_of_its_files(tmp_path: Path) -> None:
     before = list_source(str(root)).fingerprint()
     (root / "data.yaml").write_text("version: 3\n")
     assert list_source(str(root)).fingerprint() == before
-    with pytest.raises(SourceError, match="it lacks names, or each of train, val, test"):
+    with pytest.raises(SourceError, match="it lacks names and nc, or each of train, val, test"):
         list_source(str(root / "data.yaml"))
 
 

@@ -18,13 +18,14 @@ import os
 import re
 from array import array
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 
 from stoker.config import format_count, option
-from stoker.errors import ConfigError, SourceError, StorageError
+from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
@@ -33,7 +34,7 @@ from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.reading import in_order
+from stoker.sources.reading import in_order, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk
@@ -569,15 +570,9 @@ def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
     unlisted = [image.path for image in contents.images.values() if image.path not in sizes]
     unused = sorted(sizes.keys() - {image.path for image in contents.images.values()})
 
-    def size(path: bytes) -> int:
-        try:
-            return from_uri(join(builder.base, path)).size()
-        except StorageError:
-            raise
-        except OSError:
-            return 0  # still an item, so that the build names it among the rejects
-
-    sizes.update(zip(unlisted, in_order(size, unlisted, from_uri(builder.base).requests_at_once), strict=True))
+    at_once = from_uri(builder.base).requests_at_once
+    # One that is missing is still an item, so that the build names it among the rejects.
+    sizes.update(zip(unlisted, in_order(partial(size_or_zero, builder.base), unlisted, at_once), strict=True))
     group = builder.collector.add_group(Group(split, None))
     for image in contents.images.values():
         builder.collector.add(group, image.path, sizes[image.path])

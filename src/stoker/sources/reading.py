@@ -7,8 +7,8 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, TypeVar
 
-from stoker.errors import SourceError
-from stoker.storage import from_uri, read_at, stoppable_pool
+from stoker.errors import SourceError, StorageError
+from stoker.storage import from_uri, join, read_at, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -52,6 +52,20 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
         if error.errno == errno.EFBIG:
             raise _too_large() from error
         raise
+
+
+def size_or_zero(base: bytes, path: bytes) -> int:
+    """Return how many bytes a file below a folder has; 0 of one that is not there, which a build then rejects.
+
+    Raises:
+        StorageError: Its store cannot be reached.
+    """
+    try:
+        return from_uri(join(base, path)).size()
+    except StorageError:
+        raise
+    except OSError:
+        return 0
 
 
 def read_web(url: bytes) -> bytes:

@@ -1,5 +1,8 @@
 """YOLO's folders: ``data.yaml`` names the classes and the folders of images, whose boxes lie in ``labels/*.txt``.
 
+In place of a folder there may be a list with the path of an image on each line; the file may have another name where
+it is the only one of its kind.
+
 The boxes of ``images/train/1.jpg`` are in ``labels/train/1.txt``: ``labels`` is in place of the last folder called
 ``images``; without one, the text lies beside the image. An image without a text has no boxes. A line is
 ``CLASS X Y WIDTH HEIGHT``, the centre and the sides as fractions of the image's, or ``CLASS X1 Y1 X2 Y2 X3 Y3 ...``, a
@@ -11,23 +14,27 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
+import posixpath
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from stoker.errors import SourceError
+from stoker.errors import SourceError, StorageError
 from stoker.sources.imagenet.boxes import place_box, read_annotation, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.reader import to_bytes, to_text
+from stoker.sources.reading import in_order, nonblank_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk
-from stoker.storage import is_absolute, join
+from stoker.sources.walking import Walk, seen_in
+from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from stoker.sources.items import Item, ItemTable
     from stoker.sources.look import Look
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
 
 _NAME, _SUFFIXES = "data.yaml", (".yaml", ".yml")
 _MAX_BYTES = 2**20
+_LOOKED_AT = 1000
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 _BOX_NUMBERS, _LEAST_POLYGON = 4, 6
 _MOST = 1.01  # what other programs round up to and still read
@@ -44,7 +52,7 @@ _MOST = 1.01  # what other programs round up to and still read
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file says: the classes, and for each split the folders of its images, relative to one folder."""
+    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder."""
 
     path: Location
     names: tuple[bytes, ...]
@@ -56,25 +64,65 @@ def claim_yolo(look: Look) -> _Contents | None:
     """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's.
 
     Raises:
-        SourceError: It is damaged.
+        SourceError: It is damaged, or a folder without ``data.yaml`` has several others.
         OSError: It cannot be read.
     """
-    path = look.path if look.is_file else look.path / _NAME
-    if not path.is_file() or path.suffix not in _SUFFIXES:
+    if look.is_file:
+        if look.path.suffix not in _SUFFIXES:
+            return None
+        document = _read(look.path)
+        if document is None:
+            _refuse(look.path, f"it lacks names and nc, or each of {', '.join(_SPLITS)}")
+        return _contents(look.path, document)
+    if look.layout is None:
         return None
+    path = look.path / _NAME
+    documents = {path: _read(path)} if path.is_file() else {}
+    for name in () if documents else sorted(_yaml_files(look.path)):
+        try:
+            document = _read(look.path / name) or {}
+        except StorageError:
+            raise
+        except (SourceError, OSError):
+            continue  # of another program
+        if document and all(isinstance(document.get(split) or "", (str, list)) for split in _SPLITS):
+            documents[look.path / name] = document
+    usable = {path: document for path, document in documents.items() if document is not None}
+    if len(usable) > 1:
+        shown = " and ".join(map(str, usable))
+        raise SourceError(f"{look.root} holds several files of YOLO's: {shown}; give one of them", path=look.root)
+    return _contents(*next(iter(usable.items()))) if usable else None
+
+
+def _yaml_files(folder: Location) -> list[str]:
+    names = (os.fsdecode(name) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT) if not is_folder)
+    return [name for name in names if name.endswith(_SUFFIXES)]
+
+
+def _read(path: Location) -> dict[str, Any] | None:
+    """Return what a file of YOLO's says; None of another YAML file."""
     import yaml  # noqa: PLC0415 - few sources need it
 
     try:
         document = yaml.safe_load(path.read_at_most(_MAX_BYTES))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SourceError(f"{path} is not YAML: {' '.join(str(error).split())}; mend it", path=str(path)) from error
-    if not isinstance(document, dict) or "names" not in document or not document.keys() & _SPLITS.keys():
-        if look.is_file:
-            _refuse(path, f"it lacks names, or each of {', '.join(_SPLITS)}")
-        return None
-    below = document.get("path") or ""
+    is_usable = isinstance(document, dict) and document.keys() & {"names", "nc"} and document.keys() & _SPLITS.keys()
+    return document if is_usable else None
+
+
+def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
+    below, count = document.get("path") or "", document.get("nc")
+    if "names" in document:
+        names = _names(path, document["names"])
+    elif type(count) is int and 0 < count <= MAX_CLASSES:
+        names = tuple(b"class_%d" % number for number in range(count))  # as Ultralytics calls them
+    else:
+        _refuse(path, f"nc is {count!r}, not 1 to {MAX_CLASSES} classes")
+    if type(count) is int and count != len(names):
+        _refuse(path, f"nc is {count}, but names has {len(names)} classes")
     folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
-    return _Contents(path, _names(path, document["names"]), folders, below if isinstance(below, str) else "")
+    return _Contents(path, names, folders, below if isinstance(below, str) else "")
 
 
 def _names(path: Location, names: Any) -> tuple[bytes, ...]:
@@ -102,7 +150,7 @@ def _folders(path: Location, key: str, value: Any) -> tuple[str, ...]:
     values = value if isinstance(value, list) else [value] if value else []
     for folder in values:
         if not isinstance(folder, str) or "\0" in folder:
-            _refuse(path, f"{key} is of type {type(folder).__name__}, not the path of a folder")
+            _refuse(path, f"{key} is of type {type(folder).__name__}, not the path of a folder or a list")
     return tuple(values)
 
 
@@ -111,15 +159,15 @@ def _refuse(path: Location, problem: str) -> NoReturn:
 
 
 def list_yolo(look: Look, contents: _Contents) -> Source:
-    """List the images in the folders that a file names.
+    """List the images in the folders and the lists that a file names.
 
     Args:
         look: The file, or its folder.
         contents: What `claim_yolo` returned.
 
     Raises:
-        SourceError: No folder is there, or one cannot be used.
-        OSError: A folder cannot be read.
+        SourceError: No folder or list is there, or one cannot be used.
+        OSError: One cannot be read.
     """
     path = contents.path
     base = path.parent.resolve()
@@ -129,21 +177,27 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
-    walk, present = Walk(builder.base, look.without), False
+    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder)
     for split, names in contents.folders.items():
         for name in names:
             folder = _below(path, base, name)
-            if not (base / os.fsdecode(folder)).is_dir():
-                builder.skipped.warnings.append(f"{path}: {split} is {name!r}, a folder that is not there")
+            place = base / os.fsdecode(folder)
+            if not place.is_dir() and not (place.suffix == ".txt" and place.is_file()):
+                what = "list" if place.suffix == ".txt" else "folder"
+                builder.skipped.warnings.append(f"{path}: {split} is {name!r}, a {what} that is not there")
                 continue
             present = True
+            if not place.is_dir():
+                listed.add(split, place, folder, walk)
+                continue
             (listing,) = walk.list_folders([folder and folder + b"/"])
             builder.skipped.add(listing.skipped)
             prefix = folder and folder + b"/"
             group = builder.collector.add_group(Group(split, None, len(prefix)))
             builder.collector.add_folder(group, prefix, listing.files)
     if not present:
-        _refuse(path, f"none of the folders that it names is in {base}")
+        _refuse(path, f"none of the folders and lists that it names is in {base}")
+    listed.report()
     builder.settle()
     boxes = {group.split: YoloLabels(builder.base, len(contents.names)) for group in builder.collector.groups}
     tree = builder.finish({split: labels for split, labels in boxes.items() if split is not None})
@@ -165,9 +219,66 @@ def _below(path: Location, base: Location, name: str) -> bytes:
         parts = parts[1:]
     if is_absolute(os.fsencode(name)) or ".." in parts:
         _refuse(path, f"{name!r} is no folder in {base}; give paths of folders relative to that")
-    if (base / "/".join(parts)).is_file():
-        _refuse(path, f"{name!r} is a file; give the folder of the images")
+    if not name.endswith(".txt") and (base / "/".join(parts)).is_file():
+        _refuse(path, f"{name!r} is a file; give the folder of the images, or a list *.txt of their paths")
     return os.fsencode("/".join(parts))
+
+
+class _Listed:
+    """Images that lists name, and the folders in which they lie.
+
+    Args:
+        builder: Receives the images.
+    """
+
+    def __init__(self, builder: SourceBuilder) -> None:
+        self._builder = builder
+        self._sizes: dict[bytes, int] = {}
+        self._folders: set[bytes] = set()
+        self._named: Counter[bytes] = Counter()
+
+    def add(self, split: str, place: Location, name: bytes, walk: Walk) -> None:
+        """Add the images of a list.
+
+        Args:
+            split: Their split.
+            place: The list.
+            name: Its path below the source.
+            walk: Walks over the folders.
+        """
+        top = name[: name.rfind(b"/") + 1]
+        paths = list(self._paths(place, top))
+        parents = {path[: path.rfind(b"/") + 1] for path in paths if not is_absolute(path)} - self._folders
+        self._folders |= parents
+        there = [parent for parent in sorted(parents) if from_uri(join(walk.root, parent).rstrip(b"/")).is_dir()]
+        for parent, listing in zip(there, walk.list_folders(there), strict=True):
+            self._sizes.update((parent + file, size) for file, size in listing.files)
+        unlisted = [path for path in dict.fromkeys(paths) if path not in self._sizes]
+        sizes = in_order(partial(size_or_zero, walk.root), unlisted, from_uri(walk.root).requests_at_once)
+        self._sizes.update(zip(unlisted, sizes, strict=True))
+        group = self._builder.collector.add_group(Group(split, None))
+        for path in paths:  # one that is missing is an item all the same, which the build names among the rejects
+            self._builder.collector.add(group, path, self._sizes[path])
+        self._named.update(paths)
+
+    def _paths(self, place: Location, top: bytes) -> Iterator[bytes]:
+        """Yield the path below the source of each line: relative to it, or after ``./`` to the folder of the list."""
+        for number, line in nonblank_lines(place):
+            text = line.strip()
+            path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else text)
+            if b"\0" in path or path.startswith(b"../"):
+                message = f"{place}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
+                raise SourceError(f"{message}; give paths relative to that", path=str(place))
+            yield path
+
+    def report(self) -> None:
+        """Count files that no list names; warn of images that lines name again."""
+        skipped = self._builder.skipped
+        repeated = self._named.total() - len(self._named)
+        if repeated:
+            skipped.warnings.append(f"images that a line names again: {repeated:,}; each line is an item of its own")
+        unlisted = len(self._sizes.keys() - self._named.keys())
+        skipped.ignored.update({"in no list": unlisted} if unlisted else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +356,7 @@ def _text_of(path: bytes) -> bytes:
 
 YOLO = Kind(
     name="YOLO folder",
-    looks_like="a folder with `data.yaml`, or a file called `*.yaml`, that has `names` and `train`, `val` or `test`",
+    looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`",
     claim=claim_yolo,
     list=list_yolo,
     options=frozenset({"imagenet_labels"}),
