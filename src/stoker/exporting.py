@@ -180,7 +180,7 @@ def export(  # noqa: PLR0913 - settings by name
     out = location(destination)
     if not out.is_local:
         raise ConfigError(f"{destination} is in a store; export to a folder of this machine, then copy it there")
-    datasets = _chosen(open_splits(dataset, keys), split, dataset)
+    datasets = _chosen(open_splits(dataset, keys), split, location(dataset))
     for split_dataset in datasets.values():
         _check(split_dataset, to)
     for message in _losses(datasets, to):

@@ -41,10 +41,12 @@ class AzureServer:
     Attributes:
         endpoint: Its URL, without the account.
         blobs: Of each container, by name: content and etag.
+        faults: What it does with the next requests for parts, one each.
     """
 
     endpoint: str = ""
     blobs: dict[str, dict[str, tuple[bytes, str]]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
     lock: Lock = field(default_factory=Lock)
 
     def make_bucket(self) -> str:
@@ -134,13 +136,17 @@ class Handler(BaseHTTPRequestHandler):
     def send_blob(self, data: bytes, etag: str) -> None:
         about = {"ETag": etag, "Last_Modified": formatdate(usegmt=True), "Accept_Ranges": "bytes"}
         span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("x-ms-range") or self.headers.get("Range", ""))
-        if span is None:
+        fault = self.azure.faults.pop(0) if span and self.azure.faults else ""
+        if fault == "busy":
+            self.fail(503, "ServerBusy")
+        elif span is None or fault == "whole":
             self.answer(200, data, **about)
         elif int(span[1]) >= len(data):
             self.fail(416, "InvalidRange")
         else:
-            part = data[int(span[1]) : int(span[2]) + 1]
-            shown = f"bytes {span[1]}-{int(span[1]) + len(part) - 1}/{len(data)}"
+            start = int(span[1]) + 5 * (fault == "other part")
+            part = data[start : int(span[2]) + 1 + 5 * (fault == "other part") - (fault == "shorter part")]
+            shown = f"bytes {start}-{start + len(part) - 1}/{len(data)}"
             self.answer(206, part, Content_Range=shown, **about)
 
     def batch(self, blobs: dict[str, tuple[bytes, str]], container: str, body: bytes) -> None:

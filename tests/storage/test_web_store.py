@@ -20,7 +20,8 @@ import pytest
 from PIL import Image
 
 import stoker
-from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StorageError
+from stoker.cli.main import main
+from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources import list_source
 from stoker.storage import access, location, retrying, stores, web
@@ -333,6 +334,29 @@ def test_a_list_of_signed_images_keeps_no_signature(tmp_path: Path, server: File
     assert b"sig=" not in b"".join(built.values())
     assert b"a.jpg?width=3" in b"".join(built.values())
     assert any("sig=2" in request for request in server.requests)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda url, _: stoker.open(url("dataset"), "nothing"),
+        lambda url, out: stoker.export(url("dataset"), out, "webdataset", split="nothing"),
+        lambda url, out: stoker.build(url("pets.tar"), out, labels=url("labels.txt"), progress=False),
+        lambda url, _: stoker.open(url("pets.tar"), boxes=url("boxes.csv")),
+        lambda url, _: main(["info", url("nothing")]),
+    ],
+)
+def test_no_message_has_a_signature(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], call: Callable[..., object]
+) -> None:
+    text = ""
+    try:
+        assert call(lambda name: signed(f"{server.url}/{name}"), tmp_path / "out")
+    except StokerError as error:
+        text = str(error)
+    text += capsys.readouterr().err
+    assert server.url in text
+    assert "X-Amz" not in text
 
 
 def test_queries_that_may_be_two_files(server: FileServer) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from stoker.config import option
 from stoker.declare import Command, OfFiles, PathOrUrl, Settings, declared
 from stoker.sources.imagenet.classes import BUNDLED_LIST
-from stoker.storage import location
+from stoker.storage import is_web, location
 
 if TYPE_CHECKING:
     from typing import Self
@@ -61,6 +62,12 @@ class SourceOptions(Settings):
         "Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's masks.",
     ] = False
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, path in self._paths().items():
+            if is_web(os.fsencode(path)):  # whose query may be a secret, and is kept elsewhere
+                object.__setattr__(self, name, str(location(path)))
+
     @staticmethod
     def shown(name: str) -> str:
         """Return how messages name a setting."""
@@ -68,7 +75,9 @@ class SourceOptions(Settings):
 
     def absolute(self) -> Self:
         """Return the same with absolute paths, for a process with another working directory."""
-        paths = {each.name: getattr(self, each.name) for each in declared(SourceOptions) if PathOrUrl() in each.notes}
-        given = {name: path for name, path in paths.items() if path not in (None, BUNDLED_LIST)}
-        changed: dict[str, Any] = {name: location(path).absolute() for name, path in given.items()}
+        changed: dict[str, Any] = {name: location(path).absolute() for name, path in self._paths().items()}
         return dataclasses.replace(self, **changed)
+
+    def _paths(self) -> dict[str, str]:
+        paths = {each.name: getattr(self, each.name) for each in declared(SourceOptions) if PathOrUrl() in each.notes}
+        return {name: path for name, path in paths.items() if path not in (None, BUNDLED_LIST)}
