@@ -352,6 +352,12 @@ def labelimg(root: Path) -> Path:
     return root
 
 
+def pattern(root: Path) -> Path:
+    fill(root, *(f"all/train/cat/{name}" for name in ODD_NAMES), "all/train/dog/deep/2.jpg", "all/test/dog/3.jpg")
+    fill(root, "all/train/cat/no.png", "all/train/cat/.hidden.jpg", "all/test/no.txt", "all/cow/4.gif")
+    return root / "all/t*/**/*.jpg"
+
+
 def mapped_list(root: Path) -> Path:
     fill(root, "Data/train/n01/1.jpg", "Data/train/n02/2.jpg")
     (root / "Annotations/train/n01").mkdir(parents=True)
@@ -410,6 +416,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         cvat_voc,
         roboflow_voc,
         labelimg,
+        pattern,
     )
 }
 """Makes the files of a layout below an empty folder, and returns what is the source."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
 import re
 import shutil
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -50,8 +51,12 @@ class CommandParser(argparse.ArgumentParser):
         """Parse the words; an option or a word that the command does not take is an error."""
         assert args is not None, "main() passes the words"
         parsed, extras = super().parse_known_args(self._spelled_out(args), namespace)
+        if extras and extras[0].startswith("-"):
+            self.error(f"no option {extras[0]}")
         if extras:
-            self.error(f"no option {extras[0]}" if extras[0].startswith("-") else f"one word too many: {extras[0]!r}")
+            is_expanded = sum(map(os.path.isfile, args)) > 1
+            advice = "; put a pattern into quotes, as in 'photos/*.jpg', or the shell gives each file as a word"
+            self.error(f"one word too many: {extras[0]!r}{advice if is_expanded else ''}")
         return parsed, extras
 
     def _spelled_out(self, words: Sequence[str]) -> list[str]:

@@ -282,7 +282,7 @@ class ImagesInfo:
 def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     """Return what a source of images holds, by its listing."""
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
-    is_pattern = "{" in str(place) and not place.exists()  # braces may stand for several tars
+    is_pattern = not place.exists() and ("{" in str(place) or place.pattern() is not None)  # braces: of tars
     if (
         not (is_pattern or place.exists())
         or is_beside

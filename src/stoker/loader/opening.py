@@ -209,7 +209,7 @@ def _open(
         refuse_source(place, source)
         split = choose(splits)
         return _open_foreign(place, split, open_found(place, splits[split]), keys)
-    if "{" in str(place) or place.exists():  # braces may stand for several tars
+    if "{" in str(place) or place.pattern() is not None or place.exists():  # braces may stand for several tars
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
         return _open_images(place, choose, source, again=again)

@@ -1,8 +1,8 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
 - ``listing``: tells the kinds of sources apart; start here to add one
-- ``folders``, ``flat_folders``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``, ``url_lists``, ``coco``,
-  ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
+- ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
+  ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
 - ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
 - ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines

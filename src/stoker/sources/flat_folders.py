@@ -63,13 +63,13 @@ def claim_flat_folder(look: Look) -> _Contents | None:
         return None
     base, paths = look.layout.base, [""]
     names = _folders(base)
-    seen = _not_classes(base, names)
+    seen = not_classes(base, names)
     if names and not seen:
         if not are_splits(set(map(os.fsencode, names)), look.root):
             return None
         paths = [name + "/" for name in names]
         inner = {path: folders for path in paths if (folders := _folders(base / path))}
-        told = [_not_classes(base / path, folders) for path, folders in inner.items()]
+        told = [not_classes(base / path, folders) for path, folders in inner.items()]
         if not all(told):
             return None
         names, seen = sorted(set(chain(*inner.values()))), next(iter(told), "")
@@ -89,7 +89,7 @@ def _folders(folder: Location) -> list[str]:
     return names if len(names) > _FEW else [name for name in names if not is_dataset(folder / name)]
 
 
-def _not_classes(top: Location, names: Sequence[str]) -> str:
+def not_classes(top: Location, names: Sequence[str]) -> str:
     """Return what tells that folders are no classes; nothing if they may be."""
     if not names:
         return ""
@@ -117,21 +117,25 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     """
     builder = SourceBuilder(look, contents.base.to_uri(), ())
     builder.is_ordered = False
-    others = []
     for path, listing in contents.listings.items():
         builder.skipped.add(listing.skipped)
-        images = [(name, size) for name, size in listing.files if is_image_name(name) or not suffix_of(name)]
-        others += [path + name for name, _ in listing.files if not is_image_name(name) and suffix_of(name)]
+        images = without_others(builder, listing.files)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
-    builder.skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
-    count = format_count(len(others), "file")
-    builder.skipped.warn(others, f"{count} with no name of an image, not used: {{names}}")
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
     builder.settle()
     return builder.finish({})
+
+
+def without_others(builder: SourceBuilder, files: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
+    """Return the files that may be images by their names; count the others, and warn of them."""
+    others = [name for name, _ in files if suffix_of(name) and not is_image_name(name)]
+    builder.skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
+    count = format_count(len(others), "file")
+    builder.skipped.warn(others, f"{count} with no name of an image, not used: {{names}}")
+    return [(name, size) for name, size in files if is_image_name(name) or not suffix_of(name)]
 
 
 FLAT_FOLDER = Kind(

@@ -13,6 +13,7 @@ from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.coco import COCO
 from stoker.sources.file_lists import FILE_LISTS
+from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
 from stoker.sources.look import Look
@@ -33,7 +34,21 @@ if TYPE_CHECKING:
     from stoker.types import Progress
 
 
-KINDS = (COCO, YOLO, VOC, METADATA, MASK_FOLDERS, WEBDATASET, URLS, PARQUET, TARS, FILE_LISTS, FLAT_FOLDER, FOLDER)
+KINDS = (
+    COCO,
+    YOLO,
+    VOC,
+    METADATA,
+    MASK_FOLDERS,
+    WEBDATASET,
+    URLS,
+    PARQUET,
+    TARS,
+    FILE_LISTS,
+    PATTERN,
+    FLAT_FOLDER,
+    FOLDER,
+)
 """All kinds of sources, in the order in which they are asked: the first that claims a place lists it."""
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))

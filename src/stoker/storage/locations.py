@@ -165,6 +165,18 @@ class Location(ABC):
     def normalized(self) -> Self:
         """Return the same location, absolute, and without ``..``; links stay."""
 
+    def pattern(self) -> tuple[Self, Sequence[str]] | None:
+        """Return the folder before the first wildcard, and the parts from it on; None without one.
+
+        Names of folders that are there are no wildcards.
+        """
+        top = (self, *self.parents)[-1]
+        for at, part in enumerate(self.parts[len(top.parts) :], len(top.parts)):
+            if glob.has_magic(part) and not (top / part).is_dir():
+                return top, self.parts[at:]
+            top /= part
+        return None
+
     @abstractmethod
     def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it, also by way of links."""

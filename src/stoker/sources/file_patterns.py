@@ -1,0 +1,98 @@
+"""Files that a pattern matches, such as ``photos/**/*.jpg``: with the splits and classes that their folders have.
+
+Folders are those below the part without wildcards, and mean what they do in a folder that is given itself. Images that
+lie in several folders and beside them have no classes.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from stoker.config import format_count
+from stoker.errors import SourceError
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.flat_folders import not_classes, without_others
+from stoker.sources.items import Group
+from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.known_layouts import check_class_folders
+from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.walking import Walk
+from stoker.storage import glob_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stoker.sources.look import Look
+    from stoker.sources.source import Source
+    from stoker.storage import Location
+
+
+def claim_pattern(look: Look) -> tuple[Location, Sequence[str]] | None:
+    """Return the folder before the first wildcard, and the pattern below it; None of a name without wildcards."""
+    return look.path.normalized().pattern() if look.layout is None and not look.is_file else None
+
+
+def list_pattern(look: Look, pattern: tuple[Location, Sequence[str]]) -> Source:
+    """List the images that a pattern matches.
+
+    Args:
+        look: The pattern.
+        pattern: What `claim_pattern` returned.
+
+    Raises:
+        SourceError: No image matches it, a folder cannot be read, or the folders are no classes, as it seems.
+        OSError: A file cannot be read.
+    """
+    base, parts = pattern[0].resolve(), pattern[1]
+    builder = SourceBuilder(look, base.to_uri(), (base,))
+    builder.is_ordered = False
+    listings = Walk(builder.base, look.without).list_folders([b""] if base.is_dir() else [])
+    files = [file for listing in listings for file in listing.files]
+    files = [(path, size) for path, size in files if glob_matches(os.fsdecode(path).split("/"), parts)]
+    images = without_others(builder, files)
+    if not images:
+        what = f"{format_count(len(files), 'file')} with no name of an image" if files else "no file matches"
+        raise SourceError(f"{look.root}: {what}; give a pattern such as 'photos/**/*.jpg', or a folder", path=look.root)
+    tops = {path.partition(b"/")[0] if b"/" in path else b"" for path, _ in images}
+    are_in_splits = b"" not in tops and are_splits(tops, look.root)
+    by_split: dict[bytes, list[tuple[bytes, int]]] = {}
+    for path, size in images:
+        prefix = path[: path.index(b"/") + 1] if are_in_splits else b""
+        by_split.setdefault(prefix, []).append((path, size))
+    classes = {prefix: _classes(builder, base, prefix, inner) for prefix, inner in by_split.items()}
+    check_class_folders(builder, base, classes)
+    for prefix, inner in by_split.items():
+        split, end = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train", len(prefix)
+        groups = {name: builder.collector.add_group(Group(split, name, end)) for name in classes[prefix] or (None,)}
+        for path, size in inner:
+            name = path[end : path.index(b"/", end)] if classes[prefix] else None
+            builder.collector.add(groups[name], path, size)
+    builder.settle()
+    return builder.finish({})
+
+
+def _classes(
+    builder: SourceBuilder, base: Location, prefix: bytes, images: Sequence[tuple[bytes, int]]
+) -> tuple[bytes, ...]:
+    """Return the folders of classes in that of a split; none, with a warning, where folders are no classes."""
+    below = [path[len(prefix) :].partition(b"/") for path, _ in images]
+    folders = sorted({first for first, slash, _ in below if slash})
+    names = list(map(os.fsdecode, folders))
+    seen = not_classes(base / os.fsdecode(prefix), names)
+    if folders and not all(slash for _, slash, _ in below):
+        seen = f"images beside folders of images, such as {names[0]}/"
+    if not seen or builder.options.labels is not None:
+        return tuple(folders)
+    builder.label_warnings.append(f"{builder.root} matches {seen}, so the images have no classes")
+    return ()
+
+
+PATTERN = Kind(
+    name="pattern of image files",
+    looks_like="a path with `*`, `?` or `[...]`, at which nothing lies",
+    claim=claim_pattern,
+    list=list_pattern,
+    options=LABEL_OPTIONS,
+    annotations=(),
+)
