@@ -109,7 +109,7 @@ def test_a_file_is_asked_for_where_it_was_last(hub: Hub) -> None:
 def test_the_token_is_for_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hub.is_private = True
     hub.commit({"small": b"s", "large": b"l" * 2000})
-    with pytest.raises(PermissionError, match="give credentials") as caught:
+    with pytest.raises(PermissionError, match="private or gated; see HF_TOKEN") as caught:
         location(f"{HOME}/small")
     place = location(f"{HOME}/large", token=hub_server.TOKEN)
     assert place.read_bytes() == b"l" * 2000  # of a server that refuses the token

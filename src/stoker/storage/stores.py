@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import threading
 from dataclasses import dataclass, field
@@ -91,7 +90,7 @@ def pinned(root: str) -> str:
     """Return a repository of the Hugging Face Hub at the commit that a revision is, asked for once in a process.
 
     Raises:
-        FileNotFoundError: There is no such repository or revision.
+        FileNotFoundError, PermissionError: There is no such repository or revision, or it is not for everybody.
         OSError: The Hub does not say.
     """
     repository, _, revision = root.partition("@")
@@ -102,7 +101,7 @@ def pinned(root: str) -> str:
     if root not in commits:
         try:
             commits[root] = str(open_store(root).stat("").etag)
-        except FileNotFoundError:
-            message = "the Hugging Face Hub has no such dataset or revision"
-            raise FileNotFoundError(errno.ENOENT, message, root) from None
+        except (FileNotFoundError, PermissionError) as error:  # it does not tell what is private from what is not there
+            message = "the Hugging Face Hub has no such dataset or revision, or it is private or gated; see HF_TOKEN"
+            raise type(error)(error.errno, message, root) from None
     return f"{repository}@{commits[root]}"
