@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stoker.builder.options import Exif, Keeping
     from stoker.builder.parts import Part
     from stoker.builder.report import PartReport
-    from stoker.builder.settings import BuildSettings, PresetName
+    from stoker.builder.settings import BuildSettings, DropDuplicates, PresetName
     from stoker.recipe import Check, Filter
     from stoker.sources import Given, RecordSequence, Source
     from stoker.storage import LocationLike
@@ -71,6 +71,7 @@ def build(
     num_images: int | None = None,
     split_fraction: str | None = None,
     crop_objects: bool = False,
+    drop_duplicates: DropDuplicates | None = None,
     seed: int = 0,
     threads: int | None = None,
     max_rejects: int = 0,
@@ -136,6 +137,9 @@ def build(
         split_fraction: Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.
             Of a sequence all labels are read first.
         crop_objects: Whether every annotated object becomes a record instead of every image.
+        drop_duplicates: Leaves out files of the same bytes but for the first: ``"within"`` each split;
+            ``"across-splits"``, also out of train what is in another split. They are listed as rejects. Default: none.
+            Every image is read once more, before the build.
         seed: Seed of the order of the records. Default: 0.
         threads: Number of images converted at a time. Default: one per CPU. So many threads may read a record of a
             sequence at the same time, if it is given; by default one, as many objects allow no more.

@@ -59,7 +59,7 @@ _SLOTS = {"image": _IMAGE, "filename": _FILENAME, "width": _WIDTH, "height": _HE
 UNREADABLE = "unreadable"
 """What an item holds whose file cannot be read."""
 
-_ITEM_ERRORS = (ImageError, ExampleError, ShardError, SourceError, OSError)
+ITEM_ERRORS = (ImageError, ExampleError, ShardError, SourceError, OSError)
 """What is wrong with an item; of an ``OSError`` see `is_item_error`."""
 
 # The machine, or the server of its file system, not the item, is at fault: to continue would reject everything.
@@ -121,6 +121,7 @@ class ItemConverter:
     Attributes:
         is_local: Whether no image waits for a network.
         known: Outcomes of single items of a split that are there already. Read-only once items are converted.
+        dropped: Items of a split that are left out without being read, which travel, too. Read-only as well.
     """
 
     def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
@@ -130,6 +131,7 @@ class ItemConverter:
         self.is_local = tree.latency == "disk"
         self._stores_boxes = schema.info(0).box_prefix is not None
         self.known: Mapping[tuple[Item, str], Outcome] = {}
+        self.dropped: Mapping[tuple[Item, str], ItemReject] = {}
         self._templates = _Templates()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -158,21 +160,28 @@ class ItemConverter:
         return outcome
 
     def _convert_one(self, item: Item, split: str, load: Load, outcome: Outcome) -> None:
+        if (item, split) in self.dropped:
+            outcome.rejects.append(self.dropped[item, split])
+            return
         known = self.known.get((item, split))
         if known is not None:
             outcome.add(known)
             return
         try:
             outcome.records.append(FramedRecords.of(self._record(item, load(item, split), outcome)))
-        except _ITEM_ERRORS as error:
+        except ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
                 raise
             outcome.rejects.append(ItemReject(item.key, item.label, _reason(error)))
 
+    def is_decided(self, item: Item, split: str) -> bool:
+        """Return whether it is known what becomes of an item, so that it need not be read."""
+        return (item, split) in self.known or (item, split) in self.dropped
+
     def _plain_file(self, item: Item, split: str) -> _PlainFile | None:
         """Return what `_native.build_records` takes of an item; None if it needs more than its file and class."""
         path = self.tree.plain_file(item, split)
-        if path is None or item.label >= MAX_CLASSES or (item, split) in self.known:
+        if path is None or item.label >= MAX_CLASSES or self.is_decided(item, split):
             return None
         return path, item.size_bytes, self._templates.of(item.label, self._features_of_class)
 
@@ -203,7 +212,7 @@ class ItemConverter:
                 image = convert(source.data, self.recipe, _crop(item, source))
                 encode_fields(self.tree.fields, source.fields, RecordPixels(self.recipe, image))
             return kind, storing, isinstance(source.data, bytes) and is_turned(source.data)
-        except _ITEM_ERRORS as error:
+        except ITEM_ERRORS as error:
             if isinstance(error, OSError) and not is_item_error(error, self.tree.root):
                 raise
             return kind, ItemReject(item.key, item.label, _reason(error)), False
@@ -320,7 +329,7 @@ class LoadingAhead:
         """
         loads: dict[Item, Future[SourceImage]] = {}
         for item in items:
-            if item not in loads and (item, split) not in self._converter.known:
+            if item not in loads and not self._converter.is_decided(item, split):
                 loads[item] = self._pool.submit(self._load, self._begun, item, split)
         self._begun += 1
 

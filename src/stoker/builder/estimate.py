@@ -13,6 +13,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
+from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.plan import Plan, RecordSize, make_plan
 from stoker.config import format_size, option
 from stoker.errors import ConfigError
@@ -128,6 +129,7 @@ class BuildForecast:
         box_counts: Boxes of each class, over all splits; empty where boxes have no classes of their own.
         survey: What the items hold, and which of them will be rejected.
         estimate: Bytes and seconds.
+        dropped: Duplicates that will be left out, and listed as rejects.
     """
 
     settings: BuildSettings
@@ -136,6 +138,7 @@ class BuildForecast:
     box_counts: tuple[int, ...]
     survey: Survey
     estimate: Estimate
+    dropped: int = 0
 
     @property
     def rejects(self) -> int:
@@ -165,6 +168,8 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, _ = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
+    how = settings.source.drop_duplicates
+    dropped = {} if how is None else duplicates_to_drop(tree, how, settings.threads, progress)
     sample = _Sample(plan)
     estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(
@@ -174,6 +179,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
         tuple(map(sum, zip(*tree.box_counts().values(), strict=True))),
         _survey(sample, converter, settings.threads, rejects, progress),
         estimate,
+        len(dropped),
     )
 
 
@@ -296,7 +302,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     if tree.latency == "web":
         return RecordSize(1.0, converter.recipe.fixed_bytes() or _USUAL_BYTES), {}
     rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
-    items, names = [tree.table[row] for row in rows], [_split_of(tree, row) for row in rows]
+    items, names = [tree.table[row] for row in rows], [split_of(tree, row) for row in rows]
     interrupted = threading.Event()
     with stoppable_pool(request_threads(tree, threads), "stoker-sample", only_reads=True) as pool:
         try:
@@ -324,7 +330,7 @@ def _record_size(converter: ItemConverter, items: list[Item], outcomes: list[Out
     return RecordSize(sum(frames) / max(1, source), sum(frames) / len(frames) if fixed else None)
 
 
-def _split_of(tree: Source, row: int) -> str:
+def split_of(tree: Source, row: int) -> str:
     """Return the split of a row."""
     for name, rows in tree.splits.items():
         at = int(np.searchsorted(rows, row))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from stoker.builder.convert import ItemConverter
 from stoker.builder.description import describe_build
 from stoker.builder.destination import check_destination
-from stoker.builder.estimate import ExpectedSize
+from stoker.builder.estimate import ExpectedSize, split_of
 from stoker.builder.local import LocalEngine
 from stoker.builder.parts import NO_PART, sampled
 from stoker.builder.plan import make_plan, plan_settings
@@ -71,7 +71,7 @@ def build_tree(
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
-    listed = sampled(tree, settings)
+    listed = sampled(tree, settings, progress)
     _warn_of_converted(settings, listed.known.values())
     task = ListedBuild(listed, settings, location(destination), engine)
     written = write(
@@ -186,13 +186,16 @@ class ListedBuild(Task):
         tree = listed.tree
         self._converter = ItemConverter(tree, settings.recipe, settings.schema)
         self._converter.known = listed.known
+        self._converter.dropped = {
+            (tree.table[row], split_of(tree, row)): reject for row, reject in listed.dropped.items()
+        }
         self._size, self._build_settings, self._engine = listed.size, settings, engine
         self._plan = make_plan(tree, settings, listed.size)
         self._reader = tree.reader
         self._rows = self._plan.rows_of_shards() if tree.reader.has_witness else {}
         self.destination = destination
         self.settings = plan_settings(self._plan, settings)
-        self.max_rejects = settings.max_rejects
+        self.max_rejects = settings.max_rejects + len(listed.dropped)  # these are wanted
         self.shard_names = self._plan.shard_names
 
     def count_items(self, shards: Collection[str]) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from stoker.builder.settings import (
     DEFAULT_SHARD_BYTES,
     BuildSettings,
+    DropDuplicates,
     PresetName,
     ShardSettings,
     SourceSettings,
@@ -146,6 +147,13 @@ class BuildOptions(SourceOptions):
         Command("selection"),
         "Whether every annotated object becomes a record instead of every image.",
     ] = False
+    drop_duplicates: Annotated[
+        DropDuplicates | None,
+        Command("selection", "HOW"),
+        'Leaves out files of the same bytes but for the first: ``"within"`` each split; ``"across-splits"``, also out '
+        "of train what is in another split. They are listed as rejects. Default: none.",
+        "Every image is read once more, before the build.",
+    ] = None
     seed: Annotated[int, Command("shards", "N"), "Seed of the order of the records. Default: 0."] = 0
     threads: Annotated[
         int | None,
@@ -198,6 +206,7 @@ class BuildOptions(SourceOptions):
             held_out=None if self.split_fraction is None else _held_out(self.split_fraction),
             limit=self.num_images,
             crop_objects=self.crop_objects,
+            drop_duplicates=self.drop_duplicates,
         )
 
     def _recipe(self, preset: Preset) -> Recipe:

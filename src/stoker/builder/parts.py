@@ -20,15 +20,16 @@ import secrets
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder.convert import ItemConverter
+from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.estimate import sample_records
 from stoker.builder.plan import RecordSize, open_source, recipe_record
 from stoker.config import option
 from stoker.errors import ConfigError, DestinationError
-from stoker.format import BUILD_FOLDER, MANIFEST_NAME
+from stoker.format import BUILD_FOLDER, MANIFEST_NAME, ItemReject
 from stoker.sources import read_listing, write_listing
 from stoker.storage import location
 
@@ -166,11 +167,13 @@ class ListedSource:
         tree: The source.
         size: How long its records will be.
         known: Records that were made to find that out, as `ItemConverter.known`.
+        dropped: Duplicates that are left out, by their rows.
     """
 
     tree: Source
     size: RecordSize
     known: Mapping[tuple[Item, str], Outcome]
+    dropped: Mapping[int, ItemReject] = field(default_factory=dict)
 
 
 def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
@@ -198,23 +201,35 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
             return _list(settings, destination, progress)
         size = None if listing is None else _size_in(listing[0])
         if listing is not None and size is not None:
-            return ListedSource(listing[1], size, {})
+            return ListedSource(listing[1], size, {}, _dropped_in(listing[0]))
         if lister.begin():
             with lister.signs_of_life():
                 listed = _list(settings, destination, progress)
-                write_listing(folder / _LISTING_NAME, listed.tree, {"for": wanted, **asdict(listed.size)})
+                about = {"for": wanted, **asdict(listed.size), **_as_dropped(listed.dropped)}
+                write_listing(folder / _LISTING_NAME, listed.tree, about)
                 return listed
         lister.wait()
 
 
 def _list(settings: BuildSettings, destination: Location, progress: Progress | None) -> ListedSource:
-    return sampled(open_source(settings.source, progress, destination), settings)
+    return sampled(open_source(settings.source, progress, destination), settings, progress)
 
 
-def sampled(tree: Source, settings: BuildSettings) -> ListedSource:
+def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
     """Return a source that was listed, once some of its records were made to find out how long they are."""
+    how = settings.source.drop_duplicates
+    dropped = {} if how is None else duplicates_to_drop(tree, how, settings.threads, progress)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
-    return ListedSource(tree, size, known)
+    return ListedSource(tree, size, known, dropped)
+
+
+def _as_dropped(dropped: Mapping[int, ItemReject]) -> dict[str, Any]:
+    """Return the duplicates that are left out, as a listing has them; nothing where there are none."""
+    return {"dropped": {str(row): astuple(reject) for row, reject in dropped.items()}} if dropped else {}
+
+
+def _dropped_in(about: Mapping[str, Any]) -> dict[int, ItemReject]:
+    return {int(row): ItemReject(*values) for row, values in about.get("dropped", {}).items()}
 
 
 def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
@@ -235,6 +250,7 @@ def _listed_for(settings: BuildSettings) -> dict[str, Any]:
         "options": asdict(source.options.absolute()),
         "held_out": source.held_out and source.held_out[0],  # the split that has the boxes of train
         "crop_objects": source.crop_objects,
+        **({"drop_duplicates": source.drop_duplicates} if source.drop_duplicates else {}),
         "recipe": recipe_record(settings),
         "preset": settings.schema.info(0).preset,
     }

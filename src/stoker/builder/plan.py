@@ -409,4 +409,6 @@ def fields_record(schema: SchemaInfo) -> dict[str, Any]:
 
 def recipe_record(settings: BuildSettings) -> dict[str, Any]:
     """Return what happens to an image before it is a record, for the manifest and the journal."""
-    return settings.recipe.resolved() | ({"crop_objects": True} if settings.source.crop_objects else {})
+    source = settings.source
+    record = settings.recipe.resolved() | ({"crop_objects": True} if source.crop_objects else {})
+    return record | ({"drop_duplicates": source.drop_duplicates} if source.drop_duplicates else {})

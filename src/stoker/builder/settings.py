@@ -30,6 +30,9 @@ DEFAULT_SHARD_BYTES = 128_000_000
 """Large enough to read in long requests, small enough to copy, and to lose little when a build is interrupted."""
 
 
+DropDuplicates = Literal["within", "across-splits"]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
     """Where the images are, which of them are taken, and how they are divided.
@@ -42,6 +45,7 @@ class SourceSettings:
             that is moved to it; None moves nothing.
         limit: Images of train that are taken, a seeded choice; None takes all.
         crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
+        drop_duplicates: Which equal files are left out; None leaves none out.
     """
 
     root: str | None
@@ -49,10 +53,15 @@ class SourceSettings:
     held_out: tuple[str, float] | None = None
     limit: int | None = None
     crop_objects: bool = False
+    drop_duplicates: DropDuplicates | None = None
 
     def __post_init__(self) -> None:
         if self.limit is not None:
             check_range(option("num_images"), self.limit, 1, 2**62)
+        if self.drop_duplicates is not None:
+            for name, is_given in (("num_images", self.limit is not None), ("crop_objects", self.crop_objects)):
+                if is_given:
+                    raise ConfigError(f"{option('drop_duplicates')} contradicts {option(name)}; give one of them")
         if self.held_out is None:
             return
         split, fraction = self.held_out

@@ -115,6 +115,9 @@ class StreamBuild(Task):
     """
 
     def __init__(self, stream: RecordStream, source: Source, settings: BuildSettings, destination: Location) -> None:
+        if settings.source.drop_duplicates is not None:
+            message = f"{option('drop_duplicates')} needs records that can be read twice"
+            raise ConfigError(f"{message}; give a list, or build without it and then from the dataset")
         self._stream = stream
         self._converter = ItemConverter(source, settings.recipe, settings.schema)
         size, self._converter.known = sample_records(self._converter, settings.threads)

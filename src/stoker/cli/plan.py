@@ -74,6 +74,7 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "rejects": [fields_of(reject) for reject in survey.rejects],
         "expected_rejects": report.rejects,
         "withheld": report.is_withheld,
+        "duplicates": report.dropped,
         "ignored": tree.ignored,
         "estimate": {
             "bytes": estimate.size_bytes,
@@ -122,6 +123,8 @@ def _print(report: BuildForecast) -> None:
     if survey.turned:
         how = "applied" if report.settings.recipe.exif == "apply" else "stored as it is, --exif apply turns the pixels"
         printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {how}")
+    if report.settings.source.drop_duplicates is not None:
+        printer.line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
     if tree.ignored:
         printer.line(f"ignored: {counted(tree.ignored)}")
     if tree.fields:

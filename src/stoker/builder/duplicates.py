@@ -1,0 +1,87 @@
+"""Items that a build leaves out because their images are there already: files of the same bytes.
+
+Which of them stay depends on the order of the listing alone, so that the build has the same bytes whatever makes it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from stoker.builder.convert import ITEM_ERRORS, is_item_error, request_threads
+from stoker.config import option
+from stoker.errors import ConfigError
+from stoker.format import ItemReject
+from stoker.sources import SPLITS
+from stoker.storage import stoppable_pool
+
+if TYPE_CHECKING:
+    from stoker.builder.settings import DropDuplicates
+    from stoker.sources import Source
+    from stoker.types import Progress
+
+_DIGEST_BYTES = 16
+_PROGRESS_ITEMS = 256
+
+
+def duplicates_to_drop(
+    tree: Source, how: DropDuplicates, threads: int, progress: Progress | None = None
+) -> dict[int, ItemReject]:
+    """Return the items to leave out, by their rows, each with the reason; every image is read once.
+
+    Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
+    validation: what is measured on stays, and what is trained on goes.
+
+    Args:
+        tree: The source.
+        how: Whether splits are looked at one by one.
+        threads: Items read at the same time.
+        progress: Called after every few items.
+
+    Raises:
+        ConfigError: The images are on web servers, which may send others the next time.
+        OSError: As `stoker.builder.ItemConverter.convert`.
+    """
+    if tree.latency == "web":
+        message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"
+        raise ConfigError(f"{message}; build without it, and then from the dataset")
+    ordered = [name for name in reversed(SPLITS) if name in tree.splits]
+    dropped: dict[int, ItemReject] = {}
+    stays: dict[bytes, int] = {}
+    done = 0
+    for split in ordered:
+
+        def digest(row: int, split: str = split) -> bytes | None:
+            return _digest(tree, row, split)
+
+        if how == "within":
+            stays = {}
+        rows = tree.splits[split]
+        with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
+            for first in range(0, len(rows), _PROGRESS_ITEMS):
+                some = rows[first : first + _PROGRESS_ITEMS].tolist()
+                for row, known in zip(some, pool.map(digest, some), strict=True):
+                    if known is None:  # the build says what is wrong with it
+                        continue
+                    other = stays.setdefault(known, row)
+                    if other != row:
+                        item = tree.table[row]
+                        reason = f"its file is equal to {tree.table[other].key}, which is in the dataset"
+                        dropped[row] = ItemReject(item.key, item.label, reason)
+                done += len(some)
+                if progress is not None:
+                    progress(done=done, total=len(tree.table), size_bytes=0, rejects=len(dropped))
+    return dropped
+
+
+def _digest(tree: Source, row: int, split: str) -> bytes | None:
+    """Return what stands for the bytes of an image; None where it cannot be read."""
+    try:
+        data = tree.load(tree.table[row], split).data
+    except ITEM_ERRORS as error:
+        if isinstance(error, OSError) and not is_item_error(error, tree.root):
+            raise
+        return None
+    if isinstance(data, bytes):
+        return hashlib.sha256(data).digest()[:_DIGEST_BYTES]
+    return hashlib.sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).digest()[:_DIGEST_BYTES]

@@ -1,0 +1,85 @@
+"""Equal files are left out once, whatever makes the build; which ones is told by comparing all of them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+import stoker
+from reference import pictures
+from stoker.cli.main import main
+from stoker.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CONTENTS = {  # split -> class -> which picture each file has
+    "test": {"a": [1, 9]},
+    "train": {"a": [1, 2, 3, 2], "b": [4, 4, 5, 3]},
+    "val": {"a": [3, 6], "b": [6, 1]},
+}
+PRECEDENCE = ("test", "val", "train")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    for split, classes in CONTENTS.items():
+        for name, numbers in classes.items():
+            folder = tmp_path / "photos" / split / name
+            folder.mkdir(parents=True)
+            for place, number in enumerate(numbers):
+                (folder / f"{place}.jpg").write_bytes(pictures.jpeg(24, 16, number))
+    return tmp_path / "photos"
+
+
+def expected(how: str) -> set[str]:
+    """Return what is left out."""
+    stays: set[int] = set()
+    dropped = set()
+    for split in PRECEDENCE:
+        if how == "within":
+            stays = set()
+        for name, numbers in CONTENTS[split].items():
+            for place, number in enumerate(numbers):
+                if number in stays:
+                    dropped.add(f"{split}/{name}/{place}.jpg")
+                stays.add(number)
+    return dropped
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("how", ["within", "across-splits"])
+def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
+    photos: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, three, parts = (tmp_path / name for name in ("one", "three", "parts"))
+    report = stoker.build(photos, one, shards=2, drop_duplicates=how, threads=1)  # type: ignore[arg-type]
+    rejects = [json.loads(line) for line in (one / "rejects.jsonl").read_text().splitlines()]
+    assert {reject["key"] for reject in rejects} == expected(how)
+    assert all("its file is equal to" in reject["reason"] for reject in rejects)
+    assert len(report.rejects) == len(expected(how))
+    stoker.build(photos, three, shards=2, drop_duplicates=how, threads=3)  # type: ignore[arg-type]
+    for part in ("1/2", "0/2"):
+        stoker.build(photos, parts, shards=2, drop_duplicates=how, part=part)  # type: ignore[arg-type]
+    assert files(one) == files(three) == files(parts)
+    assert main(["verify", str(one)]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(photos), "--drop-duplicates", how, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["duplicates"] == len(expected(how))
+
+
+def test_what_cannot_be_is_refused(photos: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="it must be 'within' or 'across-splits'"):
+        stoker.build(photos, tmp_path / "built", drop_duplicates="all")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="drop_duplicates contradicts num_images"):
+        stoker.build(photos, tmp_path / "built", drop_duplicates="within", num_images=3)
+    records = ({"image": pictures.jpeg(8, 8, number)} for number in (1, 1))
+    with pytest.raises(ConfigError, match="drop_duplicates needs records that can be read twice"):
+        stoker.build(records, tmp_path / "built", drop_duplicates="within")
+    report = stoker.build([{"image": pictures.jpeg(8, 8, 1)}] * 2, tmp_path / "built", drop_duplicates="within")
+    assert len(report.rejects) == 1
