@@ -130,16 +130,25 @@ std::vector<std::vector<int>> choices(int blocks, int some) {
   return all;
 }
 
-// How many blocks have to agree, so that keys of them make the least work.
-int cheapest(double hashes, int distance) {
-  int best = 1;
-  double least = std::numeric_limits<double>::infinity(), tables = 1;
-  for (int some = 1; some * kHashBits / (distance + some) <= kMostKeyBits; ++some) {
-    tables = tables * (distance + some) / some;
-    const double keys = std::exp2(static_cast<double>(some * kHashBits) / (distance + some));
-    const double cost = tables * (hashes * kPutCost + hashes * hashes / keys + keys);
-    if (cost < least) best = some;
-    least = std::min(cost, least);
+// Into how many blocks hashes are cut, and how many of them have to agree: a key of at most kMostKeyBits.
+struct Division {
+  int blocks;
+  int some;
+};
+
+// The one that makes the least work. Of few hashes more may differ than have to, so that there are few keys.
+Division cheapest(double hashes, int distance) {
+  Division best{};
+  double least = std::numeric_limits<double>::infinity();
+  for (int differing = std::max(distance, 2); differing <= kMostDistance; ++differing) {
+    double tables = 1;
+    for (int some = 1; some * kHashBits <= kMostKeyBits * (differing + some); ++some) {
+      tables = tables * (differing + some) / some;
+      const double keys = std::exp2(static_cast<double>(some * kHashBits) / (differing + some));
+      const double cost = tables * (hashes * kPutCost + hashes * hashes / keys + keys);
+      if (cost < least) best = {differing + some, some};
+      least = std::min(cost, least);
+    }
   }
   return best;
 }
@@ -157,9 +166,9 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance
   }
   Sets sets(hashes.size());
   std::mutex mutex;
-  const int some = cheapest(static_cast<double>(hashes.size()), distance);
-  for (const std::vector<int>& chosen : choices(distance + some, some)) {
-    const Key key(chosen, distance + some);
+  const auto [blocks, some] = cheapest(static_cast<double>(hashes.size()), distance);
+  for (const std::vector<int>& chosen : choices(blocks, some)) {
+    const Key key(chosen, blocks);
     const Table table(hashes, key);
     std::atomic<size_t> next{0};
     share_work(threads, [&] {
