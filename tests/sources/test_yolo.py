@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import stoker
 from sources.layouts import yolo
@@ -157,6 +159,39 @@ def test_a_file_of_any_name_counts_where_it_is_the_only_one(tmp_path: Path) -> N
     assert list_source(str(tmp_path / "other.yaml")).classes == (b"a",)
     (tmp_path / "data.yaml").write_text("train: images/train\nnames: [b]\n")
     assert list_source(str(tmp_path)).classes == (b"b",)
+
+
+def polygon(label: int, left: int, top: int, right: int, bottom: int) -> str:
+    """A rectangle of an image of 20 x 10 pixels."""
+    points = ((left, top), (right, top), (right, bottom), (left, bottom))
+    return f"{label} " + " ".join(f"{x / 20} {y / 10}" for x, y in points)
+
+
+def test_masks_are_drawn_of_polygons(tmp_path: Path) -> None:
+    """Of two objects at a pixel the smaller one counts: here the later one."""
+    root = dataset(tmp_path, "names: [a, b]\ntrain: images/train\n")
+    pixels = np.zeros((10, 20, 3), np.uint8)
+    (root / "images/train").mkdir(parents=True)
+    for name in "123":
+        Image.fromarray(pixels).save(root / f"images/train/{name}.png")
+    rectangles = ((0, 2, 1, 12, 9), (1, 8, 3, 17, 6))
+    (root / "labels/train/1.txt").write_text("\n".join(polygon(*each) for each in rectangles))
+    (root / "labels/train/2.txt").write_text("0 0.5 0.5 0.5 0.5\n")
+    expected = np.zeros((10, 20), np.uint8)
+    for label, left, top, right, bottom in rectangles:
+        for y in range(top, bottom):
+            for x in range(left, right):
+                expected[y, x] = label + 1
+    opened = stoker.open(root, masks=True)
+    assert (opened[0].fields["mask"] == expected).all()
+    assert not opened[2].fields["mask"].any()
+    report = stoker.build(root, tmp_path / "out", masks=True, progress=False, max_rejects=1)
+    (reject,) = report.rejects
+    assert f"{root}/labels/train/2.txt, line 1: a box, but masks are drawn of polygons" in reject.reason
+    built = stoker.open(tmp_path / "out")
+    masks = {sample.source.rpartition("/")[2]: sample.fields["mask"] for sample in map(built.__getitem__, range(2))}
+    assert (masks["1.png"] == expected).all()
+    assert list_source(str(root)).fields == {}
 
 
 def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def build(
             missing. Default: as the preset has it, otherwise not, with a warning.
         class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
-        masks: Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's
-            masks.
+        masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
+            ``stoker[coco]``, or VOC's masks.
         shards: Number of shards of train. Default: as many as ``shard_size`` makes.
         shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
         validation_shards: Number of shards of validation. Default: its share by bytes.

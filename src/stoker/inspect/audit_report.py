@@ -200,8 +200,8 @@ def audit(  # noqa: PLR0913 - settings by name
             missing. Default: as the preset has it, otherwise not, with a warning.
         class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
-        masks: Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's
-            masks.
+        masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
+            ``stoker[coco]``, or VOC's masks.
 
     Raises:
         ConfigError: A value is out of range, or ``resume`` is a file of other images.

@@ -98,8 +98,8 @@ def open_dataset(
             missing. Default: as the preset has it, otherwise not, with a warning.
         class_names: List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
-        masks: Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's
-            masks.
+        masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
+            ``stoker[coco]``, or VOC's masks.
 
     What the listing of images warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the
     classes may be a part of a larger list.

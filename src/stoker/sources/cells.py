@@ -14,6 +14,7 @@ from stoker.errors import SourceError
 from stoker.fields import from_json
 from stoker.sources.coco_masks import CocoMask
 from stoker.sources.columns import chunks
+from stoker.sources.yolo_labels import YoloMask
 from stoker.storage import join
 
 if TYPE_CHECKING:
@@ -35,13 +36,16 @@ class Cells:
     Attributes:
         columns: What each column is: a name and a field; None where it is not used.
         coco: The COCO file whose annotations the values of masks are: width, height and objects of a `CocoMask`; empty
-            where masks are paths.
+            where masks are paths, or `yolo_classes`.
         fills: See above.
+        yolo_classes: How many classes YOLO's texts have whose paths the values of masks are, for a `YoloMask`; 0 where
+            they are no such paths.
     """
 
     columns: tuple[tuple[str, Field] | None, ...]
     coco: str = ""
     fills: bool = False
+    yolo_classes: int = 0
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -76,6 +80,8 @@ class Cells:
         if field.is_image and self.coco:
             width, height, objects = value
             return CocoMask(self.coco, width, height, objects)
+        if field.is_image and self.yolo_classes:
+            return YoloMask(join(base, os.fsencode(value)), self.yolo_classes)
         if field.is_image:
             return os.fsdecode(join(base, os.fsencode(value))) if value else None
         if isinstance(value, str):
@@ -86,7 +92,7 @@ class Cells:
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
-        digest.update(b"fills" * self.fills)
+        digest.update(b"fills" * self.fills + b"yolo" * bool(self.yolo_classes))
         cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())
@@ -96,7 +102,7 @@ class Cells:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         columns = [column and [column[0], column[1].to_json()] for column in self.columns]
-        return {"columns": columns, "coco": self.coco, "fills": self.fills}
+        return {"columns": columns, "coco": self.coco, "fills": self.fills, "yolo_classes": self.yolo_classes}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> Self:
@@ -107,7 +113,7 @@ class Cells:
             KeyError, TypeError: It is damaged.
         """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
-        return cls(columns, str(described["coco"]), bool(described["fills"]))
+        return cls(columns, str(described["coco"]), bool(described["fills"]), int(described["yolo_classes"]))
 
 
 def json_bytes(value: Any) -> bytes:

@@ -249,6 +249,10 @@ class ItemCollector:
             self._collected = self._paths.finish(), self._group_of.finish(), self._sizes.finish()
         return self._collected
 
+    def paths(self) -> Blobs:
+        """Return the path of each image, in the order in which they were added."""
+        return self._all()[0]
+
     def file_name(self, row: int) -> bytes:
         """Return the name of an image without its folders."""
         path = self._all()[0][row]

@@ -59,7 +59,8 @@ class SourceOptions(Settings):
         bool,
         OfFiles(),
         Command("source"),
-        "Whether records have the field ``mask``: objects of a COCO file, drawn with ``stoker[coco]``, or VOC's masks.",
+        "Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with "
+        "``stoker[coco]``, or VOC's masks.",
     ] = False
 
     def __post_init__(self) -> None:

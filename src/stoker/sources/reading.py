@@ -68,6 +68,23 @@ def size_or_zero(base: bytes, path: bytes) -> int:
         return 0
 
 
+def read_annotation(path: bytes) -> bytes | None:
+    """Return the file of an annotation; None if there is none.
+
+    Raises:
+        SourceError: It cannot be read.
+        StorageError: Its store cannot be reached.
+    """
+    try:
+        return read_file(path, 2**12)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except StorageError:
+        raise  # the store fails, not this annotation
+    except OSError as error:
+        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
+
+
 def read_web(url: bytes) -> bytes:
     """Return what a web server sends for a URL; see `stoker.storage.read_url`.
 

@@ -24,10 +24,10 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Mask
 from stoker.sources.cells import Cells
 from stoker.sources.class_folders import splits_among
-from stoker.sources.imagenet.boxes import parse_annotation, read_annotation
+from stoker.sources.imagenet.boxes import parse_annotation
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.reading import in_order, nonblank_lines
+from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.voc_objects import VocObjects, read_label_map

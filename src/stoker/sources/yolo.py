@@ -12,7 +12,6 @@ polygon, of which the box around it is taken. Images have no class; their boxes 
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import posixpath
 from collections import Counter
@@ -21,8 +20,13 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from stoker.errors import SourceError, StorageError
-from stoker.sources.imagenet.boxes import place_box, read_annotation, replace_last
+from stoker.config import option
+from stoker.errors import ConfigError, SourceError, StorageError
+from stoker.fields import Mask
+from stoker.sources.cells import Cells, json_bytes
+from stoker.sources.coco_masks import pycocotools_mask
+from stoker.sources.columns import GrowingBlobs
+from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -30,6 +34,7 @@ from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import in_order, nonblank_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, seen_in
+from stoker.sources.yolo_labels import BOX_NUMBERS, read_labels
 from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
@@ -46,8 +51,7 @@ _NAME, _SUFFIXES = "data.yaml", (".yaml", ".yml")
 _MAX_BYTES = 2**20
 _LOOKED_AT = 1000
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
-_BOX_NUMBERS, _LEAST_POLYGON = 4, 6
-_MOST = 1.01  # what other programs round up to and still read
+_MASK_CLASSES = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,7 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
         contents: What `claim_yolo` returned.
 
     Raises:
+        ConfigError: Masks are asked for, and there are too many classes, or pycocotools is not installed.
         SourceError: No folder or list is there, or one cannot be used.
         OSError: One cannot be read.
     """
@@ -198,10 +203,25 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
     if not present:
         _refuse(path, f"none of the folders and lists that it names is in {base}")
     listed.report()
+    cells = _masks(builder, contents) if look.options.masks else None
     builder.settle()
     boxes = {group.split: YoloLabels(builder.base, len(contents.names)) for group in builder.collector.groups}
-    tree = builder.finish({split: labels for split, labels in boxes.items() if split is not None})
+    tree = builder.finish({split: labels for split, labels in boxes.items() if split is not None}, cells=cells)
     return dataclasses.replace(tree, classes=contents.names, texts=(b"",) * len(contents.names))
+
+
+def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
+    """Return what draws the masks of images, and note of each where its polygons are."""
+    pycocotools_mask()  # before anything is built
+    if len(contents.names) > _MASK_CLASSES:
+        message = f"{contents.path} has {len(contents.names)} classes; masks have {_MASK_CLASSES} at most"
+        raise ConfigError(f"{message}; omit {option('masks')}")
+    places, paths = GrowingBlobs(), builder.collector.paths()
+    for path in paths.values(0, len(paths)):
+        places.append(json_bytes([os.fsdecode(_text_of(path))]))
+    builder.collector.columns["cells"] = places.finish()
+    mask = Mask(8 if len(contents.names) < 2**8 else 16)
+    return Cells((("mask", mask),), yolo_classes=len(contents.names))
 
 
 def _parts(name: str) -> list[str]:
@@ -305,37 +325,16 @@ class YoloLabels:
         Raises:
             SourceError: A line is damaged.
         """
-        place = join(self.base, _text_of(item.path))
-        lines = (read_annotation(place) or b"").split(b"\n")
         boxes = []
-        for number, line in enumerate(lines, 1):
-            if not (words := line.split()):
-                continue
-            try:
-                box = self._box(words)
-            except ValueError as error:
-                where = os.fsdecode(place)
-                raise SourceError(f"damaged annotation: {where}, line {number}: {error}", path=where) from error
-            boxes += [] if box is None else [box]
+        for _, label, numbers in read_labels(join(self.base, _text_of(item.path)), self.classes):
+            if len(numbers) == BOX_NUMBERS:
+                x, y, width, height = numbers
+                box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
+            else:
+                xs, ys = numbers[::2], numbers[1::2]
+                box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
+            boxes += [] if box is None else [dataclasses.replace(box, label=label)]
         return boxes
-
-    def _box(self, words: list[bytes]) -> Box | None:
-        """Return the box that a line says; None if nothing of it is inside the image."""
-        numbers = [float(word) for word in words[1:]]
-        if len(numbers) != _BOX_NUMBERS and (len(numbers) < _LEAST_POLYGON or len(numbers) % 2):
-            raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
-        label = int(words[0])
-        if not 0 <= label < self.classes:
-            raise ValueError(f"there is no class {label}")
-        if not all(math.isfinite(number) and 0 <= number <= _MOST for number in numbers):
-            raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
-        if len(numbers) == _BOX_NUMBERS:
-            x, y, width, height = numbers
-            box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
-        else:
-            xs, ys = numbers[::2], numbers[1::2]
-            box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
-        return None if box is None else dataclasses.replace(box, label=label)
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
@@ -359,6 +358,6 @@ YOLO = Kind(
     looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`",
     claim=claim_yolo,
     list=list_yolo,
-    options=frozenset({"imagenet_labels"}),
+    options=frozenset({"masks", "imagenet_labels"}),
     annotations=(YoloLabels,),
 )

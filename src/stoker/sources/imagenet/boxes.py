@@ -19,10 +19,10 @@ import numpy as np
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from stoker.errors import SourceError, StorageError
+from stoker.errors import SourceError
 from stoker.sources.columns import chunks
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_file
+from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_annotation
 from stoker.sources.table_boxes import BOX
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 from stoker.storage import join, split_bucket
@@ -222,23 +222,6 @@ def parse_annotation(text: bytes) -> list[NamedBox]:
     except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
     return list(_boxes(root))
-
-
-def read_annotation(path: bytes) -> bytes | None:
-    """Return the file of an annotation; None if there is none.
-
-    Raises:
-        SourceError: It cannot be read.
-        StorageError: Its store cannot be reached.
-    """
-    try:
-        return read_file(path, 2**12)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except StorageError:
-        raise  # the store fails, not this annotation
-    except OSError as error:
-        raise SourceError(f"cannot read the annotation: {error.strerror or error}", path=os.fsdecode(path)) from error
 
 
 def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:
