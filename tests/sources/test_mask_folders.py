@@ -41,6 +41,7 @@ SHAPES = {
     "deeper": ("img/a/{}.png", "labels/a/{}.bmp"),
     "other folders": ("images/{}.png", "annotations/trimaps/{}.png"),
     "one wrapped": ("some data/imgs/{}.png", "some data/segmentation/{}_seg.gif"),
+    "sequences": ("train/seq 1/{}.png", "train_masks/seq 1/{}.png"),
     "carvana": ("train/{}.png", "train_masks/{}_mask.gif"),
     "fastai's camvid": ("images/{}.png", "labels/{}_P.png"),
     "both renamed": ("images/image_{}.png", "masks/mask_{}.png"),
@@ -151,6 +152,13 @@ def test_what_has_no_partner_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "warning: 1 image without a mask, not used: images/2.png" in printed
     assert "warning: 2 images without a mask, not used: test/images/3.png, test/images/4.png" in printed
     assert "warning: 1 mask without an image, not used: masks/5.png" in printed
+
+
+def test_folders_beside_them_are_told(tmp_path: Path) -> None:
+    write(tmp_path, "images/train/1.png", "masks/train/1.png")
+    fill(tmp_path, "images/train_extra/2.png", "masks/train_extra/2.png", "depth/1.png")
+    said = "beside images and masks, not used: images/train_extra/, masks/train_extra/, depth/"
+    assert list_source(str(tmp_path)).warnings == (said,)
 
 
 def test_a_mask_of_another_size_is_rejected_by_name(tmp_path: Path) -> None:

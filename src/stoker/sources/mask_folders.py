@@ -32,11 +32,11 @@ from stoker.sources.imagenet.labels import label_option
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Skipped, Walk, folders_in
+from stoker.sources.walking import Skipped, Walk, folders_in, is_image_name
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.look import Look
     from stoker.sources.source import Source
@@ -61,10 +61,8 @@ _MASK_AFFIX = re.compile(
     re.IGNORECASE,
 )
 """What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
-_SUFFIXES = (b".png", b".bmp", b".tif", b".tiff", b".gif", b".jpg", b".jpeg", b".webp")
-_LOOKED_AT = 3
+_LOOKED_AT, _MAX_BYTES, _OTHER = 3, 2**28, "other"
 _Role = Literal["images", "masks"]
-_MAX_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,19 +122,21 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     if look.layout is None or look.options.labels is not None:
         return None
     root = look.path.resolve()
-    folders = list(_find(root))
+    known = list(_find(root))
+    folders = [folder for folder in known if folder.split != _OTHER]
     if len({folder.role for folder in folders}) < 2:
         return None
     walk, skipped, files = Walk(root.to_uri(), look.without), Skipped(), {}
+    skipped.warn(
+        [folder.path for folder in known if folder.split == _OTHER], "beside images and masks, not used: {names}"
+    )
     for folder, listing in zip(folders, walk.list_folders([folder.path for folder in folders]), strict=True):
         skipped.add(listing.skipped)
-        files[folder] = [
-            file for file in listing.files if folder.role == "images" or file[0].lower().endswith(_SUFFIXES)
-        ]
+        files[folder] = [file for file in listing.files if folder.role == "images" or is_image_name(file[0])]
     pairs: list[_Pairs] = []
     for images in (folder for folder in folders if folder.role == "images"):
         near = [folder for folder in folders if folder.role == "masks" and folder.split in (images.split, None)]
-        likely = [own for masks in near if (own := _pair(images, files[images], masks, files[masks])).is_likely]
+        likely = [own for masks in near if (own := _pair(images, masks, files)).is_likely]
         likely = [own for own in likely if b"gtFine" in own.masks] or likely
         if len(likely) > 1:
             shown = " and ".join(os.fsdecode(own.masks) for own in likely)
@@ -165,7 +165,7 @@ def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: st
     told = {name: own for name in names if any(own := _told(name))}
     if role is not None:
         splits = {name: own for name, (has_role, own) in told.items() if has_role is None and split is None}
-        yield from (_Folder(path + name + b"/", role, own) for name, own in splits.items())
+        yield from (_Folder(path + name + b"/", role, splits.get(name, _OTHER)) for name in names if splits)
         if not splits:
             yield _Folder(path, role, split)
         return
@@ -179,6 +179,8 @@ def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: st
         other = next((other for other in names if other != name), b"")
         if len(names) == 2 and its_role == "masks" and other not in told and name.rstrip(b"s") not in other:
             yield _Folder(path + other + b"/", "images", split or of, is_guess=True)
+            return
+    yield from (_Folder(path + name + b"/", "images", _OTHER) for name in names if told and name not in told)
 
 
 def _told(name: bytes) -> tuple[_Role | None, str | None]:
@@ -190,16 +192,11 @@ def _told(name: bytes) -> tuple[_Role | None, str | None]:
     return role, _SPLITS.get((words["split"] or words["after"] or "").lower())
 
 
-def _pair(
-    images: _Folder,
-    image_files: Collection[tuple[bytes, int]],
-    masks: _Folder,
-    mask_files: Collection[tuple[bytes, int]],
-) -> _Pairs:
+def _pair(images: _Folder, masks: _Folder, files: Mapping[_Folder, Sequence[tuple[bytes, int]]]) -> _Pairs:
     """Return which masks belong to which images, by the names of the files below both folders."""
     pairs = _Pairs(images, masks.path)
-    by_folder = not {_folder_of(name) for name, _ in image_files}.isdisjoint(_folder_of(name) for name, _ in mask_files)
-    left, masks_left, keys = dict(image_files), dict(mask_files), set[tuple[bytes, bytes]]()
+    left, masks_left, keys = dict(files[images]), dict(files[masks]), set[tuple[bytes, bytes]]()
+    by_folder = not set(map(_folder_of, left)).isdisjoint(map(_folder_of, masks_left))
     for is_exact in (True, False):
         keys_of = [
             {
@@ -221,8 +218,7 @@ def _pair(
         keys |= {(key[0], _key(image_of[key], is_exact=False)) for key in both}
     pairs.alone = [images.path + name for name in left]
     for name in masks_left:
-        stem = _key(name, is_exact=True)
-        starts = (stem[: at.start()] for at in re.finditer(rb"[-_. ]", stem))
+        starts = (name[: at.start()].rpartition(b"/")[2] for at in re.finditer(rb"[-_. ]", name))
         if any((_folder_of(name) if by_folder else b"", start) in keys for start in starts):
             pairs.others += 1
         else:
