@@ -155,7 +155,9 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(importlib.import_module(f"stoker.{_HOMES[name]}"), name)
     else:
-        raise AttributeError(f"module 'stoker' has no attribute {name!r}")
+        from stoker.habits import NAMES, answer_to  # noqa: PLC0415 - nobody else needs it
+
+        raise AttributeError(f"module 'stoker' has no attribute {name!r}{answer_to(name, __all__, NAMES)}")
     globals()[name] = value
     return value
 

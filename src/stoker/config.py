@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
+from stoker.habits import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -168,7 +169,7 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         ConfigError: The message names the setting, the value and what it may be.
     """
     if value not in known:
-        raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}")
+        raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}{did_you_mean(value, known)}")
 
 
 def check_seconds(name: str, value: float, low: float, high: float) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
+from stoker.habits import needs_transform
 from stoker.loader import Loader, chosen_fields, loader_of, plain_arrays, settings_given
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ class BatchIterator:
         self.close()
 
 
+@needs_transform
 def batches(
     dataset: Dataset | Mix,
     # settings: loader.settings.LoaderSettings

@@ -12,6 +12,7 @@ import tensorflow as tf
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.fields import Padded, Ragged, Text
+from stoker.habits import needs_transform
 from stoker.loader import (
     Dataset,
     Feed,
@@ -64,6 +65,7 @@ _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
 }
 
 
+@needs_transform
 def dataset(
     dataset: Dataset | Mix,
     # settings: loader.settings.LoaderSettings

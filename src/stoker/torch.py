@@ -23,6 +23,7 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.forks import process_number
+from stoker.habits import LOADERS, needs_transform, refuse_no_transform, refuse_unknown
 from stoker.loader import (
     Dataset,
     Feed,
@@ -33,6 +34,7 @@ from stoker.loader import (
     batch_text,
     chosen_fields,
     cpu_share,
+    dataset_of,
     loader_of,
     row_of,
     settings_given,
@@ -245,6 +247,7 @@ class DataLoader(Generic[TransformT_co]):
     _is_accelerate_prepared = True  # what Accelerate leaves as it is
     prefetch_factor = None  # of worker processes, which wrappers ask for
 
+    @needs_transform
     def __init__(
         self,
         dataset: Dataset | Mix,
@@ -552,6 +555,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         threads: Decoding threads; left out: as many as `stoker.Loader` starts, in a worker process one.
         check: Whether the checksum of every record is verified.
         max_pixels: Images that declare more are refused before anything is allocated for them.
+        unknown: Nothing; settings of PyTorch's loader are refused with what to use instead.
 
     Attributes:
         dataset: What is read.
@@ -565,6 +569,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         ImageError: On use: an image cannot be decoded without losing pixels.
     """
 
+    @needs_transform
     def __init__(
         self,
         dataset: Dataset,
@@ -576,7 +581,11 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         threads: int | None = None,
         check: bool = True,
         max_pixels: int = _native.DEFAULT_MAX_PIXELS,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown("stoker.torch.MapDataset", unknown, locals(), LOADERS)
+        refuse_no_transform("stoker.torch.MapDataset", transform)
+        dataset = dataset_of(dataset)
         if not isinstance(dataset, Dataset):
             message = f"MapDataset takes one dataset, and not {dataset!r}"
             raise ConfigError(f"{message}; a mix has positions in an epoch: give it to stoker.torch.DataLoader")

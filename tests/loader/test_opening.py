@@ -113,8 +113,8 @@ def test_a_dataset_says_what_it_is(tmp_path: Path) -> None:
 
 
 def test_messages_call_it_as_people_do() -> None:
-    with pytest.raises(TypeError, match=r"^open\(\) got an unexpected keyword argument 'splt'"):
-        stoker.open("anywhere", splt="train")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"^stoker\.open has no setting 'splt': did you mean split=\?"):
+        stoker.open("anywhere", splt="train")  # type: ignore[arg-type]
     assert pickle.loads(pickle.dumps(stoker.open)) is stoker.open
     assert repr(stoker.open).startswith("<function open at ")
 

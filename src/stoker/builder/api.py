@@ -18,6 +18,7 @@ from stoker.builder.stream import build_stream
 from stoker.config import format_count, option
 from stoker.declare import declared
 from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
+from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
 from stoker.sources import RecordStream, given_splits, is_sequence, list_records
@@ -25,6 +26,7 @@ from stoker.storage import Location, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Never
 
     from stoker.builder.estimate import ExpectedSize
     from stoker.builder.local import EngineFactory
@@ -82,6 +84,7 @@ def build(
     engine: EngineFactory = LocalEngine,
     part: str | None = None,
     finish: bool = False,
+    **unknown: Never,
 ) -> BuildReport | Any:  # as `PartReport`, programs that build no parts would have to check for it
     """Build a dataset from images, or resume a build that was interrupted: what ``stoker build`` does.
 
@@ -154,6 +157,7 @@ def build(
         part: Of files: ``"3/64"`` builds number 3 of 64 parts (0 to 63) while other processes build the others;
             ``"auto"`` the one that Slurm or Kubernetes says. See docs/how-to/parts.md.
         finish: Builds no shard, but publishes the dataset once all parts have ended.
+        unknown: Nothing; arguments of other libraries are refused with what to use instead.
 
     Returns:
         What the build did. With ``part``, a `stoker.PartReport` as long as shards of other parts are missing; the part
@@ -180,6 +184,7 @@ def build(
         >>> report.manifest.dataset_id                                                  # doctest: +SKIP
     """
     arguments = locals().copy()  # before there are other variables
+    refuse_unknown("stoker.build", unknown, arguments, BUILDING)
     options = BuildOptions.among(arguments)
     if not callable(engine):
         raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")

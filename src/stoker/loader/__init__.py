@@ -19,7 +19,7 @@ from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
-from stoker.loader.mixes import Mix, mix, parts_of
+from stoker.loader.mixes import Mix, dataset_of, mix, parts_of
 from stoker.loader.opening import (
     open_dataset,
     open_main_split,
@@ -94,6 +94,7 @@ __all__ = [
     "class_title",
     "cpu_share",
     "data_uri",
+    "dataset_of",
     "displayable",
     "draw_boxes",
     "draw_mask",

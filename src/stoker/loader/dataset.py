@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, Never, cast, overload
 
 import numpy as np
 from PIL import Image
@@ -14,6 +15,7 @@ from PIL import Image
 from stoker import _native
 from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.habits import DATASETS, answer_to
 from stoker.loader.pictures import (
     box_classes,
     class_title,
@@ -86,6 +88,13 @@ class Sample:
         source = f" from {self.source!r}" if self.source else ""
         label = f"label {self.label}" if self.label >= 0 else "no label"
         return f"<stoker.Sample #{self.index}{source}: {label}, {size}, {len(self.features)} features>"
+
+    def __getitem__(self, key: object) -> Never:
+        raise TypeError(f"stoker.Sample is no pair and no dict: {DATASETS['sample[]']}")
+
+    def __getattr__(self, name: str) -> Never:
+        known = () if name.startswith("_") else dir(type(self))
+        raise AttributeError(f"stoker.Sample has no attribute {name!r}{answer_to(name, known, DATASETS)}")
 
     def _repr_html_(self) -> str:
         from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
@@ -397,6 +406,8 @@ class Dataset:
             ExampleError: It is not an Example, or lacks the image.
             OSError: It is a file and cannot be read.
         """
+        if isinstance(index, str):
+            raise TypeError(f"samples have numbers, and {index!r} is none: {DATASETS['[]']}")
         position = single_index(index)
         if position is None:
             return self._part(select(self.numbers, index, self._name))
@@ -404,6 +415,41 @@ class Dataset:
         if not -size <= position < size:
             raise IndexError(f"there is no sample {position}; {self._name} has {size}")
         return self._sample(int(self.numbers[position]))
+
+    def __getitems__(self, indices: Sequence[int]) -> list[Sample]:
+        """Return several samples, as PyTorch's loader asks for them; its own collation is refused with what to use."""
+        collation: Any = sys.modules.get("torch.utils.data._utils.collate")
+        if collation is not None:
+            collation.default_collate_fn_map.setdefault(Sample, _refuse_collation)
+        return [self[index] for index in indices]
+
+    def __getattr__(self, name: str) -> Never:
+        known = () if name.startswith("_") else dir(type(self))
+        raise AttributeError(f"stoker.Dataset has no attribute {name!r}{answer_to(name, known, DATASETS)}")
+
+    @property
+    def targets(self) -> list[int]:
+        """`labels` as a list, as torchvision's datasets have them."""
+        return [int(label) for label in self.labels]
+
+    @property
+    def class_to_idx(self) -> dict[str, int]:
+        """The label of each class by its name, as torchvision's datasets have it."""
+        return {each.name: label for label, each in enumerate(self.classes) if label >= self.schema.label_base}
+
+    @property
+    def samples(self) -> list[tuple[str, int]]:
+        """Path and label of each image, as torchvision's ``ImageFolder`` has them; of image files of this machine.
+
+        Raises:
+            AttributeError: Images are not files of their own.
+        """
+        if self.shards or self.remote is not None or self.reader.given is not None:
+            raise AttributeError("the images are not files")  # what is raised after all is of `__getattr__`
+        places = [self.records.where(int(number)) for number in self.numbers]
+        if any(offset for _, _, offset in places):
+            raise AttributeError("the images lie in archives")
+        return [(path, label) for (path, _, _), label in zip(places, self.targets, strict=True)]
 
     def _sample(self, index: int) -> Sample:
         features, problems = self.reader.features(index)
@@ -728,6 +774,11 @@ class Dataset:
         if self.manifest is not None:
             return f"{self.manifest.dataset_id}/{self.split}"
         return f"{self.reader.fingerprint}-{len(self)}/{self.split}"
+
+
+def _refuse_collation(*_: Any, **__: Any) -> Never:
+    message = "torch.utils.data.DataLoader makes no batches of stoker.Sample; give it images and labels"
+    raise TypeError(f"{message}: stoker.torch.MapDataset(dataset, transform), or use stoker.torch.DataLoader")
 
 
 def _listed(labels: Iterable[int | str]) -> list[int | str]:

@@ -95,7 +95,8 @@ class Feed:
         dataset, settings = self.dataset, self.settings
         if not isinstance(dataset, Dataset | Mix):
             message = f"dataset is {without_address(dataset)}, which is not a dataset"
-            raise ConfigError(f"{message}; give what stoker.open or stoker.mix returned")
+            joined = "stoker.mix([first, second])" if type(dataset).__name__ == "ConcatDataset" else "stoker.mix"
+            raise ConfigError(f"{message}; give what stoker.open or {joined} returned")
         kind = Objects if isinstance(settings.transform, ObjectCrops) else Images
         if isinstance(dataset, Mix):
             if settings.sampling is not None:

@@ -20,10 +20,11 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
 from stoker.forks import PerProcess
+from stoker.habits import needs_transform
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
-from stoker.loader.mixes import parts_of
+from stoker.loader.mixes import dataset_of, parts_of
 from stoker.loader.position import Position
 from stoker.loader.ranks import check_group
 from stoker.loader.settings import LoaderSettings, settings_given
@@ -145,6 +146,7 @@ class Loader:
         ...     images, labels = next(iter(loader))
     """
 
+    @needs_transform
     def __init__(
         self,
         dataset: Dataset | Mix,
@@ -179,6 +181,7 @@ class Loader:
         self._open(dataset, settings_given("stoker.Loader", locals()))
 
     def _open(self, dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> None:
+        dataset = dataset_of(dataset)
         self.dataset, self.settings = dataset, settings
         self.transform = settings.transform
         self._position = Position(0, 0)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -116,6 +116,7 @@ def mix(
         raise ConfigError(f"datasets is {shown}; give a list of what stoker.open returned: stoker.mix([first, second])")
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")
+    datasets = [*map(dataset_of, datasets)]
     for number, dataset in enumerate(datasets):
         if not isinstance(dataset, Dataset):
             message = f"datasets[{number}] is {without_address(dataset)}, which is not a dataset"
@@ -123,6 +124,12 @@ def mix(
     if samples_per_epoch is not None:
         check_range("samples_per_epoch", samples_per_epoch, 1, 2**31)
     return Mix(datasets, weights, samples_per_epoch, label_offsets)
+
+
+def dataset_of(given: Any) -> Any:
+    """Return the part of a dataset that a ``Subset`` of PyTorch stands for; anything else as it is."""
+    inner = dataset_of(given.dataset) if type(given).__name__ == "Subset" else None
+    return inner[list(given.indices)] if isinstance(inner, Dataset) else given
 
 
 def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -31,6 +32,7 @@ from stoker.format import (
     read_labels,
     read_manifest,
 )
+from stoker.habits import OPENING, did_you_mean, refuse_unknown
 from stoker.loader.dataset import Dataset
 from stoker.loader.sample_readers import ImageFiles, ShardRecords
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
@@ -41,6 +43,7 @@ from stoker.transforms import check_mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Never
 
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
@@ -66,6 +69,7 @@ def open_dataset(
     boxes: LocationLike | None = None,
     masks: bool = False,
     # end of settings
+    **unknown: Never,
 ) -> Dataset:
     """Open one split of a dataset for reading.
 
@@ -100,6 +104,7 @@ def open_dataset(
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
         masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
             ``stoker[coco]``, or VOC's masks.
+        unknown: Nothing; arguments of other libraries are refused with what to use instead.
 
     What the listing of images warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the
     classes may be a part of a larger list.
@@ -115,6 +120,7 @@ def open_dataset(
         IndexMismatchError: An index does not belong to its shard.
         CorruptRecordError: A shard without index is damaged.
     """
+    refuse_unknown("stoker.open", unknown, locals(), OPENING)
     options = SourceOptions.among(locals())
     check_mode(mode)
     if not isinstance(path, (str, os.PathLike, Location)):
@@ -163,6 +169,10 @@ def open_splits(
     return {name: opened if name == opened.split else open_dataset(path, name, keys=keys, **given) for name in names}
 
 
+_PART_OF_SPLIT = re.compile(r"(\w+)\[(-?\d*:-?\d*)\]")
+"""What `datasets` and TFDS call a part of a split."""
+
+
 def _choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
     """Return the split that is wanted, or the only one there is."""
     names = ", ".join(sorted(splits))
@@ -170,12 +180,17 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
         if len(splits) == 1:
             return next(iter(splits))
         raise ConfigError(f"{path} has the splits {names}; say which one with split=")
-    if wanted not in splits:
-        full = full_split_name(wanted)
-        if full in splits:
-            return full
-        raise ConfigError(f"{path} has no split {wanted!r}; it has {names}")
-    return wanted
+    full = full_split_name(wanted.lower()) if isinstance(wanted, str) else ""
+    if full not in splits and wanted not in [*splits]:
+        message = f"{path} has no split {wanted!r}; it has {names}"
+        part = _PART_OF_SPLIT.fullmatch(str(wanted))
+        if not isinstance(wanted, str):
+            raise ConfigError(f"{message}; give one name")
+        if part is not None and full_split_name(part[1]) in splits:
+            raise ConfigError(f"{message}; a part is stoker.open(path, {part[1]!r})[{part[2]}]")
+        hint = "; did you mean 'validation'?" if full == "eval" and "validation" in splits else ""
+        raise ConfigError(f"{message}{hint or did_you_mean(wanted, splits)}")
+    return wanted if wanted in splits else full
 
 
 def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:

@@ -161,9 +161,9 @@ def division(fractions: Sequence[float]) -> list[int]:
     Raises:
         ConfigError: There are none, one is not above 0, or their sum is not 1.
     """
-    shares = [float(fraction) for fraction in fractions]
+    shares = [float(fraction) for fraction in np.atleast_1d(fractions)]
     if not shares or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > _TOLERANCE:
-        raise ConfigError(f"fractions is {list(fractions)!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")
+        raise ConfigError(f"fractions is {fractions!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")
     return [min(2**64, round(math.fsum(shares[: end + 1]) * 2**64)) for end in range(len(shares) - 1)] + [2**64]
 
 

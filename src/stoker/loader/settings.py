@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
@@ -10,6 +9,7 @@ from typing import Annotated, Any, Self
 from stoker import _native
 from stoker.declare import Instance, OfOrder, Range, Settings, declared
 from stoker.errors import ConfigError
+from stoker.habits import LOADERS, refuse_no_transform, refuse_unknown
 from stoker.loader.bad_samples import OnBad
 from stoker.loader.batch import BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
@@ -18,40 +18,6 @@ from stoker.loader.sampling import Balanced, Weighted
 from stoker.order import BlockShuffle, Tail
 from stoker.transforms import Output, Transform
 from stoker.types import DecodeMode, Field
-
-_NO_WORKERS = "decoding runs on threads and not in worker processes; omit it, and give threads= to say how many"
-_OWN_SAMPLER = (
-    "use shuffle=, sampling=stoker.Balanced() or stoker.Weighted(weights), "
-    "or give a stoker.torch.MapDataset and your sampler to torch.utils.data.DataLoader"
-)
-_ALWAYS_IN_ORDER = "batches always come in the same order; omit it"
-
-_INSTEAD = {  # of keywords that people bring from other loaders
-    # torch.utils.data.DataLoader and its DistributedSampler
-    "sampler": _OWN_SAMPLER,
-    "batch_sampler": _OWN_SAMPLER,
-    "num_workers": "decoding runs on threads and not in worker processes; use threads=",
-    "collate_fn": "batches are put together natively; use transform= for images, and change whole batches in your loop",
-    "timeout": _NO_WORKERS,
-    "worker_init_fn": _NO_WORKERS,
-    "multiprocessing_context": _NO_WORKERS,
-    "persistent_workers": _NO_WORKERS,
-    "prefetch_factor": "use prefetch=, the number of batches that are decoded ahead",
-    "generator": "use seed=",
-    "in_order": _ALWAYS_IN_ORDER,
-    "pin_memory": "only stoker.torch.DataLoader pins memory",
-    "pin_memory_device": "use pin_memory=",
-    "num_replicas": "use world_size=",
-    # tf.data
-    "drop_remainder": "use drop_last=",
-    "buffer_size": "use shuffle=True, which shuffles the whole epoch, or shuffle=stoker.BlockShuffle(...)",
-    "num_parallel_calls": "use threads=",
-    "deterministic": _ALWAYS_IN_ORDER,
-    # JAX and Grain
-    "shard_index": "use rank=",
-    "shard_count": "use world_size=",
-    "worker_count": "decoding runs on threads and not in worker processes; use threads=",
-}
 
 
 @dataclass(frozen=True)
@@ -229,16 +195,8 @@ def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
 
     Raises:
         ConfigError: A setting is out of range, or contradicts another.
-        TypeError: A setting does not exist; the message says which to use instead.
+        TypeError: A setting does not exist, or the transform is missing; the message says what to write.
     """
-    settings = [name for name in arguments if name not in ("self", "unknown")]
-    for keyword in arguments["unknown"]:
-        similar = difflib.get_close_matches(keyword, settings, n=1)
-        if keyword in _INSTEAD:
-            hint = _INSTEAD[keyword]
-        elif similar:
-            hint = f"did you mean {similar[0]}=?"
-        else:
-            hint = f"its settings are {', '.join(settings)}"
-        raise TypeError(f"{function} has no setting {keyword!r}: {hint}")
+    refuse_unknown(function, arguments["unknown"], arguments, LOADERS)
+    refuse_no_transform(function, arguments["transform"])
     return LoaderSettings.among(arguments)

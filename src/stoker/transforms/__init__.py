@@ -8,6 +8,7 @@ random has a number in ``RandomOp`` (``philox.h``). The slow twins are in ``test
 
 from __future__ import annotations
 
+from stoker.habits import TRANSFORMS, answering
 from stoker.transforms.color import ColorJitter
 from stoker.transforms.crop import (
     CenterCrop,
@@ -31,6 +32,9 @@ OPERATIONS: dict[str, type[Operation]] = {
     for each in (RandomResizedCrop, CenterCrop, Resize, TopLeft, RawTensor, ObjectCrops, ColorJitter)
 }
 """Every operation by its name."""
+
+for _settings in (*OPERATIONS.values(), Output):
+    answering(_settings, TRANSFORMS)
 
 __all__ = [
     "OPERATIONS",

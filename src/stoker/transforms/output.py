@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from stoker import _native
 from stoker.errors import ConfigError
+from stoker.habits import PIXELS, did_you_mean
 from stoker.transforms.settings import short_text
 from stoker.types import Mode
 
@@ -15,6 +17,12 @@ PixelType = Literal["uint8", "uint16", "float16", "float32"]
 PixelLayout = Literal["NHWC", "NCHW"]
 Channels = tuple[float, ...]
 """A number for each channel of the mode."""
+
+_LAYOUTS: dict[str, PixelLayout] = {
+    **dict.fromkeys(("NHWC", "HWC", "CHANNELS_LAST"), "NHWC"),
+    **dict.fromkeys(("NCHW", "CHW", "CHANNELS_FIRST"), "NCHW"),
+}
+"""What the layouts are called, in capital letters."""
 
 _CHANNELS: dict[Mode, tuple[int, str]] = {
     "RGB": (3, "three numbers, of red, green and blue"),
@@ -32,9 +40,11 @@ class Output:
     precision and rounded once.
 
     Attributes:
-        dtype: ``uint8``, ``uint16``, ``float16`` or ``float32``. None: integers of the depth that the dataset's mode
-            has, ``uint16`` for ``I;16`` and ``uint8`` for the others.
-        layout: ``NHWC``: the channels of a pixel side by side. ``NCHW``: one plane for each channel.
+        dtype: ``uint8``, ``uint16``, ``float16`` or ``float32``, by name or as the type of NumPy, PyTorch, TensorFlow
+            or JAX. None: integers of the depth that the dataset's mode has, ``uint16`` for ``I;16`` and ``uint8`` for
+            the others.
+        layout: ``NHWC``: the channels of a pixel side by side. ``NCHW``: one plane for each channel. ``HWC`` and
+            ``channels_last``, ``CHW`` and ``channels_first`` are other names.
         mean: A number for each channel of the mode, in units of 0 to 1, such as three of red, green and blue; floats
             only.
         std: The same, above 0; floats only.
@@ -51,9 +61,17 @@ class Output:
     __repr__ = short_text
 
     def __post_init__(self) -> None:
-        for name, value, known in (("dtype", self.dtype, PixelType), ("layout", self.layout, PixelLayout)):
+        dtype, layout = _name_of_type(self.dtype), _LAYOUTS.get(str(self.layout).upper(), self.layout)
+        for name, value, known in (("dtype", dtype, PixelType), ("layout", layout, PixelLayout)):
             if value not in get_args(known) and (name, value) != ("dtype", None):
-                raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(get_args(known))}")
+                message = f"{name} is {value!r}; it must be one of {', '.join(get_args(known))}"
+                hint = f"; use {PIXELS[str(value)]}" if str(value) in PIXELS else did_you_mean(value, get_args(known))
+                raise ConfigError(f"{message}{hint}")
+        object.__setattr__(self, "dtype", dtype)
+        object.__setattr__(self, "layout", layout)
+        for name in ("mean", "std"):  # also of arrays and tensors
+            with suppress(TypeError, ValueError):
+                object.__setattr__(self, name, tuple(float(number) for number in getattr(self, name)))
         if self.dtype not in ("float16", "float32") and (self.mean is not None or self.std is not None):
             raise ConfigError('mean and std need floats: say dtype="float32" or dtype="float16"')
         for name, channels, least in (("mean", self.mean, -math.inf), ("std", self.std, 0.0)):
@@ -101,6 +119,14 @@ class Output:
         return _native.PixelFormat(dtype=dtype, layout=self.layout, mean=mean, std=std)
 
 
+def _name_of_type(dtype: Any) -> Any:
+    """Return the name of a type of numbers of any library; anything else as it is."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    name = str(getattr(dtype, "name", "") or getattr(dtype, "__name__", "") or dtype)
+    return name.removeprefix("torch.")
+
+
 def check_mode(mode: Mode) -> None:
     """Refuse what is not a mode.
 
@@ -108,7 +134,9 @@ def check_mode(mode: Mode) -> None:
         ConfigError: It is something else.
     """
     if mode not in get_args(Mode):
-        raise ConfigError(f"mode is {mode!r}; it must be one of {', '.join(map(repr, get_args(Mode)))}")
+        known = get_args(Mode)
+        message = f"mode is {mode!r}; it must be one of {', '.join(map(repr, known))}"
+        raise ConfigError(f"{message}{did_you_mean(mode, known)}")
 
 
 def _are_channels(values: object, least: float) -> bool:
