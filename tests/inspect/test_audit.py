@@ -16,7 +16,7 @@ from reference import pictures
 from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.format import ClassLabel
-from stoker.loader import draw_boxes
+from stoker.loader import draw_boxes, usable_boxes
 from stoker.types import Box
 
 
@@ -119,7 +119,7 @@ def test_the_page_stands_alone_and_shows_every_finding(photos: Path, tmp_path: P
 def test_names_of_classes_are_drawn_at_boxes() -> None:
     picture = Image.new("RGB", (200, 150))
     classes = (ClassLabel("cat", ""), ClassLabel("dog", ""))
-    boxes = [Box(0.1, 0.5, 0.9, 0.9, label=1)]
+    boxes = usable_boxes([Box(0.1, 0.5, 0.9, 0.9, label=1)])
     draw_boxes(picture, boxes)
     plain = np.asarray(picture).copy()
     draw_boxes(picture, boxes, classes)

@@ -98,13 +98,15 @@ def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
     left, top = 10 + (240 - 192) // 2, 10 + (240 - 144) // 2
     picture = with_box[top : top + 144, left : left + 192]
     amber = (picture == (255, 190, 60)).all(-1)
-    rows, columns = np.flatnonzero(amber.any(1)), np.flatnonzero(amber.any(0))
+    columns = np.flatnonzero(amber.any(0))
+    rows = np.flatnonzero(amber[:, columns[0]])  # the name of its class stands above, beginning further right
     assert (columns[0], columns[-1]) == (round(0.25 * 191), round(0.75 * 191))
     assert (rows[0], rows[-1]) == (round(0.125 * 143), round(0.5 * 143))
     assert not amber[rows[0] + 2 : rows[-1] - 1, columns[0] + 2 : columns[-1] - 1].any()
     assert not (without == (255, 190, 60)).all(-1).any()
     changed = (with_box != without).any(-1)[: top + 240]
-    changed[top + rows[0] - 1 : top + rows[-1] + 2, left + columns[0] - 1 : left + columns[-1] + 2] = False
+    assert changed[top + rows[0] - 8, left + columns[0] + 4]
+    changed[top + rows[0] - 16 : top + rows[-1] + 2, left + columns[0] - 1 : left + columns[-1] + 2] = False
     assert not changed.any()
 
 

@@ -108,7 +108,7 @@ def _numbers(values: Sequence[float]) -> str:
 
 def _print_balance(printer: Printer, report: AuditReport) -> None:
     known = sorted(report.classes, key=lambda known: known.total)
-    if known:
+    if known and known[-1].total:
         least, most = known[0], known[-1]
         text = f"{least.total:,} ({least.name or least.label}) to {most.total:,} ({most.name or most.label})"
         printer.line(f"images of a class: {text}")

@@ -76,7 +76,7 @@ def usable_boxes(boxes: Sequence[Box]) -> list[Box]:
         if all(math.isfinite(value) for value in corners):
             xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
             if xmin < xmax and ymin < ymax:
-                usable.append(Box(xmin, ymin, xmax, ymax))
+                usable.append(Box(xmin, ymin, xmax, ymax, box.label))
     return usable
 
 
