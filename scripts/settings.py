@@ -31,6 +31,10 @@ _MARKED = re.compile(
 )
 
 
+_TAKEN = {"PathOrUrl": ("str", "LocationLike"), "Names": ("tuple[str, ...]", "str | Sequence[str]")}
+"""What functions take where a setting keeps something else, by the note that says so."""
+
+
 @dataclass(frozen=True)
 class Declared:
     """One setting, as its declaration spells it."""
@@ -82,8 +86,9 @@ def declared(path: str) -> list[Declared]:
         names = {note.func.id for note in notes if isinstance(note, ast.Call) and isinstance(note.func, ast.Name)}
         default = None if field.value is None else ast.get_source_segment(source, field.value)
         spelled = ast.get_source_segment(source, kind) or ""
-        if "PathOrUrl" in names:
-            spelled = spelled.replace("str", "LocationLike")
+        for note, (kept, taken) in _TAKEN.items():
+            if note in names:
+                spelled = spelled.replace(kept, taken)
         found.append(Declared(field.target.id, spelled, default, texts, names, by_position))
     return found
 

@@ -7,6 +7,7 @@ import math
 import operator
 import os
 import re
+import shlex
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
@@ -55,6 +56,11 @@ def option(name: str) -> str:
     if names_options():
         return option_of(name)
     return f"{name}=True" if name in _FLAGS else name
+
+
+def option_with(name: str, value: str) -> str:
+    """Return how a person gives a setting a value, for a message: ``labels='a b'``, or ``--labels 'a b'``."""
+    return f"{option_of(name)} {shlex.quote(value)}" if names_options() else f"{name}={value!r}"
 
 
 @contextmanager

@@ -55,6 +55,17 @@ class PathOrUrl:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """The setting is names, kept as a tuple; functions take a sequence of them, or a text with commas between them."""
+
+    def __call__(self, _shown: str, value: Any) -> tuple[str, ...]:
+        """Return them as a tuple, which ``none`` leaves empty."""
+        return (
+            tuple(map(str, value)) if not isinstance(value, str) else () if value == "none" else tuple(value.split(","))
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class OfFiles:
     """The setting has no meaning for records of a program."""
 

@@ -17,13 +17,17 @@ from stoker.sources.look import Look
 if TYPE_CHECKING:
     from pathlib import Path
 
+VALUES = {"separator": ","}
+
 
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Path) -> None:
     source = LAYOUTS[name](tmp_path / "source")
     kind = next(kind for kind in KINDS if kind.claim(Look(str(source), None, None, None)))
     for setting in declared(SourceOptions):
-        options = SourceOptions(**{setting.name: True if bool in setting.types else str(tmp_path)})
+        options = SourceOptions(
+            **{setting.name: VALUES.get(setting.name, True if bool in setting.types else str(tmp_path))}
+        )
         if setting.name not in kind.options:
             message = f"has no effect on {source}, which is read as {kind.name}; omit it"
             with pytest.raises(ConfigError, match=re.escape(message)):

@@ -343,11 +343,10 @@ def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(
         with pytest.raises(SourceError) as caught:
             list_source(given)
         message = str(caught.value)
-        assert "nothing is called 'label', and the classes may be 'fine_label' or 'coarse_label'; rename" in message
-    line = message.partition("for 'fine_label': ")[2]
-    eval(line, {"stoker": stoker, "datasets": datasets})
-    dataset = stoker.open("dataset")
-    assert sorted(dataset[row].label for row in range(3)) == [0, 1, 2]
+        assert "nothing is called 'label', and the classes may be 'fine_label' or 'coarse_label'; give" in message
+    typed = message.partition("; give ")[2]
+    dataset = eval(f"stoker.open('{{p}}', {typed})", {"stoker": stoker})
+    assert [dataset[row].label for row in range(3)] == [2, 0, 1]
     assert [*dataset.fields] == ["coarse_label"]
 
 

@@ -168,7 +168,7 @@ def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
     assert (tree.classes, [*tree.fields]) == ((b"a", b"b"), [*laion])
     assert tree.warnings == (f"{path}: nothing is called 'label'; the classes are 'category'",)
     path = write_list(tmp_path / "two.csv", [{**row, "category": 1, "class": 2} for row in rows])
-    with pytest.raises(SourceError, match="the classes may be 'category' or 'class'; rename the right one to 'label'"):
+    with pytest.raises(SourceError, match="the classes may be 'category' or 'class'; give label_column='category'"):
         list_source(str(path))
 
 
@@ -259,7 +259,7 @@ def test_parquet_with_images_is_no_list(tmp_path: Path) -> None:
         ("l.csv", "url,image/size\nhttp://a/1,2\n", "'image/size'"),
         ("l.jsonl", '{"url": "http://a/1"}\n{"url": 7}\n', "line 2 of .*l.jsonl: its url is not text"),
         ("l.jsonl", '{"url": "http://a/1"}\n{"url": \n', "line 2 of .*l.jsonl: it is not JSON"),
-        ("l.jsonl", '{"url": "http://a/1", "label": []}\n', "line 1 of .*l.jsonl: the label is neither"),
+        ("l.jsonl", '{"url": "http://a/1", "label": {}}\n', "line 1 of .*l.jsonl: the label is neither"),
         ("l.txt", "http://a/1\n" + "x" * 70_000, "line 2 is longer than 65536 bytes"),
     ],
 )

@@ -25,7 +25,7 @@ from stoker.sources import RecordStream, given_splits, is_sequence, list_records
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Never
 
     from stoker.builder.estimate import ExpectedSize
@@ -55,6 +55,13 @@ def build(
     class_names: LocationLike | None = None,
     boxes: LocationLike | None = None,
     masks: bool = False,
+    image_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    split_column: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    separator: str | None = None,
+    image_root: LocationLike | None = None,
     shards: int | None = None,
     shard_size: str | int | None = None,
     validation_shards: int | None = None,
@@ -113,6 +120,15 @@ def build(
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
         masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
             ``stoker[coco]``, or VOC's masks.
+        image_column: Column of a table that names the images, or has them. Default: found.
+        label_column: Column of the classes or of numbers to predict; several, with commas, of 0 and 1; ``"none"``.
+            Default: found.
+        label_separator: What stands between several classes in a cell of ``label_column``; ``"none"``: each is one.
+            Default: found.
+        split_column: Column that says which rows are train, validation and test. Default: found.
+        columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
+        separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
+        image_root: Folder that the names of images in a table or a COCO file are relative to. Default: found.
         shards: Number of shards of train. Default: as many as ``shard_size`` makes.
         shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
         validation_shards: Number of shards of validation. Default: its share by bytes.

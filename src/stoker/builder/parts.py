@@ -194,7 +194,7 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
         return _list(settings, destination, progress)
     folder = destination / BUILD_FOLDER
     folder.make_directory()
-    wanted, lister = _listed_for(settings), _Lister(folder)
+    wanted, lister = json.loads(json.dumps(_listed_for(settings))), _Lister(folder)
     while True:
         listing = read_listing(folder / _LISTING_NAME)
         if listing is not None and listing[0].get("for", wanted) != wanted:

@@ -177,6 +177,13 @@ def audit(  # noqa: PLR0913 - settings by name
     class_names: LocationLike | None = None,
     boxes: LocationLike | None = None,
     masks: bool = False,
+    image_column: str | None = None,
+    label_column: str | Sequence[str] | None = None,
+    label_separator: str | None = None,
+    split_column: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    separator: str | None = None,
+    image_root: LocationLike | None = None,
     # end of settings
 ) -> AuditReport:
     """Look at every image of a dataset before something is trained on it.
@@ -202,6 +209,15 @@ def audit(  # noqa: PLR0913 - settings by name
         boxes: Annotations: folder or tar of XML files, or CSV. Default: searched for.
         masks: Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with
             ``stoker[coco]``, or VOC's masks.
+        image_column: Column of a table that names the images, or has them. Default: found.
+        label_column: Column of the classes or of numbers to predict; several, with commas, of 0 and 1; ``"none"``.
+            Default: found.
+        label_separator: What stands between several classes in a cell of ``label_column``; ``"none"``: each is one.
+            Default: found.
+        split_column: Column that says which rows are train, validation and test. Default: found.
+        columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
+        separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
+        image_root: Folder that the names of images in a table or a COCO file are relative to. Default: found.
 
     Raises:
         ConfigError: A value is out of range, or ``resume`` is a file of other images.

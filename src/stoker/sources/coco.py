@@ -30,6 +30,7 @@ from stoker.fields import Json, Mask, Text
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
 from stoker.sources.columns import Blobs, GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
@@ -141,7 +142,7 @@ def list_coco(look: Look, text: str) -> Source:
     if options.masks:
         pycocotools_mask()  # before anything is built
         contents.check_masks()
-    folder = _find_images(path, contents)
+    folder = _find_images(path, contents) if options.image_root is None else image_base(look)
     split = _split_of(path)
     builder = SourceBuilder(look, folder.to_uri(), ())
     _collect(builder, contents, split)
@@ -559,7 +560,7 @@ def _find_images(path: Location, contents: _Contents) -> Location:
             return folder
     shown = ", ".join(map(str, folders))
     message = f"the images that {path} names, such as {os.fsdecode(tried[0])}, are in none of {shown}"
-    raise SourceError(f"{message}; move them to one of these folders", path=str(path))
+    raise SourceError(f"{message}; give the folder in which they lie as {option('image_root')}", path=str(path))
 
 
 def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
@@ -587,5 +588,5 @@ COCO = Kind(
     looks_like="a file called `*.json` with a list `images`",
     claim=lambda look: read_coco(look.path),
     list=list_coco,
-    options=frozenset({"masks", "imagenet_labels"}),
+    options=frozenset({"masks", "imagenet_labels", "image_root"}),
 )

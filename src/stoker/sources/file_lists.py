@@ -26,13 +26,14 @@ from stoker.config import option
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
+from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.known_layouts import table_of_images
+from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines
 from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
@@ -88,6 +89,8 @@ def list_file_lists(look: Look, path: Location) -> Source:
     config = read_config(path) if is_config(path) else None
     builder = SourceBuilder(look, path.parent.to_uri(), (path.parent,))
     lists = FileLists(builder, config.lists() if config else {path: "train"})
+    if config is None and not lists.has_labels(path) and (tables := find_tables(look, path.parent, [path])):
+        return list_metadata(look, tables)
     lists.fill()
     builder.numbered = lists.are_numbered()
     builder.class_parents = lists.class_parents()
@@ -131,6 +134,14 @@ class FileLists:
         self._separator: bytes | None = None
         self._unlabelled = 0
 
+    def has_labels(self, path: Location) -> bool:
+        """Return whether the lines of a list next to the base are paths with labels.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        return self._find_separator(path, b"") is not None
+
     def fill(self) -> None:
         """Add the images to the builder.
 
@@ -148,8 +159,6 @@ class FileLists:
             folder = path.parent.to_uri()
             before = b"" if folder == self._builder.base else folder + b"/"
             self._separator = self._find_separator(path, before)
-            if self._separator is None and (seen := table_of_images(path.parent, [path])) is not None:
-                raise SourceError(f"this is no list of files but {seen}", path=str(path))
             self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
                 self._add(number, line, split, before, f"line {number} of {path}")

@@ -61,7 +61,9 @@ def list_pattern(look: Look, pattern: tuple[Location, Sequence[str]]) -> Source:
         prefix = path[: path.index(b"/") + 1] if are_in_splits else b""
         by_split.setdefault(prefix, []).append((path, size))
     classes = {prefix: _classes(builder, base, prefix, inner) for prefix, inner in by_split.items()}
-    check_class_folders(builder, base, classes)
+    if tables := check_class_folders(look, builder, base, classes):
+        message = f"{tables[0].place} may say the classes of the images that {look.root} matches"
+        raise SourceError(f"{message}; give {tables[0].place} instead", path=look.root)
     for prefix, inner in by_split.items():
         split, end = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train", len(prefix)
         groups = {name: builder.collector.add_group(Group(split, name, end)) for name in classes[prefix] or (None,)}

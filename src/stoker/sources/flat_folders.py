@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco import find_coco
+from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.known_layouts import insisting, table_of_images
+from stoker.sources.known_layouts import insisting
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_image_name, seen_in, suffix_of
 
@@ -105,7 +106,7 @@ def _are_told(look: Look, layout: Layout) -> bool:
     tables = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
     tables = [place for place in tables if place.suffix.lower() in _TABLES]
     lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
-    return bool(lists or find_coco(layout.base) or (tables and table_of_images(layout.base, tables)))
+    return bool(lists or find_coco(layout.base) or (tables and find_tables(look, layout.base, tables)))
 
 
 def list_flat_folder(look: Look, contents: _Contents) -> Source:

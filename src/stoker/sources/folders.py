@@ -42,7 +42,7 @@ from stoker.sources.imagenet.labels import (
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import check_class_folders
-from stoker.sources.metadata import find_metadata
+from stoker.sources.metadata import find_metadata, list_metadata
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
@@ -81,7 +81,9 @@ def list_folder(look: Look, layout: Layout) -> Source:
     walk = Walk(builder.base, look.without)
     splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
     if not any(folder.labels for folder in splits.values()):
-        check_class_folders(builder, layout.base, {folder.path: folder.classes or () for folder in splits.values()})
+        classes = {folder.path: folder.classes or () for folder in splits.values()}
+        if tables := check_class_folders(look, builder, layout.base, classes):
+            return list_metadata(look, tables)
     _collect(builder, walk, splits)
     if layout.base.name.encode() in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
@@ -89,8 +91,8 @@ def list_folder(look: Look, layout: Layout) -> Source:
     boxes = _find_boxes(builder, layout, splits, class_names)
     tree = builder.finish(boxes)
     _refuse_tables(look.path, tree)
-    tables = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
-    return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *tables))
+    unused = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
+    return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *unused))
 
 
 def _find_boxes(

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
 """Names of the options that mean something wherever images have classes."""
 
+COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
+"""Names of the options that mean something to every table."""
+TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
+"""Names of those that mean something to a table beside images."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:

@@ -77,7 +77,7 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
             every = [
                 f"{key!r}: stoker.fields.{field!r}" for key, field in {**record_fields, name: fields.Label()}.items()
             ]
-            return f"give fields={{{', '.join(every)}}}"
+            return f"fields={{{', '.join(every)}}}"
 
         values = {
             name: [value] for name, value in first.items() if record_fields[name] in (fields.Int(), fields.Text())

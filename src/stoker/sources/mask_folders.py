@@ -21,14 +21,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
-from stoker.config import format_count
+from stoker.config import format_count, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import SPLIT_FOLDERS
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.imagenet.labels import label_option
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
@@ -154,7 +153,7 @@ def claim_mask_folders(look: Look) -> _Contents | None:
         return None
     if problem:
         message = f"{look.root} holds images beside what is called after masks, but {problem}; write a PNG of the ids"
-        insisting = f"if its folders are classes, name them in a file and give {label_option('FILE')}"
+        insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
         raise SourceError(f"{message} for each image; {insisting}", path=look.root)
     return _Contents(root, pairs, skipped, bits)
 

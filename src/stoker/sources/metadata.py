@@ -11,22 +11,34 @@ and so is one whose image is not there.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import os
+import re
 from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count
+from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
+from stoker.sources.image_tables import FILE_NAME, ImageTable, find_tables, image_base, split_of_cell
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
-from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import IMAGE_NAME, LABEL, TableLabels, TableValues, damaged, is_json, label_name, table_rows
+from stoker.sources.tables import (
+    IMAGE_NAME,
+    LABEL,
+    Classes,
+    TableLabels,
+    TableValues,
+    damaged,
+    find_classes,
+    first_rows,
+    is_json,
+    table_rows,
+)
 from stoker.sources.walking import Walk, shown_names
 from stoker.storage import from_uri, is_absolute, is_web, join
 
@@ -40,26 +52,11 @@ if TYPE_CHECKING:
 
 
 _NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
-_FILE_NAME = "file_name"
 _REPORT_EVERY = 1024
+_TESTS = re.compile(rb"test(ing)?([-_ ]?(images?|imgs?|set))?", re.IGNORECASE)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class MetadataFile:
-    """One table.
-
-    Attributes:
-        place: Where it lies.
-        folder: Its folder below the source: empty, or ending in a slash.
-        split: The split of its images; None where their paths tell.
-    """
-
-    place: Location
-    folder: bytes
-    split: str | None
-
-
-def find_metadata(look: Look) -> list[MetadataFile]:
+def find_metadata(look: Look) -> list[ImageTable]:
     """Return the metadata files of a folder, or of its folders of splits; none of another place.
 
     Raises:
@@ -70,7 +67,7 @@ def find_metadata(look: Look) -> list[MetadataFile]:
     base = look.layout.base
     folders: dict[bytes, str | None] = {b"": None, **{name + b"/": split for name, split in SPLIT_FOLDERS.items()}}
     tables = [
-        MetadataFile(base / (os.fsdecode(folder) + name), folder, split)
+        ImageTable(base / (os.fsdecode(folder) + name), folder, split)
         for folder, split in folders.items()
         for name in _NAMES
     ]
@@ -80,7 +77,7 @@ def find_metadata(look: Look) -> list[MetadataFile]:
     return [table for table in files if not table.folder or table.folder[:-1] in splits]
 
 
-def names_files(table: MetadataFile) -> bool:
+def names_files(table: ImageTable) -> bool:
     """Return whether a metadata file begins with a row that has a ``file_name``, so that it is a table of images.
 
     Raises:
@@ -88,23 +85,36 @@ def names_files(table: MetadataFile) -> bool:
     """
     with contextlib.closing(table_rows(table.place)) as rows:
         try:
-            return _FILE_NAME in next(rows)[1]
+            return FILE_NAME in next(rows)[1]
         except (SourceError, StopIteration):
             return False
 
 
-def claim_metadata(look: Look) -> list[MetadataFile]:
+def claim_metadata(look: Look) -> list[ImageTable]:
     """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
 
+    Where the user says what the columns of a table are, it is that table, whatever it is called.
+
     Raises:
+        SourceError: A table does not have what the user says.
         StorageError: The store cannot be reached.
         OSError: A file cannot be read.
     """
     tables = look.once(find_metadata)
+    given = TABLE_OPTIONS.intersection(look.options.given())
+    if given and (look.is_file or look.options.image_column is not None or not tables):
+        return find_tables(look, image_base(look), _named_tables(look))
     return tables if all(map(names_files, tables)) or not look.holds_folders else []
 
 
-def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> Source:
+def _named_tables(look: Look) -> list[Location]:
+    """Return the files that may be the table of which a user says something."""
+    if look.layout is None:
+        return [look.path] if look.is_file else []
+    return [look.layout.base / os.fsdecode(child.name) for child in look.layout.base.children() if child.is_file]
+
+
+def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     """List the images that metadata files name.
 
     Args:
@@ -116,9 +126,9 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> Source:
             columns.
         OSError: A file cannot be read.
     """
-    assert look.layout is not None, "not a folder"
-    base, options = look.layout.base, look.options
-    _check_places(look.root, base, tables)
+    base, options = image_base(look), look.options
+    if not tables[0].is_found:
+        _check_places(look.root, base, tables)
     builder = SourceBuilder(look, base.to_uri(), (base,))
     images = _Images(builder, tables)
     images.read()
@@ -130,7 +140,7 @@ def list_metadata(look: Look, tables: Sequence[MetadataFile]) -> Source:
     return builder.finish(search.find(class_names, builder.skipped.warnings), cells=cells)
 
 
-def _check_places(root: str, base: Location, tables: Sequence[MetadataFile]) -> None:
+def _check_places(root: str, base: Location, tables: Sequence[ImageTable]) -> None:
     """Refuse two tables of one split, tables of different suffixes, and splits without a table."""
     by_split = {table.split: table for table in tables}
     differ = len({table.place.suffix for table in tables}) > 1
@@ -158,25 +168,42 @@ class _Images:
         tables: The tables.
     """
 
-    def __init__(self, builder: SourceBuilder, tables: Sequence[MetadataFile]) -> None:
+    def __init__(self, builder: SourceBuilder, tables: Sequence[ImageTable]) -> None:
         self._builder = builder
         self._tables = tables
-        is_of_json = is_json(tables[0].place)
-        self._label = label_name([table.place for table in tables], builder.skipped.warnings)
-        self._values = TableValues(is_json=is_of_json, without=(_FILE_NAME, self._label), has_files=True)
-        self._labels = TableLabels(is_json=is_of_json)
+        first, options = tables[0], builder.options
+        builder.skipped.warnings += first.said
+        self._classes = first.classes or self._find_classes()
+        self._is_found = first.is_found
+        self._values = TableValues(
+            is_json=is_json(first.place),
+            without={first.image, first.split_column or first.image},
+            only=options.columns,
+            has_files=True,
+            fills=first.is_found,
+            classes=self._classes,
+        )
+        self._labels = TableLabels(is_json=is_json(first.place))
         self._paths: list[bytes] = []
         self._table_of = array("i")
+        self._splits: list[str] = []  # of each row, where a column tells
         self._label_of = array("i")
         self._has_labels = False
         self._used = array("q")  # hashes of the paths of all images and masks
+
+    def _find_classes(self) -> Classes:
+        rows = [row for table in self._tables for row in first_rows(table.place, self._builder.options)]
+        for row in rows:
+            row.pop(FILE_NAME, None)
+        where, warnings = self._tables[0].place, self._builder.skipped.warnings
+        return find_classes(where, rows, self._builder.options, warnings) or Classes()
 
     def read(self) -> None:
         """Read the rows of all tables."""
         for number, table in enumerate(self._tables):
             known, columns = set(self._values.columns), set[str]()
             before = len(self._paths)
-            for line, row in table_rows(table.place):
+            for line, row in table_rows(table.place, self._builder.options.separator):
                 self._add(table, line, row)
                 self._table_of.append(number)
                 columns.update(row)
@@ -184,26 +211,37 @@ class _Images:
                     self._builder.progress(done=len(self._paths), total=0, size_bytes=0, rejects=0)
             if len(self._paths) == before:
                 raise SourceError(f"{table.place} has no rows; write one for each image", path=str(table.place))
-            differing = sorted((known ^ columns) - {_FILE_NAME, self._label}) if number else []
-            if differing:
+            differing = sorted((known ^ columns) - {FILE_NAME, *self._classes.columns}) if number else []
+            if differing and not table.is_found:
                 lacking = table if differing[0] in known else self._tables[0]
                 message = f"{lacking.place} has no column {differing[0]!r}, which the table of another split has"
                 raise SourceError(f"{message}; give every split the same columns", path=str(lacking.place))
 
-    def _add(self, table: MetadataFile, line: int, row: dict[str, Any]) -> None:
-        if _FILE_NAME not in row:
+    def _add(self, table: ImageTable, line: int, row: dict[str, Any]) -> None:
+        if table.image not in row:
             columns = ", ".join(map(repr, list(row)[:10]))
-            raise damaged(table.place, line, f"there is no column 'file_name', but {columns or 'none'}")
-        name = row[_FILE_NAME]
+            raise damaged(table.place, line, f"there is no column {table.image!r}, but {columns or 'none'}")
+        name = row[table.image]
+        if table.is_found and isinstance(name, int):
+            name = str(name)
         if not isinstance(name, str) or not name:
-            raise damaged(table.place, line, "file_name is empty; give the path of an image")
+            raise damaged(table.place, line, f"{table.image} is empty; give the path of an image")
         path = _below(table, line, name)
         self._paths.append(path)
         self._used.append(hash(path))
-        self._label_of.append(self._labels.add(table.place, line, row.get(self._label)))
-        self._has_labels |= self._label in row
+        if table.split_column is not None:
+            split = split_of_cell(cell := row.get(table.split_column))
+            if split is None:
+                raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
+            self._splits.append(split)
+        self._has_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
+        try:
+            label = self._classes.take(row)
+        except ValueError as error:
+            raise damaged(table.place, line, str(error)) from error
+        self._label_of.append(self._labels.add(table.place, line, label))
         for name, value in row.items():
-            if name in (_FILE_NAME, self._label):
+            if name == table.image:
                 continue
             if name.endswith(IMAGE_NAME) and isinstance(value, str) and value:
                 row[name] = os.fsdecode(_below(table, line, value))
@@ -220,7 +258,7 @@ class _Images:
         Args:
             walk: Walks over the folder.
         """
-        folders = [table.folder for table in self._tables]
+        folders = [b""] if self._is_found else [table.folder for table in self._tables]
         sizes: dict[bytes, int] = {}
         for folder, listing in zip(folders, walk.list_folders(folders), strict=True):
             self._builder.skipped.add(listing.skipped)
@@ -230,6 +268,8 @@ class _Images:
         if not ignored[".csv"]:
             del ignored[".csv"]
         tables = {table.folder + os.fsencode(table.place.name) for table in self._tables}
+        if self._is_found:
+            self._find_files(sizes)
         named = set(self._paths)
         unlisted = [path for path in named if path not in sizes or path in tables]
         others = sorted(sizes.keys() - tables)
@@ -238,28 +278,31 @@ class _Images:
         at_once = from_uri(self._builder.base).requests_at_once
         sizes.update(zip(unlisted, in_order(self._size, unlisted, at_once), strict=True))
         self._add_items(sizes)
-        self._warn([others[at] for at in unused.tolist()], repeated=len(self._paths) - len(named))
+        rest = [others[at] for at in unused.tolist()]
+        self._warn(self._add_tests(rest, sizes) if self._is_found else rest, repeated=len(self._paths) - len(named))
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
         table = self._tables[0].place
         names = self._labels.class_names(table)
         folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
-        by_folder = are_classes and not self._has_labels
+        by_folder = are_classes and not self._has_labels and not self._is_found and self._classes.field is None
         groups: dict[tuple[str, bytes | None, bytes], int] = {}
         collector = self._builder.collector
         differ = False
+        is_guessed = are_classes and not self._is_found and self._builder.options.label_column is None
         for row, (path, prefix) in enumerate(self._placed()):
-            split = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train"
+            split = self._split(row, prefix)
             label = self._label_of[row]
             folder = _first_folder(path, prefix)
             name = folder if by_folder else names[label] if label >= 0 else None
             differ |= name != folder
-            if differ and are_classes and self._label != LABEL:
-                message = (
-                    f"the classes may be the column {self._label!r} or the folders, as of {os.fsdecode(path)}; rename"
+            if differ and is_guessed and self._classes.columns[:1] not in ((), (LABEL,)):
+                column = self._classes.columns[0]
+                message = f"the classes may be the column {column!r} or the folders, as of {os.fsdecode(path)}; give"
+                message += (
+                    f" {option_with('label_column', column)}, or {option_with('label_column', 'none')} for the folders"
                 )
-                message += f" the column to {LABEL!r}, or, where it has no classes, to another word, such as 'kind'"
                 raise SourceError(f"{table}: {message}", path=str(table))
             group = (split, name, prefix)
             if group not in groups:
@@ -272,17 +315,71 @@ class _Images:
                 f"{table} has no column 'label': the classes are the folders of the images, as without it: {shown}"
             )
             self._builder.skipped.warnings.append(message)
-        elif are_classes and differ:
+        elif is_guessed and differ:
             message = f"the classes are the labels in {table}, not the folders in which the images lie: {shown}"
             self._builder.skipped.warnings.append(message)
+
+    def _split(self, row: int, prefix: bytes) -> str:
+        if self._splits:
+            return self._splits[row]
+        return self._tables[self._table_of[row]].split or (SPLIT_FOLDERS[prefix[:-1]] if prefix else "train")
 
     def _placed(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
         folders = {_first_folder(path, b"") for path in self._paths}
-        in_splits = self._tables[0].split is None and are_splits(folders, str(self._tables[0].place))
+        of_table = self._tables[0].split is not None or bool(self._splits)
+        in_splits = not of_table and are_splits(folders, str(self._tables[0].place))
         for number, path in zip(self._table_of, self._paths, strict=True):
-            prefix = self._tables[number].folder
+            prefix = b"" if self._is_found else self._tables[number].folder
             yield path, path[: path.index(b"/") + 1] if in_splits else prefix
+
+    def _find_files(self, sizes: Mapping[bytes, int]) -> None:
+        """Find the file of each row: below the folder of its table, or else the only one of that name anywhere."""
+        by_name: dict[bytes, list[bytes]] = {}
+        if not all(map(sizes.__contains__, self._paths)):
+            for path in sizes:
+                name = path.rpartition(b"/")[2].lower()
+                for key in {name, name.rpartition(b".")[0] or name}:
+                    by_name.setdefault(key, []).append(path)
+        missing, other_case = [], []
+        for row, (path, number) in enumerate(zip(self._paths, self._table_of, strict=True)):
+            table = self._tables[number]
+            if path in sizes:
+                continue
+            name = path.removeprefix(table.folder).lower()
+            alike = [each for each in by_name.get(name.rpartition(b"/")[2], ()) if _ends_with(each.lower(), name)]
+            near = [each for each in alike if each.startswith(table.folder)] or alike
+            if len(near) > 1:
+                shown = " and ".join(map(os.fsdecode, near[:2]))
+                message = f"{table.place}: {os.fsdecode(name)!r} may be {shown}; name one of them, or give"
+                raise SourceError(f"{message} {option('image_root')}", path=str(table.place))
+            if near:
+                exact = path.rpartition(b"/")[2] in near[0]
+                other_case += [] if exact else near
+                self._paths[row] = near[0]
+                self._used.append(hash(near[0]))
+            else:
+                missing.append(path + os.fsencode(table.ending))
+                self._paths[row] = missing[-1]
+        warn = self._builder.skipped.warn
+        warn(missing, f"rows whose image is not there: {len(missing):,}, such as {{names}}")
+        warn(other_case, f"files whose names differ in case from those in the table: {len(other_case):,}, {{names}}")
+
+    def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
+        """Add images that no row names and that lie in a folder for tests, as those of Kaggle do; return the others."""
+        folders = {_first_folder(path, b"") for path in self._paths}
+        tests = {folder for folder in map(_top, unused) if _TESTS.fullmatch(folder) and folder not in folders}
+        collector = self._builder.collector
+        if not tests or any(group.split == "test" for group in collector.groups):
+            return list(unused)
+        found = [path for path in unused if _top(path) in tests]
+        group = collector.add_group(Group("test", None, 0))
+        for path in found:
+            collector.add(group, path, sizes[path])
+            self._values.add_missing()
+        message = "images of {names} that no row names are the split test, without labels: " + f"{len(found):,}"
+        self._builder.skipped.warn(sorted(tests), message)
+        return [path for path in unused if _top(path) not in tests]
 
     def _warn(self, unused: Sequence[bytes], *, repeated: int) -> None:
         """Warn of files without a row, images with several rows, and rows without a label."""
@@ -295,7 +392,10 @@ class _Images:
             )
         if repeated:
             skipped.warnings.append(f"images that a row names again: {repeated:,}; each row is an item of its own")
-        unlabelled = sum(label < 0 for label in self._label_of)
+        is_test = [table.split == "test" for table in self._tables]
+        unlabelled = sum(
+            label < 0 and not is_test[table] for label, table in zip(self._label_of, self._table_of, strict=True)
+        )
         if self._has_labels and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
 
@@ -309,7 +409,7 @@ class _Images:
             return 0  # still an item, so that the build names it among the rejects
 
 
-def _below(table: MetadataFile, line: int, name: str) -> bytes:
+def _below(table: ImageTable, line: int, name: str) -> bytes:
     """Return a path of a table relative to the source; an absolute path or a URL stays as it is."""
     try:
         path = os.fsencode(name)
@@ -333,10 +433,20 @@ def _first_folder(path: bytes, prefix: bytes) -> bytes:
     return first if slash else b""
 
 
+def _top(path: bytes) -> bytes:
+    return path.partition(b"/")[0] if b"/" in path else b""
+
+
+def _ends_with(path: bytes, name: bytes) -> bool:
+    """Return whether a path is a name, with or without a suffix, in any folder."""
+    return any((b"/" + each).endswith(b"/" + name) for each in (path, path.rpartition(b".")[0]))
+
+
 METADATA = Kind(
-    name="folder with metadata.csv",
-    looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`",
+    name="table of images",
+    looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`; or a "
+    "`.csv`, `.tsv` or `.jsonl`, or the folder of one, with a column that names images",
     claim=claim_metadata,
     list=list_metadata,
-    options=LABEL_OPTIONS | {"boxes"},
+    options=LABEL_OPTIONS | TABLE_OPTIONS | {"boxes"},
 )

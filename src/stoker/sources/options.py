@@ -7,13 +7,23 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from stoker.config import option
-from stoker.declare import Command, OfFiles, PathOrUrl, Settings, declared
+from stoker.config import check_choice, option
+from stoker.declare import Command, Instance, Names, OfFiles, PathOrUrl, Settings, declared
 from stoker.sources.imagenet.classes import BUNDLED_LIST
 from stoker.storage import is_web, location
 
 if TYPE_CHECKING:
     from typing import Self
+
+
+SEPARATORS = (",", ";", "\t", "|")
+"""What may stand between the columns of a table."""
+_Text = Instance("a text")
+
+
+def _separator(shown: str, given: str) -> str:
+    check_choice(shown, given, (*SEPARATORS, "tab"))
+    return "\t" if given == "tab" else given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +72,56 @@ class SourceOptions(Settings):
         "Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with "
         "``stoker[coco]``, or VOC's masks.",
     ] = False
+
+    image_column: Annotated[
+        str | None,
+        _Text,
+        OfFiles(),
+        Command("source", "NAME"),
+        "Column of a table that names the images, or has them. Default: found.",
+    ] = None
+    label_column: Annotated[
+        tuple[str, ...] | None,
+        Names(),
+        OfFiles(),
+        Command("source", "NAMES"),
+        'Column of the classes or of numbers to predict; several, with commas, of 0 and 1; ``"none"``. Default: found.',
+    ] = None
+    label_separator: Annotated[
+        str | None,
+        _Text,
+        OfFiles(),
+        Command("source", "TEXT"),
+        'What stands between several classes in a cell of ``label_column``; ``"none"``: each is one. Default: found.',
+    ] = None
+    split_column: Annotated[
+        str | None,
+        _Text,
+        OfFiles(),
+        Command("source", "NAME"),
+        "Column that says which rows are train, validation and test. Default: found.",
+    ] = None
+    columns: Annotated[
+        tuple[str, ...] | None,
+        Names(),
+        OfFiles(),
+        Command("source", "NAMES"),
+        'Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.',
+    ] = None
+    separator: Annotated[
+        str | None,
+        _separator,
+        OfFiles(),
+        Command("source", "TEXT"),
+        "What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.",
+    ] = None
+    image_root: Annotated[
+        str | None,
+        PathOrUrl(),
+        OfFiles(),
+        Command("source", "FOLDER"),
+        "Folder that the names of images in a table or a COCO file are relative to. Default: found.",
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

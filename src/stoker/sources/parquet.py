@@ -32,11 +32,12 @@ import math
 import os
 import re
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count
+from stoker.config import format_count, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import (
     Array,
@@ -56,12 +57,12 @@ from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
-from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
 from stoker.sources.parquet_reader import ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import LABEL, LABEL_NAME, find_label
+from stoker.sources.tables import LABEL, LABEL_NAME, check_columns, find_label
 from stoker.sources.tars import named_tars
 from stoker.sources.unpacked import Columns
 
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stoker.sources.look import Layout, Look
+    from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
     from stoker.types import Field
@@ -235,23 +237,37 @@ class _Head:
         return self.columns.image, self.columns.has_paths, sorted(kinds, key=str)
 
 
-def _read_head(file: ParquetFile, find: Callable[[ParquetFile, Mapping[str, Field | None]], str | None]) -> _Head:
+def _read_head(
+    file: ParquetFile, options: SourceOptions, find: Callable[[ParquetFile, Mapping[str, Field | None]], str | None]
+) -> _Head:
     """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values."""
     types = {column.name: column.type for column in file.schema}
     if len(types) < len(file.schema):
         raise SourceError(f"{file.place} has two columns of the same name; rename one", path=str(file.place))
-    image = _image_column(types)
+    given = options.label_column or ()
+    image = options.image_column or _image_column(types)
+    check_columns(file.place, filter(None, (image, *given, *(options.columns or ()))), list(types))
+    if image is not None and not _is_image(types[image]) and not _is_bytes(types[image]):
+        message = f"{file.place}: the column {image!r} is {types[image]}, neither bytes nor structs of bytes and path"
+        raise SourceError(message, path=str(file.place))
     if image is None:
         kinds = ", ".join(f"{name} ({kind})" for name, kind in list(types.items())[:10])
         message = f"{file.place} has no column of images: structs of bytes and path, or bytes called 'image'"
         raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.place))
     by_column = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
+    if len(given) > 1:
+        message = f"{file.place}: {option('label_column')} names several columns; of Parquet give one"
+        raise SourceError(message, path=str(file.place))
     named = [name for name, field in by_column.items() if isinstance(field, Label)]
     label = LABEL if isinstance(by_column.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
-    if label is None and LABEL not in by_column:
+    if options.label_column is not None:
+        label = next(iter(given), None)
+    elif label is None and LABEL not in by_column:
         label = find(file, by_column)
     field = None if label is None else by_column.pop(label)
     names = None if not isinstance(field, Label) or field.names is None else tuple(field.names)
+    if options.columns is not None:
+        by_column = {name: field for name, field in by_column.items() if name in options.columns}
     fields = {name: field for name, field in by_column.items() if field is not None}
     try:
         check_extra(fields)
@@ -403,7 +419,7 @@ class _Rows:
         if file.rows > file.size_bytes:
             message = f"{path} says that it has {file.rows:,} rows of images, in {file.size_bytes:,} bytes"
             raise SourceError(message, path=str(path))
-        head = _read_head(file, self._find_label)
+        head = _read_head(file, self._builder.options, self._find_label)
         self._compare(path, head)
         number = len(self._builder.archives)
         self._builder.archives.append(path.to_uri())
@@ -431,15 +447,7 @@ class _Rows:
         names = [name for name, field in fields.items() if isinstance(field, Int | Text) and LABEL_NAME.fullmatch(name)]
         rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
-        root = self._builder.root
-        given = f"'parquet', data_{'files' if root.endswith(SUFFIX) else 'dir'}={root!r}"
-
-        def advice(name: str) -> str:
-            image = _image_column({column.name: column.type for column in file.schema})
-            renamed = f"datasets.load_dataset({given}).cast_column({image!r}, datasets.Image())"
-            renamed += f".rename_column({name!r}, {LABEL!r})"
-            return f"rename the right one to {LABEL!r}; for {name!r}: stoker.build({renamed}, 'dataset')"
-
+        advice = partial(option_with, "label_column")
         self._label = find_label(file.place, values, self._builder.skipped.warnings, advice)
         return self._label
 
@@ -507,6 +515,7 @@ class _Rows:
         is_number = isinstance(label, int) and not isinstance(label, bool)
         if not isinstance(label, str) and (not is_number or label < 0):
             message = f"row {row:,} of {path}: {head.label} is {str(label)[:60]!r}, not the id of a class or its name"
+            message += f"; give {option_with('label_column', 'none')} to keep it as a field"
             raise SourceError(message, path=str(path))
         names = self._names[1] if self._names is not None else None
         if names is not None and is_number:
@@ -556,6 +565,6 @@ PARQUET = Kind(
     looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
     claim=claim_parquet,
     list=list_parquet,
-    options=LABEL_OPTIONS | {"boxes"},
+    options=LABEL_OPTIONS | COLUMN_OPTIONS | {"boxes"},
     reader=ParquetReader,
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
-from stoker.config import format_count, option
+from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
@@ -19,7 +19,6 @@ from stoker.sources.imagenet.labels import (
     class_texts,
     has_control_character,
     is_wordnet_id,
-    label_option,
     read_label_map,
 )
 from stoker.sources.items import ItemCollector
@@ -240,14 +239,15 @@ class SourceBuilder:
         )
         if not others:
             message = f"{self.root} has {count} of {of_imagenet} classes; they are {numbered}, not as in the full list"
-            message = f"{message}; for its numbers give {label_option(BUNDLED_LIST)}"
+            message = f"{message}; for its numbers give {option_with('labels', BUNDLED_LIST)}"
         elif 2 * len(others) < count:
             message = f"{len(others)} of the {count:,} classes of {self.root} are not among {of_imagenet}"
             message = f"{message}: {shown_names(others)}; all are {numbered}, not as in the full list"
-            message = f"{message}; move those away, or give {label_option('FILE')}"
+            message = f"{message}; move those away, or give {option_with('labels', 'FILE')}"
         elif count < len(whole) and all(map(is_wordnet_id, classes)):
             message = f"the {count} classes of {self.root} are called by WordNet ids; they are {numbered}"
-            message = f"{message}; if they are a part of a larger data set, give {label_option('FILE')} for its numbers"
+            given = option_with("labels", "FILE")
+            message = f"{message}; if they are a part of a larger data set, give {given} for its numbers"
         else:
             return
         self.label_warnings.append(message)
@@ -258,7 +258,7 @@ class SourceBuilder:
         if missing:
             message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
             message = f"{message}; it numbers its own 0 to {len(classes) - 1} without them"
-            advice = f"to number all classes alike in every source give {label_option('FILE')}"
+            advice = f"to number all classes alike in every source give {option_with('labels', 'FILE')}"
             self.label_warnings.append(f"{message}; {advice}")
 
     def _are_listed(self, names: set[bytes]) -> bool:
@@ -278,7 +278,7 @@ class SourceBuilder:
         empty = [name for name in empty if name in classes]
         if empty and self.labels is None and len(table):
             message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete their folders"
-            advice = f"to keep their labels, name every class in a file and give {label_option('FILE')}"
+            advice = f"to keep their labels, name every class in a file and give {option_with('labels', 'FILE')}"
             raise SourceError(f"{message}, or, {advice}", path=self.root)
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
         alike: dict[str, list[bytes]] = {}

@@ -21,19 +21,22 @@ number. A column of whole numbers that lacks some is `Float` if float32 has all 
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
+import io
 import re
 import shlex
 from functools import partial
-from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
 
-from stoker.config import format_count
+from stoker.config import format_count, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Mask, Text, check_extra
+from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
+from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
@@ -41,8 +44,9 @@ from stoker.storage import parse_json
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from stoker.sources.options import SourceOptions
     from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
     from stoker.types import Field
@@ -53,7 +57,8 @@ LABEL = "label"
 IMAGE_NAME = "_file_name"
 """How names of columns with paths of images end."""
 
-_MAX_LINE_BYTES = 2**24
+_MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0)?")
@@ -67,6 +72,7 @@ LABEL_NAME = re.compile(
 """What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
 _LOOKED_AT, _MOST_ALONE = 1000, 20
 """Rows whose labels are looked at, and of how many all classes may differ."""
+_FEWEST_MARKED, _SHOWN_NAMES = 2, 10
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
 """Up to which float32 has all whole numbers."""
@@ -77,8 +83,15 @@ def is_json(place: Location) -> bool:
     return place.suffix in (".jsonl", PARQUET)
 
 
-def table_rows(place: Location) -> Generator[tuple[int, dict[str, Any]]]:
+def table_rows(
+    place: Location, separator: str | None = None, errors: str = "strict"
+) -> Generator[tuple[int, dict[str, Any]]]:
     """Yield the line at which each row of a table begins, of Parquet its number, and its values by column.
+
+    Args:
+        place: The table.
+        separator: What stands between the columns of text. Default: what the first line has most of.
+        errors: What happens to bytes that are no text, as `bytes.decode` has it.
 
     Raises:
         SourceError: A row is damaged.
@@ -89,7 +102,7 @@ def table_rows(place: Location) -> Generator[tuple[int, dict[str, Any]]]:
     elif place.suffix == PARQUET:
         yield from _parquet_rows(place)
     else:
-        yield from _csv_rows(place, "\t" if place.suffix == ".tsv" else ",")
+        yield from _csv_rows(place, separator, errors)
 
 
 def _json_rows(place: Location) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -128,26 +141,50 @@ class _CsvLines:
         record_bytes: Bytes of those that the record read now has so far; whoever reads records sets it to 0.
     """
 
-    def __init__(self, place: Location) -> None:
+    def __init__(self, place: Location, errors: str) -> None:
         self.number = 0
+        self._errors = errors
         self.record_bytes = 0
         self._place = place
 
     def __iter__(self) -> Iterator[str]:
+        if self._place.read_head(2) in _UTF_16:
+            yield from self._of_utf_16()
+            return
         for number, line in raw_lines(self._place, _MAX_LINE_BYTES):
             self.number = number
             self.record_bytes += len(line)
             if self.record_bytes > _MAX_LINE_BYTES:
                 raise damaged(self._place, self.number, f"its row has more than {_MAX_LINE_BYTES} bytes")
             try:
-                yield line.decode()
+                yield line.decode("utf-8", self._errors)
             except UnicodeDecodeError as error:
-                raise damaged(self._place, self.number, f"it is not UTF-8 at byte {error.start}") from error
+                where = shlex.quote(str(self._place))
+                typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
+                message = (
+                    f"it is not UTF-8 at byte {error.start}; if it is Windows-1252, as Excel writes it, type: {typed}"
+                )
+                raise damaged(self._place, self.number, message) from error
+
+    def _of_utf_16(self) -> Iterator[str]:
+        try:
+            text = io.StringIO(self._place.read_bytes().decode("utf-16", self._errors), newline="\n")
+        except UnicodeDecodeError as error:
+            raise damaged(self._place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
+        for self.number, line in enumerate(text, 1):
+            yield line
 
 
-def _csv_rows(place: Location, delimiter: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = _CsvLines(place)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+def _separator_of(place: Location) -> str:
+    """Return what the header of a table has most of that may stand between columns."""
+    head = place.read_head(_HEAD_BYTES)
+    header = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace").partition("\n")[0]
+    return max(("\t" if place.suffix.lower() == ".tsv" else ",", *SEPARATORS), key=header.count)
+
+
+def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    lines = _CsvLines(place, errors)
+    reader = csv.reader(lines, delimiter=separator or _separator_of(place), strict=True)
     header: list[str] | None = None
     while True:
         number, lines.record_bytes = lines.number + 1, 0
@@ -247,17 +284,33 @@ class TableValues:
     Args:
         is_json: As the function of this name has it.
         without: Columns that are none.
+        only: Those that are wanted; None: all.
         has_files: Whether columns can have the paths of images.
+        fills: Whether rows may lack values.
+        classes: What is the field of the classes, if there is one.
 
     Attributes:
         columns: Names of the columns so far.
     """
 
-    def __init__(self, *, is_json: bool, without: Collection[str], has_files: bool) -> None:
+    def __init__(
+        self,
+        *,
+        is_json: bool,
+        without: Collection[str],
+        only: Collection[str] | None = None,
+        has_files: bool,
+        fills: bool,
+        classes: Classes,
+    ) -> None:
         self.columns: dict[str, _Column] = {}
         self._is_json = is_json
         self._without = without
+        self._only = None if only is None else {*only, classes.field}
         self._has_files = has_files
+        self._fills = fills
+        self._classes = classes
+        self._names: dict[str, None] = {}
         self._rows = 0
         self._cells = GrowingBlobs()
 
@@ -265,9 +318,33 @@ class TableValues:
         """Append a row: its values by column."""
         self._rows += 1
         for name, value in row.items():
-            if name not in self._without:
-                self.columns.setdefault(name, _Column()).add(value, is_json=self._is_json)
+            if name in self._without or (self._only is not None and name not in self._only):
+                continue
+            column = self.columns.setdefault(name, _Column())
+            if self._are_several(name):
+                self._names.update(dict.fromkeys(value))
+                column.count += 1
+            else:
+                column.add(value, is_json=self._is_json)
         self._cells.append(json_bytes([row.get(name) for name in self.columns]))
+
+    def add_missing(self) -> None:
+        """Append an image that no row is about: without a value, and in none of several classes."""
+        self._rows += 1
+        self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
+
+    def _are_several(self, name: str) -> bool:
+        return self._classes.form == "several" and name == self._classes.field
+
+    def _field(self, name: str, column: _Column, *, fills: bool) -> Field | None:
+        if self._are_several(name):
+            numbers = {int(text) for text in self._names if text.isdigit()}
+            if len(numbers) == len(self._names) and max(numbers, default=MAX_CLASSES) < MAX_CLASSES:
+                return Labels([str(number) for number in range(max(numbers) + 1)])
+            return Labels(list(self._classes.columns[1:] and self._classes.columns) or sorted(self._names))
+        if name == self._classes.field:
+            return Float()
+        return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
 
     def finish(self, builder: SourceBuilder, place: Location) -> Cells | None:
         """Return what reads the values, which become a column of a source; None if there is no column with values.
@@ -283,8 +360,8 @@ class TableValues:
         columns: list[tuple[str, Field] | None] = []
         is_filled = False
         for name, column in self.columns.items():
-            fills = not self._has_files and column.count < self._rows
-            field = column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
+            fills = self._fills and column.count < self._rows
+            field = self._field(name, column, fills=fills)
             is_image = field is not None and field.is_image
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
             if field is None:
@@ -331,7 +408,7 @@ def find_label(
     usable = [name for name in names if _are_classes(values[name])]
     shown, message = " or ".join(map(repr, usable or names)), f"{where}: nothing is called {LABEL!r}"
     if len(usable) > 1:
-        raise SourceError(f"{message}, and the classes may be {shown}; {advice(usable[0])}", path=str(where))
+        raise SourceError(f"{message}, and the classes may be {shown}; give {advice(usable[0])}", path=str(where))
     if names:
         what = f"the classes are {shown}" if usable else f"{shown} has neither ids nor repeated names, so it is a field"
         warnings.append(f"{message}; {what}")
@@ -349,30 +426,170 @@ def _are_classes(values: Sequence[Any]) -> bool:
     )
 
 
-def label_name(places: Sequence[Location], warnings: list[str]) -> str:
-    """Return the column of the classes in tables: `LABEL`, or what `find_label` finds by the first rows instead.
+@dataclasses.dataclass(frozen=True, slots=True)
+class Classes:
+    """What of a table says the classes of images.
+
+    Attributes:
+        columns: Its columns; none where nothing does.
+        form: ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1;
+            ``several``: cells have several names, or several columns a 1, which is a field; ``number``: so is a number.
+        between: What stands between several names in a cell.
+    """
+
+    columns: tuple[str, ...] = ()
+    form: Literal["one", "one-hot", "several", "number"] = "one"
+    between: str = ""
+
+    @property
+    def field(self) -> str | None:
+        """Name of the field that they are; None where each image has one class, or none."""
+        if self.form in ("one", "one-hot"):
+            return None
+        return self.columns[0] if len(self.columns) == 1 else "labels"
+
+    def take(self, row: dict[str, Any]) -> Any:
+        """Take the columns out of a row, or put the field in their place; return the class, or None."""
+        if self.form == "number" or row.keys().isdisjoint(self.columns):
+            return None
+        cells = [row.pop(name, None) for name in self.columns]
+        if self.form == "one":
+            return cells[0]
+        names = [name for name, cell in zip(self.columns, cells, strict=True) if _is_set(cell)]
+        if self.form == "one-hot" and len(names) != 1:
+            message = (
+                f"of the columns of the classes, {', '.join(names) or 'none'} has a 1, and in the first rows one has"
+            )
+            raise ValueError(f"{message}; give {option_with('label_separator', ' ')} to read any number of classes")
+        if self.form == "one-hot":
+            return names[0]
+        if len(self.columns) == 1:
+            names = cells[0] if isinstance(cells[0], list) else (cells[0] or "").split(self.between or None)
+        row[self.field or ""] = [text for text in map(str.strip, map(str, names)) if text]
+        return None
+
+
+def _is_set(cell: Any) -> bool:
+    return TRUTH_VALUES.get(str(cell), str(cell) in ("1", "1.0"))
+
+
+def _is_binary(cell: Any) -> bool:
+    return str(cell) in ("0", "1", "0.0", "1.0") or str(cell) in TRUTH_VALUES
+
+
+def find_classes(
+    where: Location,
+    rows: Sequence[Mapping[str, Any]],
+    options: SourceOptions,
+    warnings: list[str],
+    *,
+    alone: bool = False,
+) -> Classes | None:
+    """Return what of a table says the classes; None where that is not obvious.
+
+    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone`` also the only
+    column there is, or several of 0 and 1.
+
+    Args:
+        where: The table.
+        rows: Its first rows, without the columns of images and splits.
+        options: What the user says.
+        warnings: Receives what was found.
+        alone: Whether the table has no other use than to say the classes.
 
     Raises:
-        SourceError: A table is damaged, or several columns may be it.
-        OSError: It cannot be read.
+        SourceError: There is no such column, or there are several that may be it.
     """
-    values: dict[str, list[Any]] = {}
-    for _, row in chain.from_iterable(islice(table_rows(place), _LOOKED_AT) for place in places):
-        for name, value in row.items():
-            known = values.setdefault(name, [])
-            if value not in (None, "") and LABEL_NAME.fullmatch(name):
-                known.append(value)
-    label = None if LABEL in values else find_label(places[0], values, warnings, partial(_advice, places[0], [*values]))
-    return label or LABEL
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
+    columns = options.label_column
+    check_columns(where, (*(columns or ()), *(options.columns or ())), names)
+    if columns is not None:
+        pass
+    elif LABEL in names:
+        columns = (LABEL,)
+    elif (name := find_label(where, values, warnings, partial(option_with, "label_column"))) is not None:
+        columns = (name,)
+    elif alone and len(names) == 1:
+        columns = tuple(names)
+    elif alone:
+        columns = tuple(name for name in names if values[name] and all(map(_is_binary, values[name])))
+        marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
+        if len(columns) < _FEWEST_MARKED or (columns != tuple(names) and marks != {1}):
+            return None
+    else:
+        return Classes()
+    return _with_form(where, columns, rows, values, options, warnings)
 
 
-def _advice(place: Location, columns: Sequence[str], column: str) -> str:
-    advice = f"rename the right one to {LABEL!r}, or add an empty column {LABEL!r} to read no classes"
-    if not place.is_local or place.suffix == PARQUET:
-        return advice
-    count = ",".join(columns[: columns.index(column)]).count(column) + 1
-    edit = f's/"{column}" *:/"{LABEL}":/' if is_json(place) else f"1s/{column}/{LABEL}/{count}"
-    return f"{advice}; for {column!r}: {shlex.join(['sed', '-i.bak', edit, str(place)])}"
+def _with_form(
+    where: Location,
+    columns: tuple[str, ...],
+    rows: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Sequence[Any]],
+    options: SourceOptions,
+    warnings: list[str],
+) -> Classes:
+    if len(columns) > 1:
+        wrong = next((name for name in columns if not all(map(_is_binary, values[name]))), None)
+        if wrong is not None:
+            message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has other values"
+            raise SourceError(f"{message}; give one {option('label_column')}", path=str(where))
+        are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
+        classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
+        what = "the class of each row" if are_single else "any number of classes of each row, as the field 'labels'"
+        warnings.append(f"{where}: {len(columns)} columns, {columns[0]!r} to {columns[-1]!r}, mark {what}")
+        return classes
+    if not columns or not (known := values[columns[0]]):
+        return Classes(columns)
+    (name,) = columns
+    texts = [str(value) for value in known]
+    given = options.label_separator
+    between = _between(texts) if given is None else given.replace("none", "")
+    if between or any(isinstance(value, list) for value in known):
+        warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
+        return Classes(columns, "several", between)
+    if all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts)):
+        warnings.append(
+            f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
+        )
+        return Classes(columns, "number")
+    if options.label_column is None and name != LABEL and not _are_classes(known):
+        warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
+        return Classes()
+    return Classes(columns)
+
+
+def _between(texts: Sequence[str]) -> str:
+    """Return what stands between several names in cells: nothing unless it is obvious."""
+    for between in ("|", ";", ",", " "):
+        several = [text.split(between) for text in texts if between in text.strip()]
+        parts = {part.strip() for text in several for part in text} - {""}
+        are_known = parts <= {text for text in texts if between not in text} or all(map(str.isdigit, parts))
+        if several and (between in "|;" or are_known):
+            return between
+    return ""
+
+
+def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse columns that a table does not have.
+
+    Raises:
+        SourceError: The message names those that it has.
+    """
+    missing = next((name for name in wanted if name not in names), None)
+    if missing is not None:
+        known = ", ".join(map(repr, list(names)[:_SHOWN_NAMES])) or "none"
+        raise SourceError(f"{where} has no column {missing!r}, but {known}", path=str(where))
+
+
+def first_rows(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
+    """Return the first rows of a table, up to one that is damaged."""
+    rows = []
+    with contextlib.suppress(SourceError):
+        for _, row in islice(table_rows(place, options.separator, "replace"), _LOOKED_AT):
+            rows.append(row)
+    return rows
 
 
 class TableLabels:

@@ -26,7 +26,16 @@ from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import TableLabels, TableValues, damaged, is_json, label_name, table_rows
+from stoker.sources.tables import (
+    Classes,
+    TableLabels,
+    TableValues,
+    damaged,
+    find_classes,
+    first_rows,
+    is_json,
+    table_rows,
+)
 from stoker.sources.tars import named_tars
 from stoker.storage import is_web, without_signature
 
@@ -47,13 +56,13 @@ _HEAD_BYTES = 2**12
 _PROGRESS_ROWS = 2**16
 
 
-def has_urls(path: Location) -> bool:
-    """Return whether a file is a list of URLs of web servers, by its first lines.
+def has_urls(path: Location, image_column: str | None = None) -> bool:
+    """Return whether a file is a list of URLs of web servers, by its first lines, and not Parquet with such images.
 
     Raises:
         OSError: It cannot be read.
     """
-    if path.suffix == PARQUET and has_images(path):
+    if path.suffix == PARQUET and (image_column is not None or has_images(path)):
         return False
     head = path.read_head(_HEAD_BYTES).lower()
     if b"http" not in head and path.suffix != PARQUET:
@@ -100,7 +109,11 @@ def claim_urls(look: Look) -> list[Location]:
     """
     if look.layout is not None:
         return find_url_lists(look.layout, look.without)
-    return [look.path] if look.is_file and not look.once(named_tars) and has_urls(look.path) else []
+    return (
+        [look.path]
+        if look.is_file and not look.once(named_tars) and has_urls(look.path, look.options.image_column)
+        else []
+    )
 
 
 def list_urls(look: Look, paths: Sequence[Location]) -> Source:
@@ -193,16 +206,22 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | N
     column = _url_column(paths)
     of_json = is_json(paths[0])
     images, labels = _Images(builder), TableLabels(is_json=of_json)
-    label_column = label_name(paths, builder.skipped.warnings)
-    values = TableValues(is_json=of_json, without=(column, label_column), has_files=False)
+    options = builder.options
+    rows = [row for path in paths for row in first_rows(path, options)]
+    for row in rows:
+        row.pop(column, None)
+    classes = find_classes(paths[0], rows, options, builder.skipped.warnings) or Classes()
+    values = TableValues(
+        is_json=of_json, without=(column,), only=options.columns, has_files=False, fills=True, classes=classes
+    )
     has_labels, unlabelled = False, 0
     for path in paths:
         for line, row in table_rows(path):
             cell = row.get(column)
             if not isinstance(cell, str | None):
                 raise damaged(path, line, "its url is not text")
-            label = labels.add(path, line, row.get(label_column))
-            has_labels |= label_column in row
+            has_labels |= classes.field is None and not row.keys().isdisjoint(classes.columns)
+            label = labels.add(path, line, classes.take(row))
             unlabelled += label < 0
             values.add(row)
             url = (cell or "").strip().encode("utf-8", "backslashreplace")
@@ -234,6 +253,6 @@ URLS = Kind(
     looks_like="a file that begins with `http(s)://`, or a table with a column `url` of such, or a folder of them",
     claim=claim_urls,
     list=list_urls,
-    options=LABEL_OPTIONS,
+    options=LABEL_OPTIONS | {"label_column", "label_separator", "columns"},
     reader=UrlReader,
 )

@@ -9,6 +9,7 @@ one class a line                      the number of the line
 ``CLASS<TAB>TEXT``                    the number of the line
 ``LOC_synset_mapping.txt`` (Kaggle)   the number of the line ``WNID TEXT, TEXT``
 ``imagenet_labels.json[.gz]``         ``{"WNID": {"label": 0, "human_labels": "TEXT"}}``, counted from 0 or from 1
+any ``.json``                         ``{"0": "CLASS"}``, counted so, too
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
 ``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
 ``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
@@ -50,7 +51,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker.config import names_options, option
+from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
@@ -252,7 +253,7 @@ def _read_json(path: Location) -> bytes:
 
 
 def _json_entries(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
-    form = '{"CLASS": {"label": 0, "human_labels": "TEXT"}, ...}'
+    form = '{"CLASS": {"label": 0, "human_labels": "TEXT"}, ...} or {"0": "CLASS", ...}'
     try:
         pairs = json.loads(data, object_pairs_hook=lambda pairs: pairs)
         return [_json_entry(name, fields) for name, fields in pairs]
@@ -261,6 +262,8 @@ def _json_entries(data: bytes, where: str) -> list[tuple[bytes, int, bytes]]:
 
 
 def _json_entry(name: Any, fields: Any) -> tuple[bytes, int, bytes]:
+    if isinstance(fields, str) and name.isdigit():
+        return fields.encode(), int(name), b""
     values = dict(fields)
     label, text = values["label"], values.get("human_labels", "")
     if not isinstance(name, str) or type(label) is not int or not isinstance(text, str):
@@ -339,11 +342,6 @@ def split_text(line: bytes) -> tuple[bytes, bytes]:
 def is_wordnet_id(name: bytes) -> bool:
     """Return whether a class is called by a WordNet id, as those of ImageNet are."""
     return _WNID.fullmatch(name) is not None
-
-
-def label_option(where: str) -> str:
-    """Return how a person gives a label map, for a message."""
-    return f"{option('labels')} {where}" if names_options() else f"labels={where!r}"
 
 
 def has_control_character(text: bytes) -> bool:

@@ -1,0 +1,253 @@
+"""Tables beside images, of any name: which column names the images, where these lie, and what says the classes.
+
+The table may leave out how the names of the files end, and name images that lie in a folder below. Of Kaggle's it is
+``train.csv`` or ``labels.csv``; a ``test.csv`` beside it has the images of that split. A table that the classes of the
+images cannot be told from is refused, with the settings that say them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import Counter
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from stoker.config import VALIDATION_NAMES, full_split_name, option, option_with
+from stoker.errors import SourceError
+from stoker.sources.imagenet.labels import LABEL_LISTS
+from stoker.sources.kind import TABLE_OPTIONS
+from stoker.sources.reading import in_order
+from stoker.sources.tables import Classes, check_columns, find_classes, first_rows
+from stoker.sources.walking import is_sidecar, seen_in
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from stoker.sources.look import Look
+    from stoker.storage import Location
+
+FILE_NAME = "file_name"
+"""The column of the images of metadata files."""
+
+_SUFFIXES = (".csv", ".tsv", ".jsonl")
+_OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
+_SPLITS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
+_SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
+_FEW, _SOME, _MANY = 4, 16, 1000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ImageTable:
+    """A table of images.
+
+    Attributes:
+        place: Where it lies.
+        folder: Where its images lie below the source: empty, or ending in a slash.
+        split: The split of its images; None where their paths or a column tell.
+        image: The column of their names.
+        ending: What the names of the files have behind those in the table.
+        classes: What says their classes; None: as in metadata files.
+        split_column: The column of the splits.
+        is_found: Whether images may lie in any folder, and rows may lack values; metadata files are exact.
+        said: What was found out about it, for the user.
+    """
+
+    place: Location
+    folder: bytes
+    split: str | None
+    image: str = FILE_NAME
+    ending: str = ""
+    classes: Classes | None = None
+    split_column: str | None = None
+    is_found: bool = False
+    said: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the first rows of a table say of images.
+
+    Attributes:
+        place: The table.
+        rows: Its first rows.
+        hits: How many of very few of them name a file.
+        image: The column that does.
+        top: Folder in which they lie.
+        ending: See `ImageTable`.
+    """
+
+    place: Location
+    rows: Sequence[dict[str, Any]]
+    hits: int
+    image: str
+    top: Location
+    ending: str
+
+    @property
+    def split(self) -> str | None:
+        """The split in its name; None without one."""
+        words = self.place.name.removesuffix(self.place.suffix).lower().replace("-", "_").split("_")
+        return next((_SPLITS[word] for word in words if word in _SPLITS), None)
+
+    @property
+    def rank(self) -> tuple[bool, int, int]:
+        """How well it says the classes: the more columns and the more different values, the better."""
+        values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
+        return self.hits > 0, len(values), max(values.values(), default=0)
+
+
+def image_base(look: Look) -> Location:
+    """Return the folder that names of images are relative to.
+
+    Raises:
+        SourceError: It is none.
+    """
+    given = look.options.image_root
+    if given is None:
+        return look.path.parent if look.layout is None else look.layout.base
+    root = location(given)
+    if not root.is_dir():
+        inside = look.path / given
+        hint = f"; give {inside}" if look.layout is not None and inside.is_dir() else ""
+        raise SourceError(f"{option('image_root')} {given} is not a folder{hint}", path=given)
+    return root.resolve()
+
+
+def find_tables(
+    look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location] = ()
+) -> list[ImageTable]:
+    """Return the tables whose rows name the images: one, or one of each split; none where no table does.
+
+    Args:
+        look: What the user named, and what they say of the columns.
+        base: Folder that the images lie below.
+        files: What may be such a table.
+        folders: Some folders that the images may lie in. Default: the first ones.
+
+    Raises:
+        SourceError: It does not say the classes, or has no column of those that the user names.
+    """
+    options = look.options
+    tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
+    tables = [file for file in tables if "submission" not in file.name.lower()][:_SOME]
+    if not tables:
+        return []
+    tops = [*folders] or [base / name for name in look_into(base)[0][:_FEW]]
+    tops += [top / name for top in tops for name in look_into(top)[0][:_FEW]]
+    known = {top: look_into(top) for top in dict.fromkeys((base, *tops))}
+    rows = {place: first for place in tables if (first := first_rows(place, options))}
+    seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
+    if rows and not seen and not TABLE_OPTIONS.isdisjoint(options.given()):
+        shown = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in rows.items())
+        message = f"no column of a table names images below {base}: {shown}; give {option('image_column')}"
+        raise SourceError(f"{message} and {option('image_root')}", path=look.root)
+    best = max(seen, key=lambda table: table.rank, default=None)
+    if best is None or len(best.rows[0]) == 1:  # which says nothing of the images
+        return []
+    warnings: list[str] = []
+    split_column, classes = _columns_of(look, base, best, warnings)
+    by_split = {table.split: table for table in seen if best.split and table.split and table.split != best.split}
+    chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
+    if split_column is not None:
+        chosen = [best]
+    return [
+        ImageTable(
+            table.place,
+            os.fsencode("".join(part + "/" for part in table.top.parts[len(base.parts) :])),
+            table.split if len(chosen) > 1 else None,
+            table.image,
+            table.ending,
+            classes,
+            split_column,
+            is_found=True,
+            said=tuple(warnings),
+        )
+        for table in chosen
+    ]
+
+
+def look_into(folder: Location) -> tuple[list[str], list[str], str]:
+    """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end."""
+    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _MANY)}
+    folders, files = ([name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False))
+    ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
+    return folders, files, max(ends, key=lambda end: ends[end], default="")
+
+
+def _look_at(
+    look: Look,
+    place: Location,
+    rows: Sequence[dict[str, Any]],
+    known: Mapping[Location, tuple[list[str], list[str], str]],
+) -> _Seen | None:
+    """Return what the first rows of a table say of images; None if they name none."""
+    wanted = look.options.image_column
+    if wanted is not None and wanted not in rows[0]:
+        return None
+    names = list(rows[0])[:_SOME] if wanted is None else [wanted]
+    lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
+
+    def hits(key: tuple[str, Location, str]) -> int:
+        column, top, end = key
+        cells = [str(row.get(column)).lstrip("/") + end for row in rows[:_FEW]]
+        return sum(cell.isprintable() and (cell.lower() in lower[top] or (top / cell).is_file()) for cell in cells)
+
+    ends = sorted({(top, end) for top, (_, _, most) in known.items() for end in ("", most)})
+    keys = [(name, top, end) for name in names for top, end in ends]
+    counts = dict(zip(keys, in_order(hits, keys, look.path.requests_at_once), strict=True))
+    stem = place.name.removesuffix(place.suffix).lower()
+
+    def fits(key: tuple[str, Location, str]) -> tuple[int, bool, int, bool, bool]:
+        column, top, end = key
+        inside = top.name.lower()
+        is_of_split = inside.startswith("train") != stem.startswith("test")
+        return counts[key], not end, -names.index(column), inside == stem, is_of_split
+
+    image, top, end = max(keys, key=fits)
+    count = counts[image, top, end]
+    if 2 * count < len(rows[:_FEW]) and (wanted is None or count == 0):
+        return None
+    return _Seen(place, rows, count, image, top, end)
+
+
+def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -> tuple[str | None, Classes]:
+    """Return the column of the splits and what says the classes of a table that names the images."""
+    options, names = look.options, [name for name in table.rows[0] if name != table.image]
+    split_column = options.split_column
+    if split_column is not None:
+        check_columns(table.place, [split_column], names)
+    else:
+        split_column = next(
+            (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
+        )
+    rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
+    classes = find_classes(table.place, rows, options, warnings, alone=True)
+    if classes is None:
+        guesses = [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
+        typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
+        message = f"the rows of {table.place} name the images, and several columns may have the classes"
+        message += f" ({', '.join(rows[0])}); for example, give {typed}"
+        raise SourceError(
+            f"{message}, or {option_with('label_column', 'none')} to read no classes", path=str(table.place)
+        )
+    inside = f"in {table.top.name}/" if table.top != base else "beside it"
+    said = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
+        table.ending
+    )
+    said += f"; the splits are {split_column!r}" if split_column is not None else ""
+    if classes.form == "one":
+        said += f"; the classes are {classes.columns[0]!r}" if classes.columns else "; there are no classes"
+    if options.image_column is None or options.label_column is None:
+        warnings.insert(0, said)
+    return split_column, classes
+
+
+def split_of_cell(cell: Any) -> str | None:
+    """Return the split that a cell says; None if it is none."""
+    return _SPLITS.get({"training": "train", "testing": "test"}.get(text := str(cell).strip().lower(), text))
+
+
+def _are_splits(table: _Seen, name: str) -> bool:
+    return all(split_of_cell(row.get(name)) is not None for row in table.rows)
