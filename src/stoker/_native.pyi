@@ -137,14 +137,19 @@ def image_formats() -> list[str]:
     What the core decodes: "jpeg", and "png" and "webp" where it was built with their libraries.
     """
 
-def decode_image(data: Buffer, box: tuple[int, int, int, int] | None = None, max_pixels: int = 134217728, mode: str = "RGB", *, size: tuple[int, int] | None = None, filter: str = "bilinear", decode: str = "exact", out: numpy.typing.NDArray[Any] | None = None) -> numpy.typing.NDArray[Any]:
+def decode_image(data: Buffer, box: tuple[int, int, int, int] | None = None, max_pixels: int = 134217728, mode: str = "RGB", *, size: tuple[int, int] | None = None, filter: str = "bilinear", decode: str = "exact", out: numpy.typing.NDArray[Any] | None = None, turns: bool = False) -> numpy.typing.NDArray[Any]:
     """
-    Decode an image file of one of image_formats(), or its box (left, top, right, bottom), and resize it to `size` (height, width), to (height, width, channels): uint8 of mode RGB, L or RGBA, uint16 of I;16. With `out`, an array of that shape, the pixels go there, and it is what is returned.
+    Decode an image file of one of image_formats(), or its box (left, top, right, bottom), and resize it to `size` (height, width), to (height, width, channels): uint8 of mode RGB, L or RGBA, uint16 of I;16. With `out`, an array of that shape, the pixels go there, and it is what is returned. `turns`: first as its exif_orientation() says.
     """
 
 def copy_pixels(pixels: numpy.typing.NDArray[Any], mode: str, out: numpy.typing.NDArray[Any]) -> None:
     """
     Copy pixels of a mode, (height, width, channels), to where decode_image puts them, with its errors.
+    """
+
+def exif_orientation(data: Buffer) -> int:
+    """
+    How an image file of one of image_formats() is seen upright, by EXIF or else XMP: 1 to 8, 1 for nothing.
     """
 
 def check_image(data: Buffer, max_pixels: int = 134217728) -> None:
@@ -556,9 +561,9 @@ class FinishedBatch:
 class BatchEngine:
     """Decodes samples into batches on native threads."""
 
-    def __init__(self, *, source: SampleSource, transforms: Sequence[TransformSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], object] | None = None, mode: str = 'RGB', columns: Sequence[FieldColumn] = [], planes: Sequence[FieldPlane] = []) -> None:
+    def __init__(self, *, source: SampleSource, transforms: Sequence[TransformSpec], seed: int, max_pixels: int, batch_size: int, threads: int, spare_buffers: int, format: PixelFormat = ..., decode: str = 'exact', boxes: float | None = None, decoded: MemoryCache | None = None, ahead: RemoteReader | None = None, convert: Callable[[bytes], object] | None = None, mode: str = 'RGB', columns: Sequence[FieldColumn] = [], planes: Sequence[FieldPlane] = [], turns: bool = False) -> None:
         """
-        `boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes)` gives the pixels of an image in another format, (height, width, channels) of the mode, uint8 or for I;16 uint16; it is called by any thread. `mode` is RGB, L, RGBA or I;16, of which batches have 3, 1, 4 or 1 channels C. `columns` and `planes` are what batches have of the records' fields.
+        `boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at all. `decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. `convert(bytes)` gives the pixels of an image in another format, (height, width, channels) of the mode, uint8 or for I;16 uint16, and their EXIF orientation; it is called by any thread. `mode` is RGB, L, RGBA or I;16, of which batches have 3, 1, 4 or 1 channels C. `columns` and `planes` are what batches have of the records' fields. `turns`: whether images, with boxes and masks, are turned by their EXIF orientation.
         """
 
     def submit(self, numbers: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], epoch: int, objects: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None, streams: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None = None) -> None:

@@ -36,7 +36,7 @@ from stoker.recipe import (
 )
 from stoker.recipe import decode as decode_whole
 from stoker.transforms import check_filter, check_mode, extent
-from stoker.types import DecodeMode
+from stoker.types import DecodeMode, Exif
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,7 @@ def decode(  # noqa: PLR0913 - settings by name
     mode: Mode = "RGB",
     filter: Filter = "bilinear",  # noqa: A002 - as that of transforms is called
     decode: DecodeMode = "exact",
+    exif: Exif = "keep",
     max_pixels: int = MAX_PIXELS,
     out: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
@@ -68,21 +69,23 @@ def decode(  # noqa: PLR0913 - settings by name
 
     The pixels are those of Pillow's ``open(data).convert(mode).crop(region).resize(size, filter)`` to the last bit (but
     grey of 16 bits becomes 8 bits by rounding, where Pillow cuts it off at 255). Only what they depend on is decoded.
-    They are as stored: an EXIF orientation is not applied; `info` gives it.
+    They are as stored; with ``exif="apply"``, they are those of ``PIL.ImageOps.exif_transpose(open(data))``.
 
     JPEG, PNG and WebP are decoded without Python's lock (the GIL). Other formats are decoded by Pillow: all that the
     loader reads, as docs/reference/images.md lists them; of animations the first frame.
 
     Args:
         data: The bytes of the file, which must not change meanwhile, or its path.
-        region: What to take of the image: ``(left, top, right, bottom)`` in pixels, right and bottom exclusive, as in
-            Pillow's ``crop``. None: all of it.
+        region: What to take of the image, turned if it is: ``(left, top, right, bottom)`` in pixels, right and bottom
+            exclusive, as in Pillow's ``crop``. None: all of it.
         size: Height and width of the result; one number is both. None: those of the region.
         mode: Channels and depth of the result, as `stoker.open` has them: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
         filter: Resampling filter, one of Pillow's: ``nearest``, ``box``, ``bilinear``, ``bicubic`` or ``lanczos``. They
             antialias.
         decode: ``exact``; or ``fast``, as in `stoker.Loader`: JPEGs are decoded at a half, a quarter or an eighth where
             the result is smaller still.
+        exif: ``keep`` takes the image as it is stored, as Pillow does; ``apply`` turns it upright first, as its EXIF
+            orientation says, or else its XMP. `info` gives the orientation.
         max_pixels: An image with more is refused before memory is taken for it.
         out: An array that the pixels are written to: of the shape and type of the result, its rows without gaps, such
             as one image of a batch. It must not share memory with ``data``. After an error some of it may be
@@ -106,11 +109,20 @@ def decode(  # noqa: PLR0913 - settings by name
         check_mode(mode)
         check_filter("filter", filter)
         check_choice("decode", decode, _DECODE_MODES)
+        check_choice("exif", exif, get_args(Exif))
         if sniff(source) in NATIVE_FORMATS:
             return _native.decode_image(
-                source, box, max_pixels, mode, size=shape, filter=filter, decode=decode, out=out
+                source,
+                box,
+                max_pixels,
+                mode,
+                size=shape,
+                filter=filter,
+                decode=decode,
+                out=out,
+                turns=exif == "apply",
             )
-        pixels = decode_whole(bytes(source), max_pixels, mode)
+        pixels = decode_whole(bytes(source), max_pixels, mode, exif)
         if box is not None:
             pixels = _cut(pixels, box)
         if shape is not None and shape != pixels.shape[:2]:
@@ -177,11 +189,12 @@ class ImageInfo:
 
     Attributes:
         format: ``jpeg``, ``png``, ``webp``, ``gif``, ``bmp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif`` or ``heif``.
-        height: Rows of pixels, as stored; those of a TIFF are turned upright.
+        height: Rows of pixels, as stored; those of a TIFF are turned upright. With ``decode(..., exif="apply")`` height
+            and width change places where ``orientation`` is 5 to 8.
         width: Columns of pixels, the same.
         mode: The mode of `decode` that has all channels of the image: ``RGB``, ``L``, ``RGBA`` or ``I;16``.
         bits: Of a sample in the file: 8 or 16, of a PNG also 1, 2 or 4, of a JPEG also 12.
-        orientation: EXIF orientation, 1 to 8, which `decode` does not apply; 1 where there is none, or it is applied.
+        orientation: EXIF orientation, 1 to 8, which `decode` applies if asked; 1 where there is none, and of a TIFF.
         progressive: Whether the image comes in several passes: a progressive JPEG, an interlaced PNG.
         subsampling: Of the colours of a JPEG: ``4:2:0`` and so on, ``grey`` where it has none; None for other formats.
         problem: What is wrong with the file, such as that it is cut short; None if nothing is. JPEG, PNG and WebP are

@@ -35,6 +35,9 @@ TensorOrder = Literal["HWC", "CHW"]
 Mode = Literal["RGB", "L", "RGBA", "I;16"]
 """Channels and depth of decoded images, in Pillow's words: colour, grey, colour with alpha, and grey of 16 bits."""
 
+Exif = Literal["keep", "apply"]
+"""Whether images stay as they are stored, or are turned upright as their metadata say, with what belongs to them."""
+
 DecodeMode = Literal["exact", "fast"]
 """How closely JPEGs are decoded and resized: to the last bit as libjpeg and Pillow do, or nearly so."""
 

@@ -68,7 +68,7 @@ def test_the_others_are_decoded(case: str, tmp_path: Path) -> None:
     calls = count()
 
     def sometimes(file: bytes) -> object:
-        return convert(file) if next(calls) % 2 == 0 else np.full((4, 5, 3), 77, np.uint8)
+        return (convert(file) if next(calls) % 2 == 0 else np.full((4, 5, 3), 77, np.uint8)), 1
 
     made = engine(source, convert=sometimes, threads=8)
     try:

@@ -204,9 +204,9 @@ def odd(tree: tuple) -> _native.FileSet:
 def test_other_formats_are_converted_when_their_turn_comes(odd: _native.FileSet) -> None:
     given: list[bytes] = []
 
-    def convert(data: bytes) -> NDArray[np.uint8]:
+    def convert(data: bytes) -> tuple[NDArray[np.uint8], int]:
         given.append(data)
-        return PIXELS
+        return PIXELS, 1
 
     for threads in (1, 4):
         given.clear()
@@ -261,7 +261,7 @@ def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
             def convert(data):
                 inside.set()
                 for _ in range(100_000): pass
-                return pixels
+                return pixels, 1
             made = engine(source, convert=convert, threads=4)
             for _ in range(50): made.submit(np.arange(12, dtype=np.uint64), 0)
             inside.wait()

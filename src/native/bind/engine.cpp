@@ -2,6 +2,7 @@
 #include "core/engine/engine.h"
 
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -68,7 +69,7 @@ struct FinishedBatch {
   FieldSpec fields;
 };
 
-using ConvertedPixels = nb::ndarray<nb::numpy, nb::ro, nb::ndim<3>, nb::c_contig>;
+using ConvertedPixels = std::pair<nb::ndarray<nb::numpy, nb::ro, nb::ndim<3>, nb::c_contig>, int>;
 using Converter = nb::typed<nb::callable, nb::object(nb::bytes)>;
 
 // The error of the core for what a converter has raised. Needs the GIL.
@@ -84,18 +85,20 @@ Error converter_error(const nb::python_error& raised) {
 [[noreturn]] void refuse_converted(PixelMode mode) {
   throw Error(ErrorCode::kCallback, std::string("the converter of images in other formats did not return ") +
                                         (mode == PixelMode::kI16 ? "uint16" : "uint8") + " (height, width, " +
-                                        std::to_string(channels_of(mode)) + ")");
+                                        std::to_string(channels_of(mode)) + ") and an orientation");
 }
 
 ConvertedImage call_converter(const nb::callable& convert, PixelMode mode, std::span<const uint8_t> file) {
   const WithGil gil;
   try {
-    const auto made = nb::cast<ConvertedPixels>(convert(nb::bytes(file.data(), file.size())));
+    const auto [made, orientation] = nb::cast<ConvertedPixels>(convert(nb::bytes(file.data(), file.size())));
     const bool deep = mode == PixelMode::kI16;
     const bool fits = made.dtype() == (deep ? nb::dtype<uint16_t>() : nb::dtype<uint8_t>());
     if (!fits || made.shape(2) != channels_of(mode)) refuse_converted(mode);
     const auto* bytes = static_cast<const uint8_t*>(made.data());
-    return {.pixels = {bytes, bytes + made.nbytes()}, .size = extent_of(made.shape(0), made.shape(1))};
+    return {.pixels = {bytes, bytes + made.nbytes()},
+            .size = extent_of(made.shape(0), made.shape(1)),
+            .orientation = Orientation(orientation)};
   } catch (const nb::python_error& raised) {
     if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
     throw converter_error(raised);
@@ -422,13 +425,13 @@ void add_engine(nb::module_& m) {
              size_t threads, size_t spare_buffers, const PixelFormat& format, const std::string& decode,
              std::optional<double> boxes, std::shared_ptr<MemoryCache> decoded,
              std::shared_ptr<RemoteReader> ahead, std::optional<Converter> convert, const std::string& mode,
-             std::vector<FieldColumn> columns, std::vector<FieldPlane> planes) {
+             std::vector<FieldColumn> columns, std::vector<FieldPlane> planes, bool turns) {
             const PixelMode pixels = pixel_mode_named(mode);
             new (engine) Engine(source, EngineSpec{std::move(transforms), format, pixels,
                                                    BoxRule{boxes.has_value(), boxes.value_or(0.0)},
                                                    FieldSpec{std::move(columns), std::move(planes)},
-                                                   decode_mode_named(decode), seed, max_pixels, batch_size,
-                                                   threads, spare_buffers, std::move(decoded),
+                                                   decode_mode_named(decode), seed, max_pixels, turns,
+                                                   batch_size, threads, spare_buffers, std::move(decoded),
                                                    std::move(ahead), converter(std::move(convert), pixels)});
           },
           nb::kw_only(), nb::arg("source"), nb::arg("transforms"), nb::arg("seed"), nb::arg("max_pixels"),
@@ -436,15 +439,17 @@ void add_engine(nb::module_& m) {
           nb::arg("format") = PixelFormat{}, nb::arg("decode") = "exact", nb::arg("boxes") = nb::none(),
           nb::arg("decoded") = nb::none(), nb::arg("ahead") = nb::none(), nb::arg("convert") = nb::none(),
           nb::arg("mode") = "RGB", nb::arg("columns") = std::vector<FieldColumn>{},
-          nb::arg("planes") = std::vector<FieldPlane>{},
+          nb::arg("planes") = std::vector<FieldPlane>{}, nb::arg("turns") = false,
           "`boxes`: the share of a box's area that a transform must show to keep it; None for no boxes at "
           "all. "
           "`decoded` keeps whole images as pixels. `ahead` fetches remote samples by a schedule. "
           "`convert(bytes)` gives the pixels of an image in another format, (height, width, channels) of the "
-          "mode, uint8 or for I;16 uint16; it is called by any thread. `mode` is RGB, L, RGBA or I;16, of "
+          "mode, uint8 or for I;16 uint16, and their EXIF orientation; it is called by any thread. `mode` is "
+          "RGB, L, RGBA or I;16, of "
           "which "
           "batches have 3, 1, 4 or 1 channels C. `columns` and `planes` are what batches have of the "
-          "records' fields.")
+          "records' fields. `turns`: whether images, with boxes and masks, are turned by their EXIF "
+          "orientation.")
       .def(
           "submit",
           [](Engine& engine, const Column<uint64_t>& numbers, uint64_t epoch,

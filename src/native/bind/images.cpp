@@ -104,8 +104,9 @@ class PixelTarget {
 
 nb::object decode(const ByteView& data, std::optional<Box> box, uint64_t max_pixels, const std::string& mode,
                   std::optional<std::tuple<int, int>> size, const std::string& filter,
-                  const std::string& decode, nb::object out) {
+                  const std::string& decode, nb::object out, bool turns) {
   PartSpec spec;
+  spec.turns = turns;
   spec.mode = pixel_mode_named(mode);
   if (box) spec.part = rect_of(*box);
   if (size) spec.size = Extent{std::get<1>(*size), std::get<0>(*size)};
@@ -176,21 +177,28 @@ void register_images(nb::module_& m) {
       "decode_image", &decode, nb::arg("data"), nb::arg("box") = nb::none(),
       nb::arg("max_pixels") = kDefaultMaxPixels, nb::arg("mode") = "RGB", nb::kw_only(),
       nb::arg("size") = nb::none(), nb::arg("filter") = "bilinear", nb::arg("decode") = "exact",
-      nb::arg("out") = nb::none(),
+      nb::arg("out") = nb::none(), nb::arg("turns") = false,
       nb::sig("def decode_image(data: collections.abc.Buffer, box: tuple[int, int, int, int] | None = None, "
               "max_pixels: int = 134217728, mode: str = \"RGB\", *, size: tuple[int, int] | None = None, "
               "filter: str = \"bilinear\", decode: str = \"exact\", "
-              "out: numpy.typing.NDArray[typing.Any] | None = None) -> numpy.typing.NDArray[typing.Any]"),
+              "out: numpy.typing.NDArray[typing.Any] | None = None, turns: bool = False) "
+              "-> numpy.typing.NDArray[typing.Any]"),
       "Decode an image file of one of image_formats(), or its box (left, top, right, bottom), and resize it "
       "to "
       "`size` (height, width), to (height, width, channels): uint8 of mode RGB, L or RGBA, uint16 of I;16. "
       "With "
-      "`out`, an array of that shape, the pixels go there, and it is what is returned.");
+      "`out`, an array of that shape, the pixels go there, and it is what is returned. `turns`: first as its "
+      "exif_orientation() says.");
   m.def(
       "copy_pixels", &copy, nb::arg("pixels"), nb::arg("mode"), nb::arg("out"),
       nb::sig("def copy_pixels(pixels: numpy.typing.NDArray[typing.Any], mode: str, "
               "out: numpy.typing.NDArray[typing.Any]) -> None"),
       "Copy pixels of a mode, (height, width, channels), to where decode_image puts them, with its errors.");
+  m.def(
+      "exif_orientation", [](const ByteView& data) { return exif_orientation(bytes_of(data)); },
+      nb::arg("data"),
+      "How an image file of one of image_formats() is seen upright, by EXIF or else XMP: 1 to 8, 1 for "
+      "nothing.");
   m.def("check_image", &check, nb::arg("data"), nb::arg("max_pixels") = kDefaultMaxPixels,
         "Read all of an image file of one of image_formats(); what decode_image would refuse raises "
         "ImageError.");

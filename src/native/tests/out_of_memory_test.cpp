@@ -177,7 +177,7 @@ TEST_CASE("without memory: transforms") {
   const Photos photos;
   const auto transforms = two_transforms();
   Bytes raw = tests::waves({60, 50}, 3, 7);
-  for (const StoredImage image :
+  for (const StoredImage& image :
        {StoredImage{.bytes = photos.baseline}, StoredImage{.bytes = photos.progressive},
         StoredImage{
             .bytes = raw, .encoding = ImageEncoding::kRaw, .size = {60, 50}, .order = TensorOrder::kChw}}) {

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
     from stoker.builder.estimate import ExpectedSize
     from stoker.builder.local import EngineFactory
-    from stoker.builder.options import Exif, Keeping
+    from stoker.builder.options import Keeping
     from stoker.builder.parts import Part
     from stoker.builder.report import PartReport
     from stoker.builder.settings import BuildSettings, DropDuplicates, PresetName
     from stoker.recipe import Check, Filter
     from stoker.sources import Given, RecordSequence, Source
     from stoker.storage import LocationLike
-    from stoker.types import Compression, DecodeMode, Field, Progress
+    from stoker.types import Compression, DecodeMode, Exif, Field, Progress
 
     ShowProgress = Callable[[str], AbstractContextManager[Progress | None]]
 

@@ -22,13 +22,12 @@ from stoker.format import ShardNaming
 from stoker.recipe import MAX_PIXELS, Check, Filter, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
 from stoker.sources import SourceOptions
 from stoker.storage import location
-from stoker.types import Compression, DecodeMode
+from stoker.types import Compression, DecodeMode, Exif
 
 if TYPE_CHECKING:
     from stoker.builder.settings import Preset
     from stoker.recipe import Encode, StoredSize
 
-Exif = Literal["keep", "apply"]
 Keeping = Literal["keep", "restart"]
 _Text = Instance("a text")
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from stoker.errors import ImageError, SourceError
 from stoker.loader.read_ahead import NumberedFiles
-from stoker.recipe import Recipe, convert, decode
+from stoker.recipe import Recipe, convert, decode_as_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -70,15 +70,15 @@ class GivenImages(NumberedFiles):
         image = self._image(data)
         return image if isinstance(image, bytes) else convert(image, Recipe()).data
 
-    def pixels(self, token: bytes, max_pixels: int, mode: Mode) -> NDArray[Any]:
-        """Return the pixels that a token stands for, as `stoker.recipe.decode` does those of its file."""
+    def pixels(self, token: bytes, max_pixels: int, mode: Mode) -> tuple[NDArray[Any], int]:
+        """Return the pixels that a token stands for, as `stoker.recipe.decode_as_stored` does those of its file."""
         image = self._image(token)
         if isinstance(image, bytes):
-            return decode(image, max_pixels, mode)
+            return decode_as_stored(image, max_pixels, mode)
         if mode == "RGB" and image.dtype == np.uint8 and image.ndim == _RGB and image.shape[2] == _RGB:
             Recipe(max_pixels=max_pixels).check_pixels(image.shape[1], image.shape[0])
-            return np.ascontiguousarray(image)
-        return decode(convert(image, Recipe()).data, max_pixels, mode)
+            return np.ascontiguousarray(image), 1
+        return decode_as_stored(convert(image, Recipe()).data, max_pixels, mode)
 
     def _image(self, data: bytes) -> bytes | NDArray[Any]:
         if not data.startswith(self.token):
@@ -89,12 +89,12 @@ class GivenImages(NumberedFiles):
             raise ImageError(str(error)) from error
 
 
-def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], NDArray[Any]]:
-    """Return what makes pixels of what the core does not decode: tokens, and files of other formats."""
+def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], tuple[NDArray[Any], int]]:
+    """Return what makes pixels, with their EXIF orientation, of what the core does not decode: tokens, and files of other formats."""
     by_token = {images.token: images for images in given}
 
-    def pixels(data: bytes) -> NDArray[Any]:
+    def pixels(data: bytes) -> tuple[NDArray[Any], int]:
         images = by_token.get(data[: len(_MARK) + _SECRET_BYTES])
-        return decode(data, max_pixels, mode) if images is None else images.pixels(data, max_pixels, mode)
+        return decode_as_stored(data, max_pixels, mode) if images is None else images.pixels(data, max_pixels, mode)
 
     return pixels

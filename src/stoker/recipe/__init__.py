@@ -41,7 +41,16 @@ from stoker.recipe.recipe import (
     parse_encode,
     parse_resize,
 )
-from stoker.recipe.stored_image import StoredImage, Storing, check, convert, decode, not_an_image, plain_storing
+from stoker.recipe.stored_image import (
+    StoredImage,
+    Storing,
+    check,
+    convert,
+    decode,
+    decode_as_stored,
+    not_an_image,
+    plain_storing,
+)
 
 __all__ = [
     "CHECKS",
@@ -68,6 +77,7 @@ __all__ = [
     "check",
     "convert",
     "decode",
+    "decode_as_stored",
     "decode_mask",
     "decode_with_pillow",
     "dimensions",

@@ -285,12 +285,18 @@ def _missing_library(kind: str) -> str:
 
 
 def orientation(data: bytes, kind: str) -> int:
-    """Return the EXIF orientation of an image that is not a JPEG, 1 when absent, and of TIFF as `decode_with_pillow`.
+    """Return how an image is seen upright, by EXIF or else XMP: 1 to 8; 1 when absent, and of TIFF, which Pillow turns.
+
+    Args:
+        data: The whole file, of which no pixel is decoded.
+        kind: What `sniff` says.
 
     Raises:
-        ImageError: Its header is damaged; or it is a PNG that says something of the kind, and its pixels are.
+        ImageError: Its header is damaged.
     """
-    if not _may_be_turned(data, kind):
+    if kind in NATIVE_FORMATS:
+        return _native.exif_orientation(data)
+    if kind == "tiff":
         return 1
     with as_image_error(kind), _reader(kind)(io.BytesIO(data)) as image:
         return _orientation(image)
@@ -304,25 +310,9 @@ def is_turned(data: bytes) -> bool:
     """
     kind = sniff(data)
     try:
-        if kind == "jpeg":
-            return _native.probe_jpeg(data).orientation != 1
-        if kind == "png":  # of which Pillow would decode all pixels first
-            tags = Image.Exif()
-            with as_image_error(kind):
-                tags.load(b"".join(data[at + 4 : end] for chunk, at, end in _png_chunks(data) if chunk == b"eXIf"))
-            return tags.get(_ORIENTATION_TAG, 1) in range(2, 9)
-        return kind in FORMATS and orientation(data, kind) != 1
+        return kind in FORMATS | NATIVE_FORMATS and orientation(data, kind) != 1
     except ImageError:
         return False
-
-
-def _may_be_turned(data: bytes, kind: str) -> bool:
-    """Return whether a file has what Pillow looks for an orientation in: of a PNG it decodes all pixels before that."""
-    if kind == "png":
-        return any(chunk in (b"eXIf", b"tEXt", b"zTXt", b"iTXt") for chunk, _, _ in _png_chunks(data))
-    if kind == "webp":
-        return data[12:16] == b"VP8X" and data[20] & (_WEBP_EXIF | _WEBP_XMP) != 0
-    return kind != "tiff"
 
 
 def _orientation(image: Image.Image) -> int:
@@ -477,7 +467,7 @@ def _by_rows(image: Image.Image, pixels_of_part: Callable[[Image.Image], NDArray
 
 
 _GREY, _RGB, _GREY_ALPHA, _RGBA = 0, 2, 4, 6  # colour types of PNG
-_WEBP_ANIMATION, _WEBP_EXIF, _WEBP_XMP = 0x02, 0x08, 0x04  # flags of a VP8X chunk
+_WEBP_ANIMATION = 0x02  # a flag of a VP8X chunk
 
 
 def own_mode(data: bytes, kind: str) -> str:

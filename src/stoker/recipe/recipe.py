@@ -11,7 +11,7 @@ from stoker.config import check_range, option
 from stoker.errors import ConfigError, ImageTooLargeError
 
 if TYPE_CHECKING:
-    from stoker.types import DecodeMode, StoredFormat, TensorOrder
+    from stoker.types import DecodeMode, Exif, StoredFormat, TensorOrder
 
 
 MAX_SIDE_PX = 65_500
@@ -205,7 +205,7 @@ class Recipe:
     encode: Encode | None = None
     filter: Filter = "bicubic"
     check: Check = "header"
-    exif: Literal["keep", "apply"] = "keep"
+    exif: Exif = "keep"
     max_pixels: int = MAX_PIXELS
     restart: bool = False
     decode: DecodeMode = "exact"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from stoker.recipe.geometry import Corners, Pixels
     from stoker.recipe.recipe import Encode
-    from stoker.types import Box, Mode, StoredFormat, TensorOrder
+    from stoker.types import Box, Exif, Mode, StoredFormat, TensorOrder
 
 Made = Literal["kept", "encoded"]
 """``kept``: stored byte for byte, or by the recipe *restart* transcoded without loss. ``encoded``: made from pixels."""
@@ -163,8 +163,8 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
     return _convert_pixels(pixels, recipe, crop, turned if recipe.exif == "apply" else 1, storing, encode)
 
 
-def decode(data: bytes, max_pixels: int, mode: Mode = "RGB") -> NDArray[Any]:
-    """Return the pixels of an image file of any format, as they are stored.
+def decode(data: bytes, max_pixels: int, mode: Mode = "RGB", exif: Exif = "keep") -> NDArray[Any]:
+    """Return the pixels of an image file of any format.
 
     They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16.
 
@@ -172,19 +172,26 @@ def decode(data: bytes, max_pixels: int, mode: Mode = "RGB") -> NDArray[Any]:
         data: The bytes of the file.
         max_pixels: An image with more is refused before memory is taken for it.
         mode: Channels and depth of the pixels.
+        exif: Whether they are turned upright.
 
     Raises:
         ImageError: The file is not an image, cannot be decoded without losing pixels, or has none in this mode.
         ImageTooLargeError: It has more pixels.
     """
+    if sniff(data) in NATIVE_FORMATS:
+        return _native.decode_image(data, max_pixels=max_pixels, mode=mode, turns=exif == "apply")
+    pixels, turned = decode_as_stored(data, max_pixels, mode)
+    return turn(pixels, turned) if exif == "apply" else pixels
+
+
+def decode_as_stored(data: bytes, max_pixels: int, mode: Mode = "RGB") -> tuple[NDArray[Any], int]:
+    """Return the pixels of an image file as they are stored, and the EXIF orientation; as `decode` otherwise."""
     kind = sniff(data)
-    if kind == "jpeg":
-        return _native.decode_image(data, max_pixels=max_pixels, mode=mode)
+    if kind in NATIVE_FORMATS:
+        return _native.decode_image(data, max_pixels=max_pixels, mode=mode), orientation(data, kind)
     if kind not in FORMATS:
         raise ImageError(not_an_image(kind, data))
-    if kind not in NATIVE_FORMATS:
-        return decode_with_pillow(data, kind, partial(_refuse_more_pixels, max_pixels), mode)[0]
-    return _native.decode_image(data, max_pixels=max_pixels, mode=mode)
+    return decode_with_pillow(data, kind, partial(_refuse_more_pixels, max_pixels), mode)
 
 
 def _refuse_more_pixels(limit: int, width: int, height: int) -> None:

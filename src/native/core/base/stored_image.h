@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "core/base/orientation.h"
 #include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
 
@@ -44,7 +45,8 @@ struct StoredImage {
   Extent size = {};
   TensorOrder order = TensorOrder::kHwc;
   PixelMode mode = PixelMode::kRgb;
-  std::optional<ObjectBox> object = {};  // which part of it is meant; nothing: all of it
+  std::optional<ObjectBox> object = {};  // which part of what is stored is meant; nothing: all of it
+  Orientation orientation = {};          // how it is turned before anything else
   EntryPoints* entries = nullptr;        // of a JPEG, where they are kept
 };
 

@@ -23,6 +23,7 @@ namespace stoker {
 struct ConvertedImage {
   std::vector<uint8_t> pixels;
   Extent size;
+  Orientation orientation = {};  // that the file asks for, and that is not applied yet
 };
 
 // Decodes an image file whose format the core does not. Called by any worker, several at a time. What it
@@ -46,6 +47,7 @@ struct EngineSpec {
   DecodeMode decode = DecodeMode::kExact;
   uint64_t seed = 0;
   uint64_t max_pixels = kDefaultMaxPixels;
+  bool turns = false;                    // whether images are turned by their EXIF orientation
   size_t batch_size = 1;                 // the most samples a batch may have
   size_t threads = 1;                    // 1 .. kMostThreads
   size_t spare_buffers = 4;              // image buffers kept for reuse, of each transform

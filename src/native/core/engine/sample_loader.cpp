@@ -17,13 +17,16 @@ StoredImage pixels_of(const CachedSample& sample) {
           .encoding = sample.encoding,
           .size = sample.size,
           .order = sample.order,
-          .mode = sample.mode};
+          .mode = sample.mode,
+          .orientation = sample.orientation};
 }
 
-// What a cache calls a sample, so that engines of different modes may have it in common.
-uint64_t cache_number(uint64_t number, PixelMode mode) {
-  constexpr int kNumberBits = 62;
-  return number | uint64_t{static_cast<uint8_t>(mode)} << kNumberBits;
+// What a cache calls a sample, so that engines of different modes, and those that turn images and those that
+// do not, may have it in common.
+uint64_t cache_number(uint64_t number, const EngineSpec& spec) {
+  constexpr int kNumberBits = 61;
+  const uint64_t kind = uint64_t{static_cast<uint8_t>(spec.mode)} << 1 | (spec.turns ? 1 : 0);
+  return number | kind << kNumberBits;
 }
 
 bool is_copied_raw(const EngineSpec& spec) {
@@ -143,7 +146,7 @@ std::vector<SampleLoader::ImageOutput> SampleLoader::plane_outputs() const {
 }
 
 bool SampleLoader::is_cached(SampleId id) const {
-  return needs_only_pixels(id) && spec_.decoded->contains(cache_number(id.number, spec_.mode));
+  return needs_only_pixels(id) && spec_.decoded->contains(cache_number(id.number, spec_));
 }
 
 bool SampleLoader::needs_only_pixels(SampleId id) const {
@@ -212,7 +215,7 @@ EntryPoints* SampleLoader::entries_of(uint64_t number, std::span<const uint8_t> 
 }
 
 StoredImage SampleLoader::read(Batch& batch, size_t row, SampleId id, SampleScratch& scratch) const {
-  scratch.cached = spec_.decoded ? spec_.decoded->find(cache_number(id.number, spec_.mode)) : nullptr;
+  scratch.cached = spec_.decoded ? spec_.decoded->find(cache_number(id.number, spec_)) : nullptr;
   if (scratch.cached && needs_only_pixels(id)) {
     batch.labels[row] = scratch.cached->label;
     return pixels_of(*scratch.cached);
@@ -239,8 +242,10 @@ StoredImage SampleLoader::read(Batch& batch, size_t row, SampleId id, SampleScra
 }
 
 StoredImage SampleLoader::convert(StoredImage image, SampleScratch& scratch) const {
-  if (!spec_.convert || image.encoding != ImageEncoding::kFile) return image;
-  if (format_of(image.bytes) != ImageFormat::kOther) return image;
+  if (image.encoding != ImageEncoding::kFile) return image;
+  const bool is_known = format_of(image.bytes) != ImageFormat::kOther;
+  if (is_known && spec_.turns) image.orientation = Orientation(exif_orientation(image.bytes));
+  if (is_known || !spec_.convert) return image;
   scratch.converted = spec_.convert(image.bytes);
   scratch.source.clock.mark(Stage::kConvert);
   image.encoding = ImageEncoding::kRaw;
@@ -248,6 +253,7 @@ StoredImage SampleLoader::convert(StoredImage image, SampleScratch& scratch) con
   image.size = scratch.converted.size;
   image.order = TensorOrder::kHwc;
   image.mode = spec_.mode;
+  if (spec_.turns) image.orientation = scratch.converted.orientation;
   return image;
 }
 
@@ -265,7 +271,7 @@ StoredImage SampleLoader::cache(StoredImage image, uint64_t number, int64_t labe
     image.bytes = scratch.whole;
     image.mode = spec_.mode;
   }
-  spec_.decoded->offer(cache_number(number, spec_.mode), image, label, scratch.name);
+  spec_.decoded->offer(cache_number(number, spec_), image, label, scratch.name);
   return image;
 }
 
@@ -280,8 +286,9 @@ void SampleLoader::decode(Batch& batch, size_t row, const StoredImage& image, Sa
   const SampleRandom random(spec_.seed, batch.epoch, batch.streams[row]);
   scratch.decoder->decode(image, image_.transforms, random, spec_.max_pixels, scratch.slots);
   convert_rows(image_, batch.images, row, scratch);
-  for (size_t i = 0; i < planes_.size(); ++i) decode_plane(batch, row, i, random, scratch);
+  for (size_t i = 0; i < planes_.size(); ++i) decode_plane(batch, row, i, image.orientation, random, scratch);
   if (!spec_.boxes.wanted) return;
+  for (LabelledBox& box : scratch.boxes) box.box = image.orientation.upright(box.box);
   const auto plans = scratch.decoder->plans();
   for (size_t i = 0; i < plans.size(); ++i) {
     batch.boxes[i][row].clear();
@@ -290,12 +297,12 @@ void SampleLoader::decode(Batch& batch, size_t row, const StoredImage& image, Sa
   }
 }
 
-void SampleLoader::decode_plane(Batch& batch, size_t row, size_t plane, const SampleRandom& random,
-                                SampleScratch& scratch) const {
+void SampleLoader::decode_plane(Batch& batch, size_t row, size_t plane, Orientation orientation,
+                                const SampleRandom& random, SampleScratch& scratch) const {
   const ImageOutput& output = planes_[plane];
   const FieldPlane& field = spec_.fields.planes[plane];
   try {
-    StoredImage image{.bytes = scratch.fields.planes[plane]};
+    StoredImage image{.bytes = scratch.fields.planes[plane], .orientation = orientation};
     if (!field.is_mask()) image = convert(image, scratch);
     choose_slots(output, batch.planes[plane], row, scratch);
     scratch.plane_decoders[plane]->decode_as(*scratch.decoder, image, output.transforms, random,

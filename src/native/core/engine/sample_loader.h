@@ -98,15 +98,16 @@ class SampleLoader {
   SourceSample describe(SampleId id, std::span<const uint8_t> bytes, SampleScratch& scratch) const;
   // Where decoding may begin in an image of the sample that `bytes` hold.
   EntryPoints* entries_of(uint64_t number, std::span<const uint8_t> bytes, SampleScratch& scratch) const;
-  // A file of a format that the core does not decode as its pixels; others as they are.
+  // A file with its orientation, if that is applied; as its pixels where the core does not decode its format.
   StoredImage convert(StoredImage image, SampleScratch& scratch) const;
   // Caches the pixels of an image if they fit. A file is decoded for it.
   StoredImage cache(StoredImage image, uint64_t number, int64_t label, SampleScratch& scratch) const;
   // Whether samples need nothing but pixels, so that those of the cache will do.
   bool needs_only_pixels(SampleId id) const;
   void decode(Batch& batch, size_t row, const StoredImage& image, SampleScratch& scratch) const;
-  void decode_plane(Batch& batch, size_t row, size_t plane, const SampleRandom& random,
-                    SampleScratch& scratch) const;
+  // `orientation` is that of the image, by which masks are turned.
+  void decode_plane(Batch& batch, size_t row, size_t plane, Orientation orientation,
+                    const SampleRandom& random, SampleScratch& scratch) const;
   // Where the rows of each transform go first: into the batch, or if they are to be converted, into the
   // scratch.
   static void choose_slots(const ImageOutput& output, const Buffers& images, size_t row,

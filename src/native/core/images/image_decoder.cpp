@@ -11,25 +11,50 @@ ImageFormat format_of(std::span<const uint8_t> file) {
   return ImageFormat::kOther;
 }
 
-Extent ImageDecoder::open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode) {
+int exif_orientation(std::span<const uint8_t> file) {
+  switch (format_of(file)) {
+    case ImageFormat::kJpeg:
+      return probe_jpeg(file).orientation;
+    case ImageFormat::kPng:
+      return png_orientation(file);
+    case ImageFormat::kWebp:
+      return webp_orientation(file);
+    case ImageFormat::kOther:
+      break;
+  }
+  return 1;
+}
+
+Extent ImageDecoder::open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode,
+                          Orientation orientation) {
   format_ = format_of(file);
   mode_ = mode;
   converts_ = mode != PixelMode::kRgb;
+  orientation_ = orientation;
+  size_ = open_as_stored(file, max_pixels);
+  return orientation.upright(size_);
+}
+
+Extent ImageDecoder::open_as_stored(std::span<const uint8_t> file, uint64_t max_pixels) {
   Extent size;
   switch (format_) {
     case ImageFormat::kPng:
-      size = png_.open(file, max_pixels, mode);
-      if (mode == PixelMode::kRgba || png_.is_deep()) converts_ = false;
+      size = png_.open(file, max_pixels, mode_);
+      if (mode_ == PixelMode::kRgba || png_.is_deep()) converts_ = false;
       return size;
     case ImageFormat::kWebp:
       size = webp_.open(file, max_pixels);
-      if (mode == PixelMode::kRgba && webp_.has_alpha()) converts_ = false;
+      if (mode_ == PixelMode::kRgba && webp_.has_alpha()) converts_ = false;
       return size;
     case ImageFormat::kJpeg:
     case ImageFormat::kOther:
       break;
   }
   return jpeg_.open(file, max_pixels);
+}
+
+int32_t ImageDecoder::most_shrink() const {
+  return format_ == ImageFormat::kJpeg ? orientation_.most_shrink(size_) : 1;
 }
 
 RgbxView ImageDecoder::in_mode(RgbxView view) {
@@ -44,6 +69,14 @@ RgbxView ImageDecoder::in_mode(RgbxView view) {
 }
 
 void ImageDecoder::start(Rect region, int32_t shrink, EntryPoints* entries) {
+  if (!orientation_.turns()) return start_as_stored(region, shrink, entries);
+  const Extent image{(size_.width + shrink - 1) / shrink, (size_.height + shrink - 1) / shrink};
+  refuse_outside(region, orientation_.upright(image));
+  region_ = orientation_.stored(region, image);
+  start_as_stored(region_, shrink, entries);
+}
+
+void ImageDecoder::start_as_stored(Rect region, int32_t shrink, EntryPoints* entries) {
   switch (format_) {
     case ImageFormat::kPng:
       return png_.start(region);
@@ -58,9 +91,23 @@ void ImageDecoder::start(Rect region, int32_t shrink, EntryPoints* entries) {
 }
 
 RgbxRows ImageDecoder::next() {
+  if (orientation_.turns()) return next_turned();
   RgbxRows rows = next_as_stored();
   rows.pixels = in_mode(rows.pixels);
   return rows;
+}
+
+RgbxRows ImageDecoder::next_turned() {
+  const Extent part{region_.width, region_.height}, size = orientation_.upright(part);
+  const size_t stride = static_cast<size_t>(size.width) * kRgbxBytes;
+  uint8_t* const out = turned_.take(stride * static_cast<size_t>(size.height) + kRgbxPadding);
+  for (int32_t end = 0; end < part.height;) {
+    RgbxRows rows = next_as_stored();
+    rows.pixels = in_mode(rows.pixels);
+    orientation_.turn(rows, part, out);
+    end = rows.first + rows.pixels.size.height;
+  }
+  return {{out, stride, size}, 0};
 }
 
 RgbxRows ImageDecoder::next_as_stored() {
@@ -77,6 +124,10 @@ RgbxRows ImageDecoder::next_as_stored() {
 }
 
 RgbxView ImageDecoder::decode(Rect region, int32_t shrink) {
+  if (orientation_.turns()) {
+    start(region, shrink);
+    return next_turned().pixels;
+  }
   return in_mode(decode_as_stored(region, shrink));
 }
 

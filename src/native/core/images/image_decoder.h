@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/base/orientation.h"
 #include "core/base/pixel_mode.h"
 #include "core/base/pixels.h"
 #include "core/base/scratch_bytes.h"
@@ -23,21 +24,26 @@ enum class ImageFormat {
 // What a file begins as, damaged or not.
 ImageFormat format_of(std::span<const uint8_t> file);
 
+// What the metadata of a file say of how it is seen upright: 1 to 8, or 1 for nothing, and for another
+// format. Throws kBadImage for a header that is damaged.
+int exif_orientation(std::span<const uint8_t> file);
+
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory. Throws what the
 // decoder of the format does; another file is an error of JpegDecoder.
 class ImageDecoder {
  public:
   // `file` must live until the last row was decoded. Its pixels come as `mode` lies in RGBX; I;16 throws
-  // kBadImage for a PNG with a palette, as Pillow does.
+  // kBadImage for a PNG with a palette, as Pillow does. They come turned by `orientation`, and so are the
+  // size and the regions.
   Extent open(std::span<const uint8_t> file, uint64_t max_pixels = kDefaultMaxPixels,
-              PixelMode mode = PixelMode::kRgb);
+              PixelMode mode = PixelMode::kRgb, Orientation orientation = {});
 
   // Begins to decode `region` of the opened image, once per open(). `shrink` is 1 for an image that does not
   // shrink; `entries` as JpegDecoder takes them.
   void start(Rect region, int32_t shrink = 1, EntryPoints* entries = nullptr);
 
   // The next rows of the region, until the last one has come: of JPEG and PNG as their decoders give them, of
-  // WebP all at once.
+  // WebP, and of an image that is turned, all at once.
   RgbxRows next();
 
   // Instead of both: all rows, which live until the next open().
@@ -49,22 +55,28 @@ class ImageDecoder {
   // Whether it is known of the opened image, in mode RGBA, that alpha is 255 everywhere.
   bool is_opaque() const { return mode_ == PixelMode::kRgba && converts_; }
 
-  // Whether the opened image can be decoded at a smaller size.
-  bool shrinks() const { return format_ == ImageFormat::kJpeg; }
+  // The largest of 8, 4, 2 and 1 by which the opened image can be shrunk.
+  int32_t most_shrink() const;
 
  private:
-  RgbxView decode_as_stored(Rect region, int32_t shrink);
+  Extent open_as_stored(std::span<const uint8_t> file, uint64_t max_pixels);
+  void start_as_stored(Rect region, int32_t shrink, EntryPoints* entries);
   RgbxRows next_as_stored();
+  RgbxView decode_as_stored(Rect region, int32_t shrink);
+  RgbxRows next_turned();
   RgbxView in_mode(RgbxView view);
 
   ImageFormat format_ = ImageFormat::kJpeg;  // of the opened image
+  Orientation orientation_;
+  Extent size_;  // as it is stored
   PixelMode mode_ = PixelMode::kRgb;
   bool converts_ = false;  // from what its decoder gives
   JpegDecoder jpeg_;
   PngDecoder png_;
   WebpDecoder webp_;
-  Rect region_;  // of a WebP
+  Rect region_;  // of what is stored, where all of it comes at once
   ScratchBytes converted_;
+  ScratchBytes turned_;
 };
 
 }  // namespace stoker

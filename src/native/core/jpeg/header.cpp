@@ -1,4 +1,4 @@
-// The marker segments of a JPEG, read without libjpeg (ITU-T T.81 annex B; EXIF 2.3 for the orientation).
+// The marker segments of a JPEG, read without libjpeg (ITU-T T.81 annex B; XMP part 3 for its segment).
 #include "core/jpeg/header.h"
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/exif.h"
 #include "core/jpeg/least_data.h"
 
 namespace stoker {
@@ -15,44 +16,6 @@ namespace {
 
 bool is_frame_header(uint8_t marker) {
   return marker >= 0xC0 && marker <= 0xCF && marker != kDht && marker != kJpg && marker != kDac;
-}
-
-// A TIFF header in either byte order, as EXIF embeds it.
-class Tiff {
- public:
-  explicit Tiff(std::span<const uint8_t> bytes)
-      : bytes_(bytes), little_(bytes.size() > 0 && bytes[0] == 'I') {}
-
-  uint32_t u16(size_t at) const { return read(at, 2); }
-  uint32_t u32(size_t at) const { return read(at, 4); }
-  bool holds(size_t at, size_t count) const { return at <= bytes_.size() && count <= bytes_.size() - at; }
-
- private:
-  uint32_t read(size_t at, size_t count) const {
-    uint32_t value = 0;
-    for (size_t i = 0; i < count; ++i) value = value << 8 | bytes_[little_ ? at + count - 1 - i : at + i];
-    return value;
-  }
-  std::span<const uint8_t> bytes_;
-  bool little_;
-};
-
-// 1 unless the first IFD says otherwise; an image with damaged EXIF is still an image.
-int orientation_of(std::span<const uint8_t> segment) {
-  constexpr std::string_view kExif("Exif\0\0", 6);
-  if (segment.size() < 14 || std::memcmp(segment.data(), kExif.data(), kExif.size()) != 0) return 1;
-  const Tiff tiff(segment.subspan(kExif.size()));
-  const size_t directory = tiff.u32(4);
-  if (!tiff.holds(directory, 2)) return 1;
-  const size_t entries = tiff.u16(directory);
-  for (size_t i = 0; i < entries; ++i) {
-    const size_t at = directory + 2 + 12 * i;
-    if (!tiff.holds(at, 12)) return 1;
-    if (tiff.u16(at) != 274) continue;
-    const uint32_t value = tiff.u16(at + 8);
-    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
-  }
-  return 1;
 }
 
 class HeaderReader {
@@ -68,11 +31,13 @@ class HeaderReader {
       if (marker == kEoi) fail_jpeg("The image ends before its first scan", walk_.end() - 2);
       if (is_frame_header(marker)) frame(marker, body);
       if (marker == kDri && body.size() >= 2) info_.restart_interval = read_u16(body);
-      if (marker == kApp1 && info_.orientation == 1) info_.orientation = orientation_of(body);
+      if (marker == kApp1 && exif_.empty() && begins_with(body, kExifSegment)) exif_ = body;
+      if (marker == kApp1 && begins_with(body, kXmpSegment)) xmp_ = body.subspan(kXmpSegment.size());
       hints_.read(marker, body);
     } while (walk_.marker() != kSos);
     if (!seen_frame_) fail_jpeg("A scan starts before any frame header", walk_.end());
     info_.color = hints_.color(static_cast<size_t>(info_.components));
+    info_.orientation = orientation_in(exif_, xmp_);
     return info_;
   }
 
@@ -134,6 +99,7 @@ class HeaderReader {
   MarkerWalk walk_;
   JpegInfo info_;
   ColorHints hints_;
+  std::span<const uint8_t> exif_, xmp_;
   bool seen_frame_ = false;
 };
 

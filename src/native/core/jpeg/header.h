@@ -23,7 +23,7 @@ struct JpegInfo {
   bool arithmetic = false;
   bool lossless = false;
   uint32_t restart_interval = 0;  // in MCUs; 0 = no markers
-  int orientation = 1;            // EXIF tag 274; 1 when absent
+  int orientation = 1;            // of EXIF or else XMP; 1 when absent
   // Sampling factors of the first four components, horizontal in the high nibble, as in the file.
   uint8_t sampling[4] = {0, 0, 0, 0};
 };

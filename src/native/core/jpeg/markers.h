@@ -5,9 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace stoker {
 
@@ -66,6 +68,14 @@ class MarkerWalk {
 
 // Throws kBadImage: `what` is wrong at a byte of a JPEG.
 [[noreturn]] void fail_jpeg(const std::string& what, size_t offset);
+
+// What a segment APP1 of EXIF, and of XMP, begins with.
+inline constexpr std::string_view kExifSegment("Exif\0\0", 6),
+    kXmpSegment("http://ns.adobe.com/xap/1.0/\0", 29);
+
+inline bool begins_with(std::span<const uint8_t> body, std::string_view name) {
+  return body.size() >= name.size() && std::memcmp(body.data(), name.data(), name.size()) == 0;
+}
 
 // An unsigned number of two bytes, the most significant first.
 inline uint32_t read_u16(std::span<const uint8_t> bytes) {

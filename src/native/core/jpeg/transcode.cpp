@@ -1,11 +1,11 @@
 // Over libjpeg's jpeg_read_coefficients and jpeg_write_coefficients.
 #include "core/jpeg/transcode.h"
 
-#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "core/base/errors.h"
+#include "core/base/exif.h"
 #include "core/base/pixels.h"
 #include "core/jpeg/header.h"
 #include "core/jpeg/libjpeg.h"
@@ -19,23 +19,23 @@ struct Metadata {
   std::span<const uint8_t> body;
 };
 
-bool starts_with(std::span<const uint8_t> body, std::string_view name) {
-  return body.size() >= name.size() && std::memcmp(body.data(), name.data(), name.size()) == 0;
+bool is_xmp_that_turns(std::span<const uint8_t> body) {
+  return begins_with(body, kXmpSegment) && orientation_in({}, body) != 1;
 }
 
-// Whether a segment says something about how the pixels are meant. XMP, Photoshop's resources, previews and
-// comments do not.
+// Whether a segment says something about how the pixels are meant. Other XMP, Photoshop's resources, previews
+// and comments do not.
 bool is_kept(const Metadata& segment) {
   const auto body = segment.body;
   switch (segment.marker) {
     case kApp0:
-      return starts_with(body, {"JFIF\0", 5});
+      return begins_with(body, {"JFIF\0", 5});
     case kApp1:
-      return starts_with(body, {"Exif\0", 5});
+      return begins_with(body, {"Exif\0", 5}) || is_xmp_that_turns(body);
     case kApp2:
-      return starts_with(body, {"ICC_PROFILE\0", 12});
+      return begins_with(body, {"ICC_PROFILE\0", 12});
     case kApp14:
-      return starts_with(body, "Adobe");
+      return begins_with(body, "Adobe");
     default:
       return false;
   }

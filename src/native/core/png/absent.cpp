@@ -41,6 +41,10 @@ void PngDecoder::check() {
   refuse();
 }
 
+int png_orientation(std::span<const uint8_t>) {
+  refuse();
+}
+
 bool has_png() {
   return false;
 }

@@ -25,6 +25,10 @@ inline bool begins_as_png(std::span<const uint8_t> file) {
          std::equal(kSignature, kSignature + sizeof kSignature, file.data());
 }
 
+// Of the metadata of a PNG, by EXIF or else XMP, 1 to 8; 1 where there is none. They may stand behind the
+// pixels; what of them is compressed is inflated up to a limit. Without libpng it may not be called.
+int png_orientation(std::span<const uint8_t> file);
+
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory.
 class PngDecoder {
  public:

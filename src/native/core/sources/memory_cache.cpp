@@ -68,6 +68,7 @@ bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label
                                                           .size = image.size,
                                                           .order = image.order,
                                                           .mode = image.mode,
+                                                          .orientation = image.orientation,
                                                           .label = label,
                                                           .name = name});
     const uint64_t cost = sample->cost();

@@ -18,7 +18,8 @@
 namespace stoker {
 
 // What is held of one sample. An encoded one has `bytes` alone, exactly as the source gave them. A decoded
-// one has in `bytes` its pixels, of `encoding` kRaw and of this size, order and mode, and beside them
+// one has in `bytes` its pixels, of `encoding` kRaw and of this size, order, mode and orientation, and beside
+// them
 // everything that a transform or a message needs, since the record is not there any more.
 struct CachedSample {
   std::vector<uint8_t> bytes;
@@ -26,6 +27,7 @@ struct CachedSample {
   Extent size = {};
   TensorOrder order = TensorOrder::kHwc;
   PixelMode mode = PixelMode::kRgb;
+  Orientation orientation = {};
   int64_t label = -1;
   std::string name = {};
 

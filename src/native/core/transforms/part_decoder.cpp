@@ -3,7 +3,8 @@
 namespace stoker {
 
 Extent PartDecoder::open(std::span<const uint8_t> file, const PartSpec& spec) {
-  const Extent image = regions_.open(file, spec.max_pixels, spec.mode);
+  const Orientation orientation(spec.turns ? exif_orientation(file) : 1);
+  const Extent image = regions_.open(file, spec.max_pixels, spec.mode, orientation);
   const Rect part = spec.part.value_or(Rect{0, 0, image.width, image.height});
   refuse_outside(part, image);
   const Extent own{part.width, part.height}, size = spec.size.value_or(own);

@@ -18,6 +18,7 @@ struct PartSpec {
   Filter filter = Filter::kBilinear;
   DecodeMode decode = DecodeMode::kExact;  // pixels of kI16 are exact in both
   uint64_t max_pixels = kDefaultMaxPixels;
+  bool turns = false;  // whether the image is turned as exif_orientation() says, before anything else
 };
 
 // Decodes parts of one image after another. One per thread; it keeps its scratch memory.

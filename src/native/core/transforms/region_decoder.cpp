@@ -30,8 +30,9 @@ int32_t shrink_for_all(std::span<const TransformPlan> parts) {
 
 }  // namespace
 
-Extent RegionDecoder::open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode) {
-  const Extent size = decoder_.open(file, max_pixels, mode);
+Extent RegionDecoder::open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode,
+                           Orientation orientation) {
+  const Extent size = decoder_.open(file, max_pixels, mode, orientation);
   set_mode(mode);
   return size;
 }
@@ -52,7 +53,7 @@ Rect RegionDecoder::plan_part(size_t i, const TransformPlan& part, Sampling samp
 
 void RegionDecoder::plan(std::span<const TransformPlan> parts, DecodeMode decode) {
   const bool fast = decode == DecodeMode::kFast && mode_ != PixelMode::kI16;
-  shrink_ = fast && decoder_.shrinks() ? shrink_for_all(parts) : 1;
+  shrink_ = fast ? std::min(decoder_.most_shrink(), shrink_for_all(parts)) : 1;
   regions_.clear();
   for (size_t i = 0; i < parts.size(); ++i) regions_.push_back(plan_part(i, parts[i], {shrink_, fast}));
 }
@@ -93,9 +94,19 @@ void RegionDecoder::copy(Rect part, RgbSlot slot) {
   }
 }
 
+RgbxView RegionDecoder::raw_rows(const StoredImage& image, Rect rows, PixelMode mode) {
+  const Rect stored = image.orientation.stored(rows, image.size);
+  const RgbxView pixels = to_rgbx(image, stored, mode, pixels_);
+  if (!image.orientation.turns()) return pixels;
+  const size_t stride = static_cast<size_t>(rows.width) * kRgbxBytes;
+  uint8_t* const out = turned_.take(stride * static_cast<size_t>(rows.height) + kRgbxPadding);
+  image.orientation.turn({pixels, 0}, pixels.size, out);
+  return {out, stride, {rows.width, rows.height}};
+}
+
 void RegionDecoder::write_raw(const StoredImage& image, const TransformPlan& part, PixelMode mode,
                               DecodeMode decode, RgbSlot slot) {
-  const bool plain = mode == PixelMode::kRgb && image.mode == PixelMode::kRgb;
+  const bool plain = mode == PixelMode::kRgb && image.mode == PixelMode::kRgb && !image.orientation.turns();
   if (plain && part.resized == Extent{part.crop.width, part.crop.height}) {  // nothing to resample
     const Rect region{part.crop.x + part.window.x, part.crop.y + part.window.y, part.window.width,
                       part.window.height};
@@ -108,7 +119,7 @@ void RegionDecoder::write_raw(const StoredImage& image, const TransformPlan& par
   const int32_t most = (fit / kRowGroup + 1) * kRowGroup;
   for (int32_t y = 0; y < region.height; y += most) {
     const int32_t rows = std::min(most, region.height - y);
-    resamplers_[0].add(to_rgbx(image, {region.x, region.y + y, region.width, rows}, mode, pixels_), y);
+    resamplers_[0].add(raw_rows(image, {region.x, region.y + y, region.width, rows}, mode), y);
   }
   resamplers_[0].finish();
 }

@@ -20,9 +20,10 @@ class RegionDecoder {
   // What it does is marked on `clock`, which the caller keeps, if there is one.
   explicit RegionDecoder(StageClock* clock = nullptr) : clock_(clock) {}
 
-  // Reads the header of `file`, which must live until its pixels were written; its size. Throws what
-  // ImageDecoder::open() throws.
-  Extent open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode);
+  // Reads the header of `file`, which must live until its pixels were written; its size, turned as all parts
+  // of it are. Throws what ImageDecoder::open() throws.
+  Extent open(std::span<const uint8_t> file, uint64_t max_pixels, PixelMode mode,
+              Orientation orientation = {});
 
   // Which parts are wanted of the opened image, one at least. Pixels of kI16 are exact in both modes of
   // decoding. Throws what ResamplePlan::plan_part() throws.
@@ -36,12 +37,13 @@ class RegionDecoder {
   // Instead of both: a part of the opened image as it is.
   void copy(Rect part, RgbSlot slot);
 
-  // Instead of all three: a part of an image that is stored as pixels.
+  // Instead of all three: a part of an image that is stored as pixels, turned by its orientation.
   void write_raw(const StoredImage& image, const TransformPlan& part, PixelMode mode, DecodeMode decode,
                  RgbSlot slot);
 
  private:
   Rect plan_part(size_t i, const TransformPlan& part, Sampling sampling);
+  RgbxView raw_rows(const StoredImage& image, Rect rows, PixelMode mode);
   void set_mode(PixelMode mode);
   ModeResampler& resampler(size_t part);
   void turn(Stage stage) {
@@ -55,6 +57,7 @@ class RegionDecoder {
   std::vector<Rect> regions_;              // that the parts need, at 1/shrink_ of the image's size
   int32_t shrink_ = 1;
   ScratchBytes pixels_;  // of raw images
+  ScratchBytes turned_;  // the same
 };
 
 }  // namespace stoker

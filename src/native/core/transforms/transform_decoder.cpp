@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "core/base/errors.h"
@@ -28,19 +29,21 @@ void TransformDecoder::open(const StoredImage& image, std::span<const TransformS
   }
   for (const TransformSpec& transform : transforms) transform.check_mode(mode_);
   if (image.encoding == ImageEncoding::kFile) {
-    size_ = regions_.open(image.bytes, max_pixels, mode_);
+    size_ = regions_.open(image.bytes, max_pixels, mode_, image.orientation);
   } else {
     check_pixels(image);
     refuse_more_pixels(image.size, max_pixels);
-    size_ = image.size;
+    size_ = image.orientation.upright(image.size);
   }
 }
 
 void TransformDecoder::plan(const StoredImage& image, std::span<const TransformSpec> transforms,
                             const SampleRandom& random) {
   plans_.clear();
+  std::optional<ObjectBox> object = image.object;
+  if (object) object = image.orientation.upright(*object);
   for (size_t i = 0; i < transforms.size(); ++i) {
-    plans_.push_back(transforms[i].plan(size_, random.in_transform(static_cast<uint8_t>(i)), image.object));
+    plans_.push_back(transforms[i].plan(size_, random.in_transform(static_cast<uint8_t>(i)), object));
   }
 }
 

@@ -34,10 +34,10 @@ class TransformDecoder {
                  std::span<const TransformSpec> transforms, const SampleRandom& random, uint64_t max_pixels,
                  std::span<const RgbSlot> slots);
 
-  // The whole image as rows without gaps, in `pixels`; its size.
+  // The whole image as it is stored, as rows without gaps, in `pixels`; its size.
   Extent decode_whole(std::span<const uint8_t> file, uint64_t max_pixels, std::vector<uint8_t>& pixels);
 
-  // Of the last image: its size, and what the transforms showed of it.
+  // Of the last image: its size as it was turned, and what the transforms showed of it.
   Extent size() const { return size_; }
   std::span<const TransformPlan> plans() const { return plans_; }
 

@@ -33,6 +33,10 @@ void WebpDecoder::check() {
   refuse();
 }
 
+int webp_orientation(std::span<const uint8_t>) {
+  refuse();
+}
+
 bool has_webp() {
   return false;
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "core/base/errors.h"
+#include "core/base/exif.h"
 #include "core/base/scratch_bytes.h"
 
 namespace stoker {
@@ -64,13 +65,38 @@ Rect with_margin(Rect part, Rect frame) {
           std::min(frame.height, part.y + part.height + kMargin) - y};
 }
 
+struct FreeDemuxer {
+  void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
+};
+using Demuxer = std::unique_ptr<WebPDemuxer, FreeDemuxer>;
+
+Demuxer demuxed(std::span<const uint8_t> file) {
+  const WebPData data{file.data(), file.size()};
+  WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
+  Demuxer demuxer(WebPDemuxPartial(&data, &state));
+  if (demuxer == nullptr && state == WEBP_DEMUX_PARSE_ERROR) {
+    // Damage, or no memory: libwebp does not say which. Without memory this throws, or the second try
+    // succeeds.
+    static_cast<void>(std::make_unique<uint8_t[]>(kDemuxerBytes));
+    demuxer.reset(WebPDemuxPartial(&data, &state));
+    if (demuxer == nullptr) refuse_damaged("its chunks do not fit together");
+  }
+  if (state != WEBP_DEMUX_DONE) refuse_damaged("the file is cut short");
+  return demuxer;
+}
+
+// What the first chunk of a kind holds; nothing where there is none.
+std::span<const uint8_t> chunk_of(const Demuxer& demuxer, const char* kind) {
+  WebPChunkIterator chunk;
+  if (WebPDemuxGetChunk(demuxer.get(), kind, 1, &chunk) == 0) return {};
+  const std::span<const uint8_t> held{chunk.chunk.bytes, chunk.chunk.size};
+  WebPDemuxReleaseChunkIterator(&chunk);
+  return held;
+}
+
 }  // namespace
 
 struct WebpDecoder::Libwebp {
-  struct FreeDemuxer {
-    void operator()(WebPDemuxer* demuxer) const { WebPDemuxDelete(demuxer); }
-  };
-
   Extent canvas;
   Rect frame;                      // on the canvas
   std::span<const uint8_t> bytes;  // of the frame
@@ -98,17 +124,7 @@ void WebpDecoder::Libwebp::open(std::span<const uint8_t> file, uint64_t max_pixe
 }
 
 void WebpDecoder::Libwebp::find_frame(std::span<const uint8_t> file) {
-  const WebPData data{file.data(), file.size()};
-  WebPDemuxState state = WEBP_DEMUX_PARSE_ERROR;
-  std::unique_ptr<WebPDemuxer, FreeDemuxer> demuxer(WebPDemuxPartial(&data, &state));
-  if (demuxer == nullptr && state == WEBP_DEMUX_PARSE_ERROR) {
-    // Damage, or no memory: libwebp does not say which. Without memory this throws, or the second try
-    // succeeds.
-    static_cast<void>(std::make_unique<uint8_t[]>(kDemuxerBytes));
-    demuxer.reset(WebPDemuxPartial(&data, &state));
-    if (demuxer == nullptr) refuse_damaged("its chunks do not fit together");
-  }
-  if (state != WEBP_DEMUX_DONE) refuse_damaged("the file is cut short");
+  const Demuxer demuxer = demuxed(file);
   has_alpha = (WebPDemuxGetI(demuxer.get(), WEBP_FF_FORMAT_FLAGS) & ALPHA_FLAG) != 0;
   canvas = {static_cast<int32_t>(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_WIDTH)),
             static_cast<int32_t>(WebPDemuxGetI(demuxer.get(), WEBP_FF_CANVAS_HEIGHT))};
@@ -221,6 +237,11 @@ bool WebpDecoder::has_alpha() const {
 void WebpDecoder::check() {
   if (!libwebp_->is_open) throw Error(ErrorCode::kBadArgument, "check() needs an open() before it");
   libwebp_->decode(libwebp_->frame);
+}
+
+int webp_orientation(std::span<const uint8_t> file) {
+  const Demuxer demuxer = demuxed(file);
+  return orientation_in(chunk_of(demuxer, "EXIF"), chunk_of(demuxer, "XMP "));
 }
 
 bool has_webp() {

@@ -21,6 +21,10 @@ inline bool begins_as_webp(std::span<const uint8_t> file) {
          std::memcmp(file.data() + 8, "WEBP", 4) == 0;
 }
 
+// Of the metadata of a WebP, by EXIF or else XMP, 1 to 8; 1 where there is none. Throws kBadImage for a file
+// that is cut short.
+int webp_orientation(std::span<const uint8_t> file);
+
 // Decodes regions of one image after another. One per thread; it keeps its scratch memory.
 class WebpDecoder {
  public:

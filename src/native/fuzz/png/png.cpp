@@ -197,6 +197,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input place = input.choices(16);
   std::vector<uint8_t> bytes = input.rest();
   if (mended && bytes.size() >= 8) mend_sums(bytes);
+  const int orientation = stoker::png_orientation(bytes);
+  require(1 <= orientation && orientation <= 8);
   const auto whole = decoded<stoker::PngDecoder>(bytes, std::nullopt);
   require(stoker::fuzz::passes<stoker::PngDecoder>(bytes) == whole.has_value());
   require(whole == libpng_pixels(bytes));

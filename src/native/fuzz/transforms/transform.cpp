@@ -99,6 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     remake(choices, bytes);
   }
   image.bytes = bytes;
+  image.orientation = stoker::Orientation(choices.byte() % 9);
   if ((choice & 16) != 0) image.object = stoker::ObjectBox{0.25F, -1.0F, 0.5F, 1e30F};
   const auto decode = static_cast<stoker::DecodeMode>(choice & 1);
   const auto mode = static_cast<stoker::PixelMode>(choice >> 5 & 3);

@@ -45,6 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::vector<uint8_t> bytes = input.rest();
   const auto whole = decoded(bytes, std::nullopt);
   require(stoker::fuzz::passes<stoker::WebpDecoder>(bytes) == whole.has_value());
+  const bool is_whole = stoker::fuzz::succeeds([&] { stoker::webp_orientation(bytes); });
+  require(is_whole || !whole);
   if (!whole) return 0;
   const auto plain = plain_pixels(bytes);
   require(!plain || plain == whole);

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <random>
 #include <span>
 #include <thread>
 #include <vector>
@@ -51,6 +52,32 @@ bool is_refused(ImageDecoder& decoder, std::span<const uint8_t> file) {
     return error.code() == ErrorCode::kBadImage;
   }
   return false;
+}
+
+TEST_CASE("regions of a turned image are those of the whole image, turned") {
+  ImageDecoder decoder;
+  std::mt19937 random(5);
+  for (const File& file : every_format()) {
+    for (int exif = 1; exif <= 8; ++exif) {
+      CAPTURE(exif);
+      const Orientation orientation(exif);
+      const Extent stored = decoder.open(file), size = orientation.upright(stored);
+      const RgbxView whole = decoder.decode({0, 0, stored.width, stored.height});
+      File rgbx(static_cast<size_t>(size.width * size.height) * kRgbxBytes);
+      orientation.turn({whole, 0}, stored, rgbx.data());
+      const RgbxView turned{rgbx.data(), static_cast<size_t>(size.width) * kRgbxBytes, size};
+      const File expected = tests::to_rgb(turned);
+      for (int i = 0; i < 4; ++i) {
+        const Rect part = i == 0 ? Rect{0, 0, size.width, size.height} : tests::any_region(size, random);
+        REQUIRE(decoder.open(file, kDefaultMaxPixels, PixelMode::kRgb, orientation) == size);
+        REQUIRE(tests::to_rgb(decoder.decode(part)) == tests::cut(expected, size, part));
+      }
+      decoder.open(file, kDefaultMaxPixels, PixelMode::kRgb, orientation);
+      CHECK_THROWS_AS(decoder.decode({0, 0, size.width + 1, 1}), Error);
+      decoder.open(file, kDefaultMaxPixels, PixelMode::kRgb, orientation);
+      CHECK_THROWS_AS(decoder.decode({2147483647, 0, 2147483647, 1}), Error);
+    }
+  }
 }
 
 TEST_CASE("decoders of eight threads share nothing, whatever is decoded or refused beside them") {

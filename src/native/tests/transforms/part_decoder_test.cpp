@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <optional>
@@ -56,7 +57,8 @@ File in_steps(std::span<const uint8_t> file, const PartSpec& spec) {
   const Rect part = spec.part.value_or(Rect{0, 0, image.width, image.height});
   const Extent size = spec.size.value_or(Extent{part.width, part.height});
   const bool fast = spec.decode == DecodeMode::kFast;
-  const int32_t shrink = fast && decoder.shrinks() ? shrink_for({part.width, part.height}, size) : 1;
+  const int32_t shrink =
+      fast ? std::min(decoder.most_shrink(), shrink_for({part.width, part.height}, size)) : 1;
   const RgbxView whole = decoder.decode(
       {0, 0, (image.width + shrink - 1) / shrink, (image.height + shrink - 1) / shrink}, shrink);
   const size_t row = static_cast<size_t>(size.width) * pixel_bytes(spec.mode);
