@@ -47,6 +47,7 @@ LOADERS = _answers(
         "device": _DEVICE,
         "dtype layout mean std normalize": 'use output=stoker.Output("float32", layout="NCHW", mean=..., std=...)',
         "split": "a split is chosen when it opens: stoker.open(path, split)",
+        "exif mode": "what pixels are is chosen when it opens: stoker.open(path, exif='apply', mode='L')",
         # tf.data
         "drop_remainder": "use drop_last=",
         "buffer_size": "use shuffle=True, which shuffles the whole epoch, or shuffle=stoker.BlockShuffle(...)",

@@ -110,7 +110,7 @@ def _print_formats(printer: Printer, report: DatasetReport) -> None:
     native, others = by_decoder(report.formats)
     printer.line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
     if report.turned:
-        printer.line(f"EXIF orientation, not applied: {report.turned:,} of them")
+        printer.line(f'EXIF orientation, not applied: {report.turned:,} of them; stoker.open(..., exif="apply") does')
     if native and others:
         printer.line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
     elif others:

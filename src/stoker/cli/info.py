@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_foreign(info)
     if turned and not args.json:
-        Printer().line(f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at")
+        message = f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at"
+        Printer().line(f'{message}; stoker.open(..., exif="apply") does')
     return 0
 
 

@@ -14,7 +14,7 @@ from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
 from stoker.transforms import OPERATIONS, CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop
-from stoker.types import Mode
+from stoker.types import Exif, Mode
 
 if TYPE_CHECKING:
     import argparse
@@ -61,6 +61,8 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--epochs", metavar="LIST", help="with --transforms: in these epochs, such as 0-3 (default) or 0,5,89")
     text = "channels and depth, as stoker.open takes them: RGB (default), L, RGBA or I;16"
     add("--mode", choices=get_args(Mode), metavar="NAME", default="RGB", help=text)
+    text = "EXIF orientation: keep it as stored (default), or apply it, as stoker.open takes it"
+    add("--exif", choices=get_args(Exif), metavar="HOW", help=text)
     add_opening_options(parser)
     add_output_options(parser)
     return parser
@@ -79,6 +81,7 @@ def run(args: argparse.Namespace) -> int:
         keys=record_keys(args),
         source=source_options(args),
         mode=args.mode,
+        exif=args.exif,
     )
     check_writable("--out", args.out)
     report = write_sheet(args.dataset, args.out, spec)

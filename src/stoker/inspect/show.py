@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from stoker.format import ClassLabel, RecordKeys
     from stoker.loader import Dataset, Sample
     from stoker.sources import SourceOptions
-    from stoker.types import Mode
+    from stoker.types import Exif, Mode
 
     Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
     Color = tuple[int, int, int]
@@ -116,6 +116,7 @@ class SheetSpec:
         keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
         source: Of images that are not built: what the listing cannot find out by itself.
         mode: In which channels and depth; as `stoker.open` takes it.
+        exif: Whether images are turned upright; the same.
 
     Raises:
         ConfigError: A value is out of range, they ask for too many pictures, or do not go together.
@@ -131,6 +132,7 @@ class SheetSpec:
     keys: RecordKeys | None = None
     source: SourceOptions | None = None
     mode: Mode = "RGB"
+    exif: Exif | None = None
 
     def __post_init__(self) -> None:
         if self.transforms and self.per_row is not None:
@@ -200,7 +202,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
-    dataset = open_main_split(path, spec.split, spec.keys, spec.mode, spec.source)
+    dataset = open_main_split(path, spec.split, spec.keys, spec.mode, spec.source, spec.exif)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
     indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()

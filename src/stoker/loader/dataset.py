@@ -39,7 +39,7 @@ from stoker.loader.selection import (
     single_index,
     values_at,
 )
-from stoker.recipe import decode, decode_mask, dimensions, pixels_of, sniff
+from stoker.recipe import decode, decode_mask, dimensions, orientation, pixels_of, sniff, turn, turn_box
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from stoker.loader.sample_readers import SampleReader
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
-    from stoker.types import Features, Field, Mode, SchemaInfo
+    from stoker.types import Exif, Features, Field, Mode, SchemaInfo
 
 
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
@@ -71,6 +71,8 @@ class Sample:
         source: Name of the image it was made from; empty when the record does not say.
         schema: Which feature means what.
         mode: Channels and depth of its pixels.
+        exif: Whether image, masks and boxes are turned upright; None, as ``keep``, where `stoker.open` was not told.
+            `features` and `encoded` are as stored.
         problems: What is wrong with extra fields of a source that is not built, by name; others have features.
     """
 
@@ -81,6 +83,7 @@ class Sample:
     source: str
     schema: SchemaInfo
     mode: Mode = "RGB"
+    exif: Exif | None = None
     problems: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -119,10 +122,17 @@ class Sample:
         return "raw" if self.schema.image_encoding == "raw" else sniff(self.encoded)
 
     @property
+    def _orientation(self) -> int:
+        """By which EXIF orientation image, masks and boxes are turned."""
+        applies = self.exif == "apply" and self.schema.image_encoding != "raw"
+        return orientation(self.encoded, sniff(self.encoded)) if applies else 1
+
+    @property
     def boxes(self) -> list[Box]:
         """Its annotated objects, in fractions of the image, with their labels as the record has them.
 
         Raises:
+            ImageError: They would be turned as the image, whose header is damaged.
             ExampleError: Their corners are not of type float, or there are not as many of each as boxes, or not as many
                 labels.
         """
@@ -142,7 +152,8 @@ class Sample:
                 raise self._box_error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
             sides = [packed[first::4] for first in (1, 0, 3, 2)]
             label_key = above + "label"
-        boxes = [Box(*corners) for corners in zip(*sides, strict=True)]
+        turned = self._orientation
+        boxes = [turn_box(Box(*corners), turned) for corners in zip(*sides, strict=True)]
         labels = self._labels(label_key)
         if not labels:
             return boxes
@@ -179,8 +190,9 @@ class Sample:
             if not extra.is_image:
                 return stored
             if (form := extra.form()).kind == "mask":
-                return decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
-            return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
+                ids = decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
+                return turn(ids[:, :, None], self._orientation)[:, :, 0]
+            return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
         except (ExampleError, ImageError) as error:
             message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
             raise type(error)(message, source=self.source) from error
@@ -203,7 +215,7 @@ class Sample:
         return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[Any]:
-        """Return the whole image in the dataset's mode.
+        """Return the whole image in the dataset's mode, turned upright if that was opened so.
 
         Returns:
             uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA; in I;16 uint16 (H, W, 1).
@@ -215,7 +227,7 @@ class Sample:
         if self.schema.image_encoding == "raw":
             pixels = self._raw_pixels()
             return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
-        return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode)
+        return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
 
     def thumbnail(self, side: int, max_pixels: int | None = None, classes: Sequence[ClassLabel] = ()) -> Image.Image:
         """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
@@ -339,6 +351,7 @@ class Dataset:
         numbers: Which samples of the split it has, by number: ``range(n)`` for all, another range, or int64
             (len(dataset),).
         mode: Channels and depth of the pixels of its samples and batches.
+        exif: ``apply`` where these are turned upright; ``keep``, or None where `stoker.open` was not told, where not.
         opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
     """
 
@@ -357,6 +370,7 @@ class Dataset:
         self.classes = classes
         self.manifest = manifest
         self.mode: Mode = "RGB"
+        self.exif: Exif | None = None
         self.opener: Callable[[], Dataset] | None = None
         self._labels: NDArray[np.int64] | None = None
         self._object_counts: NDArray[np.uint32] | None = None
@@ -456,9 +470,8 @@ class Dataset:
         encoded = self._bytes(features, self.schema.image_key, index)
         name = self.schema.filename_key
         source = self._bytes(features, name, index).decode("utf-8", "replace") if name and name in features else ""
-        return Sample(
-            index, features, encoded, label_of(features, self.schema), source, self.schema, self.mode, problems
-        )
+        label = label_of(features, self.schema)
+        return Sample(index, features, encoded, label, source, self.schema, self.mode, self.exif, problems)
 
     def _part(self, numbers: Numbers) -> Dataset:
         """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""
@@ -629,8 +642,9 @@ class Dataset:
     def __repr__(self) -> str:
         classes = f", {self._classes}" if self.classes else ""
         samples = self._size_text()
-        mode = "" if self.mode == "RGB" else f" mode={self.mode!r}"
-        return f"<stoker.Dataset {self.path!r} split={self.split!r}{mode}: {samples} in {self.reader}{classes}>"
+        given = {"mode": self.mode if self.mode != "RGB" else None, "exif": self.exif}
+        pixels = "".join(f" {name}={value!r}" for name, value in given.items() if value is not None)
+        return f"<stoker.Dataset {self.path!r} split={self.split!r}{pixels}: {samples} in {self.reader}{classes}>"
 
     def _size_text(self) -> str:
         if self._whole is None:

@@ -128,6 +128,7 @@ class SampleEngine:
             mode=mode,
             columns=self._fields.columns,
             planes=self._fields.planes,
+            turns=feed.dataset.exif == "apply",
         )
 
     def _source(self) -> _native.SampleSource:

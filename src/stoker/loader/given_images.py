@@ -90,7 +90,7 @@ class GivenImages(NumberedFiles):
 
 
 def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], tuple[NDArray[Any], int]]:
-    """Return what makes pixels, with their EXIF orientation, of what the core does not decode: tokens, and files of other formats."""
+    """Return what makes pixels of what the core does not decode, tokens and other formats, with the orientation."""
     by_token = {images.token: images for images in given}
 
     def pixels(data: bytes) -> tuple[NDArray[Any], int]:

@@ -8,7 +8,6 @@ batch. A consumer may leave an iteration early: its state says exactly where, an
 
 from __future__ import annotations
 
-import shlex
 import warnings
 import weakref
 from contextlib import suppress
@@ -357,7 +356,8 @@ class Loader:
 def _warn_of_orientation(dataset: Dataset | Mix) -> None:
     """Look at a few images of each local split, once in a process, and warn if some are meant to be seen turned."""
     for part in parts_of(dataset):
-        if (part.path, part.split) in _sampled or part.remote is not None or part.schema.image_encoding == "raw":
+        is_decided = part.exif is not None or part.schema.image_encoding == "raw"
+        if is_decided or part.remote is not None or (part.path, part.split) in _sampled:
             continue
         _sampled.add((part.path, part.split))
         indices, turned = [*range(0, len(part), -(-len(part) // _SAMPLED_IMAGES))], 0
@@ -369,10 +369,10 @@ def _warn_of_orientation(dataset: Dataset | Mix) -> None:
                 encoded = part[index].encoded if part.shards else part.records.read(int(part.numbers[index]))
                 turned += is_turned(encoded)
         if turned:
-            command = f"stoker {'repack' if part.shards else 'build'} {shlex.quote(part.path)} NEW --exif apply"
             message = f"{turned} of {len(indices)} images looked at in {part.path} have an EXIF orientation"
-            message = f"{message}, which is not applied (docs/explanation/pixels.md); to turn the pixels: {command}"
-            warnings.warn(message, SourceWarning, stacklevel=3)
+            message = f"{message}, which is not applied (docs/explanation/pixels.md)"
+            advice = "stoker.open(..., exif='apply') turns them upright, and exif='keep' leaves them as they are"
+            warnings.warn(f"{message}; {advice}", SourceWarning, stacklevel=3)
 
 
 def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:

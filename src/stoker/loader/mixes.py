@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from stoker.format import ClassLabel
     from stoker.order import BlockShuffle
-    from stoker.types import Field, Mode
+    from stoker.types import Exif, Field, Mode
 
 
 _PURPOSE = 0x6D697874  # "mixt": keeps these seeds apart from what else is drawn from a loader's seed
@@ -61,6 +61,11 @@ class Mix:
     def mode(self) -> Mode:
         """Channels and depth of the pixels, the same of all datasets."""
         return self.datasets[0].mode
+
+    @property
+    def exif(self) -> Exif:
+        """Whether images are turned upright, the same of all datasets."""
+        return self.datasets[0].exif or "keep"
 
     def __len__(self) -> int:
         """Return the number of positions of an epoch of whole images."""
@@ -268,9 +273,13 @@ def _check_modes(datasets: Sequence[Dataset]) -> None:
     """Refuse datasets whose pixels do not fit into the same batch."""
     first = datasets[0]
     for number, dataset in enumerate(datasets):
-        if dataset.mode != first.mode:
-            message = f"datasets[{number}], {dataset.path}, was opened with mode={dataset.mode!r}, and datasets[0]"
-            raise ConfigError(f"{message}, {first.path}, with mode={first.mode!r}; open all with the same mode=")
+        for name, value, wanted in (
+            ("mode", dataset.mode, first.mode),
+            ("exif", dataset.exif or "keep", first.exif or "keep"),
+        ):
+            if value != wanted:
+                message = f"datasets[{number}], {dataset.path}, was opened with {name}={value!r}, and datasets[0]"
+                raise ConfigError(f"{message}, {first.path}, with {name}={wanted!r}; open all with the same {name}=")
 
 
 def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, cast, get_args
 
-from stoker.config import full_split_name, option
+from stoker.config import check_choice, full_split_name, option
 from stoker.errors import (
     ConfigError,
     DatasetNotFoundError,
@@ -40,6 +40,7 @@ from stoker.progress import progress_of_call
 from stoker.sources import SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
 from stoker.storage import Location, location
 from stoker.transforms import check_mode
+from stoker.types import Exif
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,6 +62,7 @@ def open_dataset(
     keys: RecordKeys | None = None,
     fields: Mapping[str, Field] | None = None,
     mode: Mode = "RGB",
+    exif: Exif | None = None,
     # settings: sources.options.SourceOptions
     labels: LocationLike | None = None,
     validation_labels: LocationLike | None = None,
@@ -102,6 +104,9 @@ def open_dataset(
             library of the records says, otherwise as the first record tells.
         mode: Channels and depth of the pixels, as Pillow calls them: ``"RGB"``; ``"L"``, grey; ``"RGBA"``, with alpha;
             ``"I;16"``, grey of 16 bits. `docs/reference/images.md` says what each kind of file becomes.
+        exif: ``"keep"`` has images as they are stored, as Pillow and `ImageFolder` do; ``"apply"`` turns them upright
+            before anything else, by their EXIF orientation or else their XMP, and boxes and masks with them. Default:
+            keep, and a loader warns where images would be turned.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,
             sorted.
         validation_labels: Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.
@@ -129,7 +134,7 @@ def open_dataset(
         DatasetNotFoundError: There is nothing to read at ``path``, or a shard is missing.
         ConfigError: There is no such split, ``split`` is left out and there are several, the layout of the records is
             unknown, ``keys`` are given for what is not TFRecords of other origin, or settings of images for what is
-            none; or there is no such ``mode``, or what is stored has no pixels in it.
+            none; or there is no such ``mode`` or ``exif``, or what is stored has no pixels in it.
         SourceError: A list that the settings name is not there, or does not fit the images.
         ManifestError: ``manifest.json`` is damaged or of a newer version.
         TruncatedShardError: A shard is shorter or longer than the manifest says, or its compression is damaged.
@@ -139,13 +144,15 @@ def open_dataset(
     refuse_unknown("stoker.open", unknown, locals(), OPENING)
     options = SourceOptions.among(locals())
     check_mode(mode)
+    if exif is not None:
+        check_choice("exif", exif, get_args(Exif))
     if not isinstance(path, (str, os.PathLike, Location)):
         _refuse_settings("records", {"keys": keys} | options.given())
-        return _open_records(path, split, fields, mode)
+        return _open_records(path, split, fields, mode, exif)
     place = location(path)
     _refuse_settings(f"the path {place}", {"fields": fields})
     opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, options)
-    return _reopenable(opened, keys, options, mode)
+    return _reopenable(opened, keys, options, mode, exif)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
@@ -158,6 +165,7 @@ def open_main_split(
     keys: RecordKeys | None = None,
     mode: Mode = "RGB",
     source: SourceOptions | None = None,
+    exif: Exif | None = None,
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
 
@@ -166,7 +174,7 @@ def open_main_split(
 
     check_mode(mode)
     options = source or SourceOptions()
-    return _reopenable(_open(location(path), choose, keys, options), keys, options, mode)
+    return _reopenable(_open(location(path), choose, keys, options), keys, options, mode, exif)
 
 
 def open_splits(
@@ -209,22 +217,26 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
     return wanted if wanted in splits else full
 
 
-def _reopenable(opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:
-    """Return a dataset that was opened, in a mode, and that can be opened again."""
+def _reopenable(
+    opened: Dataset, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None = None
+) -> Dataset:
+    """Return a dataset that was opened, in a mode, turned upright if it is to be, and that can be opened again."""
     if mode == "I;16" and opened.schema.image_encoding == "raw":
         message = f"{opened.path} holds RGB pixels of 8 bits, which have no form in mode {mode!r}"
         raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
-    opened.mode = mode
+    opened.mode, opened.exif = mode, exif
     # The process that opens it again may have another working directory.
     place = location(opened.path).absolute()
-    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute(), mode)
+    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute(), mode, exif)
     return opened
 
 
-def _open_again(place: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode) -> Dataset:
+def _open_again(
+    place: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
+) -> Dataset:
     """Open what was opened before, without the warnings that were given then."""
     opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, source, again=True)
-    return _reopenable(opened, keys, source, mode)
+    return _reopenable(opened, keys, source, mode, exif)
 
 
 def _open(
@@ -384,6 +396,7 @@ def _open_records(
     split: str | None,
     record_fields: Mapping[str, Field] | None,
     mode: Mode,
+    exif: Exif | None,
     *,
     again: bool = False,
 ) -> Dataset:
@@ -399,6 +412,6 @@ def _open_records(
     for message in () if again else tree.warnings:
         warnings.warn(message, SourceWarning, stacklevel=3)  # where `open_dataset` was called
     opened = _of_images(tree, tree.root, chosen)
-    opened.mode = mode
-    opened.opener = partial(_open_records, source, chosen, record_fields, mode, again=True)
+    opened.mode, opened.exif = mode, exif
+    opened.opener = partial(_open_records, source, chosen, record_fields, mode, exif, again=True)
     return opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from stoker.recipe.geometry import turn, turn_box
 from stoker.recipe.image_formats import (
     FORMATS,
     NATIVE_FORMATS,
@@ -99,4 +100,6 @@ __all__ = [
     "plain_storing",
     "sniff",
     "store_mask",
+    "turn",
+    "turn_box",
 ]

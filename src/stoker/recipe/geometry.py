@@ -78,6 +78,14 @@ def _fraction(value: float) -> float:
     return min(max(0.0, value), 1.0)  # in this order, what is not a number becomes 0, as in the native transforms
 
 
+def turn_box(box: Box, orientation: int) -> Box:
+    """Return a box of an image in fractions of that image turned, whatever its numbers are."""
+    turn_point = _TURN_POINT[orientation]
+    origin, first, second = turn_point(0, 0), turn_point(box.xmin, box.ymin), turn_point(box.xmax, box.ymax)
+    (left, right), (top, bottom) = ((b, a) if o else (a, b) for o, a, b in zip(origin, first, second, strict=True))
+    return Box(left, top, right, bottom, box.label)
+
+
 def window_of(corners: Corners, width: int, height: int, orientation: int) -> tuple[float, float, float, float]:
     """Return a part of an image of ``width`` x ``height`` pixels in fractions of that image turned."""
     turn_point = _TURN_POINT[orientation]
@@ -106,11 +114,10 @@ class Geometry:
         return [box for box in placed if box.xmin < box.xmax and box.ymin < box.ymax]
 
     def _place(self, box: Box) -> Box:
-        turn_point = _TURN_POINT[self.orientation]
-        corners = [turn_point(box.xmin, box.ymin), turn_point(box.xmax, box.ymax)]
+        turned = turn_box(box, self.orientation)
         left, top, right, bottom = self.window
-        x = sorted(_within(corner[0], left, right) for corner in corners)
-        y = sorted(_within(corner[1], top, bottom) for corner in corners)
+        x = sorted(_within(edge, left, right) for edge in (turned.xmin, turned.xmax))
+        y = sorted(_within(edge, top, bottom) for edge in (turned.ymin, turned.ymax))
         return Box(x[0], y[0], x[1], y[1], box.label)
 
 
