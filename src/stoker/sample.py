@@ -17,6 +17,7 @@ import dataclasses
 import io
 import json
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from xml.sax.saxutils import escape
@@ -103,7 +104,10 @@ _SUBSAMPLINGS = {"4:4:4": 76, "4:2:0": 20, "4:2:2": 4}
 _QUALITIES = {90: 8, 92: 8, 93: 6, 94: 10, 95: 6, 96: 62}
 _BOXED_SHARE = 0.85
 _GREY_EVERY = 50
-_FORM = 2  # increase it when the same spec is to give other files
+_TILE, _TILES = 512, 3  # rows and columns of a field of texture; fields of a kind
+_FINE_SLOPES = (0.95, 1.02, 1.08, 1.15)
+_NOISE_VALUES = 2**21
+_FORM = 3  # increase it when the same spec is to give other files
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,56 +406,93 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
             break
     light = (rng.uniform(-0.6, 0.6), -0.55, 0.6)  # right, down, out of the picture
     boxes = [_paint_object(image, place, class_id, light, detail, rng) for place in sorted(places)]
-    noise = rng.standard_normal((height, width, 3), np.float32) * rng.uniform(0.5, 2.6)
-    noise += rng.standard_normal((height, width, 1), np.float32) * rng.uniform(0.6, 2.6)
-    return np.clip(image + noise, 0, 255).astype(np.uint8), boxes
+    for channels, least in ((3, 0.5), (1, 0.6)):
+        start, count = rng.integers(_NOISE_VALUES // 2), channels * height * width
+        noise = np.resize(_noise()[start : start + count], (channels, height, width))
+        image += noise * np.float32(rng.uniform(least, 2.6))
+    return np.ascontiguousarray(np.clip(image, 0, 255).astype(np.uint8).transpose(1, 2, 0)), boxes
 
 
-def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
-    """Return a random field (height, width) of amplitude ``frequency ** -slope``, with mean 0 and deviation 1."""
+@cache
+def _noise() -> Plane:
+    """Return normal numbers, float32 (_NOISE_VALUES,), of which every image has its own run."""
+    return np.random.default_rng(_FORM).standard_normal(_NOISE_VALUES, np.float32)
+
+
+def _field(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
+    """Return a periodic random field (height, width) of amplitude ``frequency ** -slope``, with mean 0."""
     spectrum = np.fft.rfft2(rng.standard_normal((height, width), np.float32))
     down, across = np.fft.fftfreq(height).astype(np.float32), np.fft.rfftfreq(width).astype(np.float32)
     frequency = np.hypot(stretch * down[:, None], across[None, :])
     frequency[0, 0] = np.inf
-    field = np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
+    return np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
+
+
+@cache
+def _tile(number: int, slope: float, stretch: float) -> Plane:
+    """Return a field (_TILE, _TILE), which many images share: to compute one takes as long as to paint an image."""
+    return _field(_TILE, _TILE, slope, np.random.default_rng((_FORM, number)), stretch)
+
+
+def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
+    """Return a random window (height, width) of a tile, turned over or not, with mean 0 and deviation 1."""
+    tile = _tile(int(rng.integers(_TILES)), slope, stretch)
+    (top, left), (down, across) = rng.integers(_TILE, size=2), rng.choice((-1, 1), 2)
+    rows, columns = (top + down * np.arange(height)) % _TILE, (left + across * np.arange(width)) % _TILE
+    return _normalized(tile[rows][:, columns])
+
+
+def _normalized(field: Plane) -> Plane:
+    field = field - field.mean()
     return field / max(float(field.std()), 1e-6)
 
 
 def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane, float, float]:
-    """Return RGB, float32 (height, width, 3), the horizon as a fraction of the height, the strength of textures."""
+    """Return RGB, float32 (3, height, width), the horizon as a fraction of the height, the strength of textures."""
     mood = np.array(_MOODS[rng.integers(len(_MOODS))], np.float32) + rng.normal(0, 7, (4, 3)).astype(np.float32)
+    mood = mood[:, :, None, None]
     detail = float(rng.lognormal(-0.1, 0.42))
     horizon = float(rng.uniform(0.34, 0.56))
     top = round(horizon * height)
-    image = np.empty((height, width, 3), np.float32)
+    image = np.empty((3, height, width), np.float32)
     rows = np.arange(top, dtype=np.float32)[:, None]
 
-    sky = mood[0] + (rows / top)[..., None] * (mood[1] - mood[0])
+    sky = mood[0] + rows / top * (mood[1] - mood[0])
     clouds = _texture(top, width, 1.65, rng, stretch=0.45)
-    sky = sky + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds[..., None] - sky)
+    sky = sky + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds - sky)
 
-    fine = _texture(height, width, rng.uniform(0.95, 1.15), rng)
-    # The same field moved far looks like another one: colour varies less than brightness, and elsewhere.
-    warmth = 0.4 * np.roll(fine, (height // 2, width // 3), (0, 1))
-    surface = np.stack((fine + warmth, fine, 0.85 * fine - warmth), axis=-1)
+    fine = _texture(height, width, rng.choice(_FINE_SLOPES), rng)
+    # The same field turned round looks like another one: colour varies less than brightness, and elsewhere.
+    warmth = 0.4 * fine[::-1, ::-1]
+    surface = np.stack((fine + warmth, fine, 0.85 * fine - warmth))
     for nearness in (0.0, 0.5, 1.0):
-        rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * _texture(1, width, 1.9 - 0.7 * nearness, rng)
-        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + detail * (4 + 12 * nearness) * surface[:top]
-        sky += _step(rows - (horizon - rise) * height) * (hills - sky)
-    image[:top] = sky
+        skyline = _normalized(_field(1, width, 1.9 - 0.7 * nearness, rng))
+        rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * skyline
+        first = min(top, max(0, int((horizon - rise.max()) * height) - 8))  # above, the sky is nearly as it was
+        behind = sky[:, first:]
+        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2])
+        hills = hills + detail * (4 + 12 * nearness) * surface[:, first:top]
+        behind += _step(rows[first:] - (horizon - rise) * height) * (hills - behind)
+    image[:, :top] = sky
 
     near = np.linspace(0.06, 1, height - top, dtype=np.float32)[:, None]  # the ground in perspective
-    down = np.cumsum(near**-1.7).astype(np.intp)[:, None] % height
-    across = ((np.arange(width) - width / 2) / near).astype(np.intp) % width
+    down = _reflected(np.cumsum(near**-1.7).astype(np.intp)[:, None], height)
+    across = _reflected(((np.arange(width) - width / 2) / near).astype(np.intp), width)
     patches = 12 * _texture(height - top, width, 1.9, rng, stretch=0.4)
-    relief = detail * 19 * (0.3 + 0.7 * near[..., None]) * surface[down, across]
-    image[top:] = mood[3] * (1.06 - 0.16 * near[..., None]) + patches[..., None] + relief
+    relief = detail * 19 * (0.3 + 0.7 * near) * np.take(surface.reshape(3, -1), down * width + across, axis=1)
+    image[:, top:] = mood[3] * (1.06 - 0.16 * near) + patches + relief
     return image, horizon, detail
 
 
+def _reflected(positions: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    """Return positions on an axis without end as those on one of a size, which turns back at both ends."""
+    positions = positions % (2 * size)
+    return np.minimum(positions, 2 * size - 1 - positions)
+
+
 def _step(distance: Plane) -> Plane:
-    """Return a smooth step from 0 far below zero to 1 far above, with a last axis for colours."""
-    step: Plane = 0.5 + 0.5 * np.tanh(distance)[..., None]
+    """Return a smooth step from 0 far below zero to 1 far above."""
+    step: Plane = 0.5 + 0.5 * np.tanh(distance)
     return step
 
 
@@ -465,13 +506,19 @@ def _paint_object(
 ) -> Box:
     """Paint a rounded object and its shadow over the image, and return the box of the object."""
     foot, centre, radius = place
-    height, width = image.shape[:2]
-    left, right = max(0, int(centre - 2 * radius)), min(width, int(centre + 2 * radius) + 1)
-    top, bottom = max(0, int(foot - 2.1 * radius)), min(height, int(foot + 0.8 * radius) + 1)
-    part = image[top:bottom, left:right]
-    x = ((np.arange(left, right) - centre) / radius).astype(np.float32)[None, :]
-    y = ((np.arange(top, bottom) - foot) / radius + 1).astype(np.float32)[:, None]
-    part *= 1 - 0.55 * np.exp(-1.2 * (x + 0.4 * light[0]) ** 2 - (4 * (y - 0.97)) ** 2)[..., None]
+    height, width = image.shape[1:]
+
+    def part(sides: float, above: float, below: float) -> tuple[Plane, Plane, Plane]:
+        """Return the pixels so many radiuses around the foot, and where they are, seen from the centre."""
+        left, right = max(0, int(centre - sides * radius)), min(width, int(centre + sides * radius) + 1)
+        top, bottom = max(0, int(foot - above * radius)), min(height, int(foot + below * radius) + 1)
+        x = ((np.arange(left, right) - centre) / radius).astype(np.float32)[None, :]
+        y = ((np.arange(top, bottom) - foot) / radius + 1).astype(np.float32)[:, None]
+        return image[:, top:bottom, left:right], x, y
+
+    ground, x, y = part(2, 2.1, 0.8)
+    ground *= 1 - 0.55 * np.exp(-1.2 * (x + 0.4 * light[0]) ** 2) * np.exp(-((4 * (y - 0.97)) ** 2))
+    body, x, y = part(1.1, 2.1, 0.1)
 
     corners, depth = ((1, 0.0), (5, 0.34), (3, 0.26), (4, 0.22), (8, 0.18))[class_id % 5]
     angle = np.arctan2(x, -y) * corners + rng.normal(0, 0.2) * corners
@@ -489,14 +536,15 @@ def _paint_object(
         np.sin(1.5 * bands * np.hypot(x, y)),  # rings
         np.sin(0.5 * bands * bend_x + 1.3 * np.sin(2 * bend_y)),  # patches
     )[class_id * 3 % 4]
-    body = _colour(class_id)
-    second = 0.4 * body if body.mean() > 140 else 255 - 0.4 * (255 - body)
-    grain = 1 + 0.08 * detail * _texture(reach.shape[0], reach.shape[1], 0.95, rng)
+    paint = _colour(class_id)[:, None, None]
+    second = 0.4 * paint if paint.mean() > 140 else 255 - 0.4 * (255 - paint)
+    grain = 1 + 0.08 * detail * _texture(reach.shape[0], reach.shape[1], _FINE_SLOPES[0], rng)
     lit = (0.42 + 0.75 * facing) * grain
-    colour = (body + _step(5 * wave) * (second - body)) * lit[..., None] + 105 * highlight[..., None]
-    part += cover[..., None] * (colour - part)
+    colour = (paint + _step(5 * wave) * (second - paint)) * lit + 105 * highlight
+    body += cover * (colour - body)
 
-    columns, rows = np.flatnonzero((cover > 0.5).any(0)) + left, np.flatnonzero((cover > 0.5).any(1)) + top
+    columns = np.round(x[0, (cover > 0.5).any(0)] * radius + centre).astype(int)
+    rows = np.round((y[(cover > 0.5).any(1), 0] - 1) * radius + foot).astype(int)
     return Box(columns[0] / width, rows[0] / height, (columns[-1] + 1) / width, (rows[-1] + 1) / height)
 
 

@@ -17,7 +17,7 @@ def difference_to_landscape(pixels: NDArray[np.uint8], seed: tuple[int, ...]) ->
     """How far each pixel is from the landscape without objects, which the same seed begins with."""
     height, width = pixels.shape[:2]
     image, _, _ = _landscape(width, height, np.random.default_rng(seed))
-    difference: NDArray[np.float32] = np.abs(pixels - np.clip(image, 0, 255)).max(2)
+    difference: NDArray[np.float32] = np.abs(pixels - np.clip(image, 0, 255).transpose(1, 2, 0)).max(2)
     return difference
 
 
