@@ -81,13 +81,13 @@ def _print(report: AuditReport) -> None:
         for name, s in report.splits.items()
     ]
     printer.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
-    first = next(iter(report.splits.values()))
-    printer.line(f'normalise: stoker.Output("float32", mean={_numbers(first.mean)}, std={_numbers(first.std)})')
+    train = report.splits.get("train") or next(iter(report.splits.values()))
+    printer.line(f'normalise: stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})')
     for name in ("format", "mode", "bits", "orientation"):
         if name != "orientation" or report.formats[name].keys() - {"1"}:
             printer.line(f"{name}: {counted(report.formats[name])}")
     for name, (least, median, most) in report.sizes.items():
-        printer.line(f"{name}: {least:,.4g} to {most:,.4g}, median {median:,.4g}")
+        printer.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
     _print_balance(printer, report)
     for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):
         _print_groups(printer, what, [group for group in report.duplicates if group.how == how])
@@ -96,7 +96,7 @@ def _print(report: AuditReport) -> None:
         printer.some([_line(image) for image in images], _SHOWN)
     for name, images in report.extremes.items():
         if images:
-            printer.detail(f"{name}: {images[0].value:,.4g}, {images[0].path}")
+            printer.detail(f"{name}: {_shown(images[0].value)}, {images[0].path}")
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
     printer.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
@@ -104,6 +104,11 @@ def _print(report: AuditReport) -> None:
 
 def _numbers(values: Sequence[float]) -> str:
     return f"({', '.join(f'{value:.4f}' for value in values)})"
+
+
+def _shown(value: float | None) -> str:
+    """Return a measure: whole numbers in full, others with as many digits as tell something."""
+    return "" if value is None else f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
 def _print_balance(printer: Printer, report: AuditReport) -> None:
@@ -115,6 +120,9 @@ def _print_balance(printer: Printer, report: AuditReport) -> None:
 
 
 def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup]) -> None:
+    if not groups:
+        printer.line(f"{what}: none")
+        return
     extra = sum(len(group.images) - 1 for group in groups)
     leaks = sum(len(group.splits) > 1 for group in groups)
     mixed = sum(len(group.labels) > 1 for group in groups)
@@ -132,5 +140,5 @@ def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup])
 
 
 def _line(image: AuditedImage) -> str:
-    value = "" if image.value is None else f" ({image.value:g})"
+    value = f" ({_shown(image.value)})" if image.value is not None else ""
     return f"  {image.path}{value}" + f": {image.problem}" * bool(image.problem)
