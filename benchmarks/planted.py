@@ -35,7 +35,7 @@ import numpy as np
 
 import stoker
 from stoker.cli.main import main as stoker_command
-from stoker.storage import drop_from_page_cache, stores
+from stoker.storage import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -385,8 +385,6 @@ def in_a_store(dataset: str) -> Iterator[str]:
     from benchmarks import remote  # noqa: PLC0415 - needs the server's package, and only here
 
     remote._Delayed.seconds = LATENCY
-    backends: dict[str, Any] = stores.BACKENDS
-    backends["s3"] = remote._Delayed
     with remote.bucket_with(Path(dataset)) as (_, place):
         yield place
 

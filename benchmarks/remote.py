@@ -28,14 +28,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from stoker.storage import location, stores
+from stoker.storage import location, objects
 from stoker.storage.objects import S3Backend
 from tests.servers import s3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from stoker.storage.backend import Backend
     from tests.servers.s3 import S3Server
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -155,7 +154,8 @@ def table(ways: list[Way], turns: dict[str, list[dict[str, float]]]) -> Iterator
 
 @contextmanager
 def bucket_with(dataset: Path) -> Iterator[tuple[S3Server, str]]:
-    """A server with a copy of a dataset, and where that is."""
+    """A server with a copy of a dataset, and where that is; this process reads it with `_Delayed`."""
+    objects.S3Backend = _Delayed  # type: ignore[misc]
     with s3.running() as server, tempfile.TemporaryDirectory() as indexes:
         os.environ.update(server.environment(), STOKER_CACHE_DIR=indexes)
         place = location(f"s3://{server.make_bucket()}/dataset")
@@ -177,8 +177,6 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
-    backends["s3"] = _Delayed
     with bucket_with(options.dataset) as (server, remote):
         ways = ways_of(str(options.dataset), remote, options)
         turns = measured(ways, options.rounds, options.batch_size, server)

@@ -23,13 +23,10 @@ import stoker
 from benchmarks.remote import Way, _Delayed, bucket_with, turn
 from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.config import available_cpus
-from stoker.storage import StoreLocation, stores
+from stoker.storage import StoreLocation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from stoker.loader.dataset import Dataset
-    from stoker.storage.backend import Backend
 
 BATCH = 32
 
@@ -110,8 +107,6 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    backends: dict[str, Callable[[str], Backend]] = stores.BACKENDS
-    backends["s3"] = _Delayed
     rows = []
     with bucket_with(options.dataset) as (_, place):
         dataset = stoker.open(place, split="train")
