@@ -49,7 +49,7 @@ MEASURES = np.dtype(
         ("squares", "<u8", 3),
         ("width", "<u4"),
         ("height", "<u4"),
-        ("size", "<u4"),  # in bytes
+        ("size", "<u4"),  # in bytes; of 4 GiB and more the largest number
         ("format", "u1"),
         ("mode", "u1"),
         ("bits", "u1"),  # of a channel, or of an index into a palette
@@ -106,7 +106,7 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
         squares,
         width,
         height,
-        size,
+        min(size, 2**32 - 1),
         FORMAT_NAMES.index(kind),
         MODE_NAMES.index(mode),
         bits,

@@ -39,6 +39,7 @@ _YEAR = re.compile("(19|20)[0-9]{2}")
 _DATE = re.compile(rf"{_YEAR.pattern}[-_./]({_YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {_YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
+_ANNOTATIONS = (".txt", ".json", ".xml")
 _FEW, _LOOKED_AT, _TABLES = 4, 1000, (".csv", ".tsv")
 
 
@@ -121,6 +122,12 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     for path, listing in contents.listings.items():
         builder.skipped.add(listing.skipped)
         images = without_others(builder, listing.files)
+        beside = {end: count for end in _ANNOTATIONS if (count := listing.skipped.ignored[end])}
+        if 2 * sum(beside.values()) >= len(images):
+            message = (
+                f"{format_count(sum(beside.values()), 'file')} beside the images are not read ({', '.join(beside)})"
+            )
+            builder.skipped.warnings.append(message)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
     if contents.seen:

@@ -18,7 +18,7 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.reading import in_order
-from stoker.sources.tables import Classes, check_columns, find_classes, first_rows
+from stoker.sources.tables import LABEL_NAME, Classes, check_columns, find_classes, first_rows
 from stoker.sources.walking import is_sidecar, seen_in
 from stoker.storage import location
 
@@ -35,6 +35,7 @@ _SUFFIXES = (".csv", ".tsv", ".jsonl")
 _OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
 _SPLITS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
+_CORNERS = {"xmin", "ymin", "xmax", "ymax"}
 _FEW, _SOME, _MANY = 4, 16, 1000
 
 
@@ -186,11 +187,16 @@ def _look_at(
     wanted = look.options.image_column
     if wanted is not None and wanted not in rows[0]:
         return None
-    names = list(rows[0])[:_SOME] if wanted is None else [wanted]
+    usable = [name for name in rows[0] if name and not LABEL_NAME.fullmatch(name)][:_SOME]
+    names = usable if wanted is None else [wanted]
+    if not names:
+        return None
     lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
         column, top, end = key
+        if end and wanted is None and 2 * len({str(row.get(column)) for row in rows}) <= len(rows):
+            return 0  # classes may be called as some images are, without their endings
         cells = [str(row.get(column)).lstrip("/") + end for row in rows[:_FEW]]
         return sum(cell.isprintable() and (cell.lower() in lower[top] or (top / cell).is_file()) for cell in cells)
 
@@ -222,6 +228,10 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         split_column = next(
             (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
         )
+    if options.label_column is None and {name.lower() for name in names} >= _CORNERS:
+        message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
+        message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
+        raise SourceError(message, path=str(table.place))
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
     classes = find_classes(table.place, rows, options, warnings, alone=True)
     if classes is None:

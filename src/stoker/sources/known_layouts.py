@@ -40,6 +40,7 @@ _MASKS = re.compile(
     "((annot(ation)?s?|ground.?truth|gt(coarse|fine)?|labels?|masks?|seg(mentations?)?)[-_ ]?)+",
     re.IGNORECASE,
 )
+_MASK_ENDING = re.compile("[-_. ](mask|seg(mentation)?|label|gt)(_?[0-9]+)?$", re.IGNORECASE)
 _YEAR = re.compile("(19|20)[0-9]{2}")
 _FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
 
@@ -83,6 +84,10 @@ def check_class_folders(
             return tables
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
+    if len(names) > 1 and class_words == {""} and builder.labels is None:
+        shown = ", ".join(names[:_FEW])
+        message = f"{root} has folders whose names are no classes ({shown}); splits are called train, validation, test"
+        raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (class_words == {""} or _YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
     return []
@@ -102,8 +107,9 @@ def _told(name: str) -> str:
 
 def _known_layout(top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
-    inner = {name: look_into(top / name)[0] for name in names if len(names) == 1}
-    seen = [_beside_masks(top, names), *(_beside_masks(top / name, children) for name, children in inner.items())]
+    inner = {name: look_into(top / name) for name in names[:_FEW]}
+    seen = [_beside_masks(top, names), *(_beside_masks(top / name, below) for name, (below, _, _) in inner.items())]
+    seen += [_masks_among(top / name, files) for name, (_, files, _) in inner.items()]
     if len(names) == 2:
         seen += [_paired(top / names[0], top / names[1]), _paired(top / names[1], top / names[0])]
     return next(filter(None, seen), None)
@@ -119,6 +125,15 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
         hint = "; of YOLO's labels, data.yaml beside them has to name the classes" if masks[0] == "labels" else ""
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
+
+
+def _masks_among(folder: Location, files: Sequence[str]) -> str | None:
+    """Return what was seen if many files are called after others in their folder, as masks of these."""
+    stems = {name.rpartition(".")[0]: name for name in files}
+    masks = [stem for stem in stems if (at := _MASK_ENDING.search(stem)) and stem[: at.start()] in stems]
+    if not masks or _FEW * len(masks) < len(stems):
+        return None
+    return f"{stems[masks[0]]} beside {stems[_MASK_ENDING.sub('', masks[0])]} in {folder}, an image and its mask"
 
 
 def _paired(images: Location, masks: Location) -> str | None:

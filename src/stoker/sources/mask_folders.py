@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from stoker.config import format_count, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
@@ -61,6 +63,7 @@ _MASK_AFFIX = re.compile(
 )
 """What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
 _LOOKED_AT, _MAX_BYTES, _OTHER = 3, 2**28, "other"
+_MOST_IDS = 64  # different ones in what only looks like a mask
 _Role = Literal["images", "masks"]
 
 
@@ -176,7 +179,12 @@ def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: st
     for name, (its_role, of) in told.items():
         yield from _find(top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
-        if len(names) == 2 and its_role == "masks" and other not in told and name.rstrip(b"s") not in other:
+        if (
+            len(names) == 2
+            and its_role == "masks"
+            and other not in told
+            and name.lower().rstrip(b"s") not in other.lower()
+        ):
             yield _Folder(path + other + b"/", "images", split or of, is_guess=True)
             return
     yield from (_Folder(path + name + b"/", "images", _OTHER) for name in names if told and name not in told)
@@ -247,6 +255,7 @@ def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
 
 def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[int, str]:
     """Return how many bits some of the masks need, and what is wrong if none of them is a mask."""
+    are_guessed = any(own.images.is_guess for own in pairs)
     masks = [mask for own in pairs for mask, _ in own.masks_of.values()]
     bits, problems = 8, []
     some = masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]
@@ -258,6 +267,8 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[int, str]
             problems.append(f"{place} is none: {error}")
         else:
             bits = bits if ids.dtype.itemsize == 1 else 16
+            if are_guessed and len(np.unique(ids)) > _MOST_IDS:
+                problems.append(f"{place} has more values than ids of classes have")
     return bits, problems[0] if len(problems) == len(some) else ""
 
 

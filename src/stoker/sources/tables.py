@@ -72,6 +72,8 @@ LABEL_NAME = re.compile(
 """What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
 _LOOKED_AT, _MOST_ALONE = 1000, 20
 """Rows whose labels are looked at, and of how many all classes may differ."""
+_FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
+"""Names of columns of 0 and 1 that are no classes."""
 _FEWEST_MARKED, _SHOWN_NAMES = 2, 10
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
@@ -514,6 +516,7 @@ def find_classes(
         columns = tuple(names)
     elif alone:
         columns = tuple(name for name in names if values[name] and all(map(_is_binary, values[name])))
+        columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
         marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
         if len(columns) < _FEWEST_MARKED or (columns != tuple(names) and marks != {1}):
             return None

@@ -85,9 +85,13 @@ def claim_voc(look: Look) -> list[_Part]:
     if tops:
         return [_Part(top, top + _IMAGES, top + _ANNOTATIONS) for top in tops]
     splits = splits_among(set(folders_in(base)))
-    parts = [_annotated(base, name + b"/", split) for name, split in splits.items()] or [_annotated(base, b"", "train")]
-    found = [part for part in parts if part is not None]
-    return found if len(found) == len(parts) else []
+    tops_of_splits = {name + b"/": split for name, split in splits.items()} or {b"": "train"}
+    parts = {top: _annotated(base, top, split) for top, split in tops_of_splits.items()}
+    known = next((part for part in parts.values() if part is not None), None)
+    if known is None:
+        return []
+    images, annotations = (path[len(known.top) :] for path in (known.images, known.annotations))
+    return [part or _Part(top, top + images, top + annotations, tops_of_splits[top]) for top, part in parts.items()]
 
 
 def _devkits(base: bytes, top: bytes, depth: int) -> Iterator[bytes]:
@@ -230,8 +234,12 @@ class _Images:
         for path, size in files:
             by_stem.setdefault(_divide(path)[0], (path, size))
         listed: set[bytes] = set()
-        for split, place in self._lists(sets).items():
+        lists = self._lists(sets)
+        for split, place in lists.items():
             stems = dict.fromkeys(_stems_in(place, by_stem))
+            if split == "train" and place.name == "trainval.txt" and "validation" in lists:
+                held_out = {*_stems_in(lists["validation"], by_stem)}
+                stems = {stem: None for stem in stems if stem not in held_out}
             listed |= stems.keys()
             # One that is missing is an item all the same, which the build names among the rejects.
             yield split, (by_stem.get(stem, (stem + b".jpg", 0)) for stem in stems)
@@ -245,7 +253,7 @@ class _Images:
             children = folder.children() if folder.is_dir() else ()
             names = {name[:-4]: name for child in children if (name := os.fsdecode(child.name)).endswith(".txt")}
             by_word = {word.lower(): folder / name for word, name in names.items()}
-            if by_word.keys() & {"train", "val"}:
+            if by_word.keys() >= {"train", "val"}:
                 by_word.pop("trainval", None)  # both together
             lists = {}
             for split, words in _LISTS.items():

@@ -111,12 +111,16 @@ def _read(path: Location) -> dict[str, Any] | None:
         document = yaml.safe_load(path.read_at_most(_MAX_BYTES))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SourceError(f"{path} is not YAML: {' '.join(str(error).split())}; mend it", path=str(path)) from error
+    if isinstance(document, dict) and "val" not in document and "valid" in document:
+        document["val"] = document["valid"]
     is_usable = isinstance(document, dict) and document.keys() & {"names", "nc"} and document.keys() & _SPLITS.keys()
     return document if is_usable else None
 
 
 def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
     below, count = document.get("path") or "", document.get("nc")
+    if "kpt_shape" in document:
+        _refuse(path, "its labels are boxes with keypoints, which are not read; omit kpt_shape and the keypoints")
     if "names" in document:
         names = _names(path, document["names"])
     elif type(count) is int and 0 < count <= MAX_CLASSES:

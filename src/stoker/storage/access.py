@@ -19,7 +19,10 @@ from stoker.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_SECRET = re.compile(rb"\?(?:.*[&;])?(?:[\w-]*signature|sig|[\w-]*token|api_?key|hmac|hdnts)=", re.IGNORECASE)
+_SECRET = re.compile(
+    rb"\?(?:.*[&;])?(?:[\w-]*signature|sig|[\w-]*token_*|(?:[\w-]*_)?(?:key|secret|password)|apikey|hmac|jwt|hdn\w+)=",
+    re.IGNORECASE,
+)
 
 
 class StoreSettings(TypedDict, total=False):

@@ -1,0 +1,157 @@
+"""Folders that look like a kind which they are not: each is read as people mean it, or refused."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import stoker
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, list_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from stoker.sources import Source
+
+
+def picture(seed: int, mode: str = "RGB") -> bytes:
+    channels = (3,) if mode == "RGB" else ()
+    pixels = np.random.default_rng(seed).integers(0, 256, (24, 32, *channels), np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(pixels).save(out, "PNG" if mode == "L" else "JPEG")
+    return out.getvalue()
+
+
+def write(root: Path, files: Mapping[str, bytes | str]) -> Path:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return root
+
+
+def listed(root: Path) -> Source:
+    return list_source(str(root), SourceOptions())
+
+
+@pytest.mark.parametrize("names", [("Mask", "No mask"), ("target", "clutter"), ("face", "mask")])
+def test_two_classes_of_grey_images_are_no_images_and_masks(tmp_path: Path, names: tuple[str, str]) -> None:
+    files = {f"{name}/{i}.png": picture(10 * at + i, "L") for at, name in enumerate(names) for i in range(4)}
+    try:
+        source = listed(write(tmp_path, files))
+    except SourceError as error:
+        assert "classes.txt" in str(error)  # noqa: PT017 - either is right
+    else:
+        assert sorted(source.classes) == sorted(name.encode() for name in names)
+        assert len(source.table) == 8
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize(
+    ("header", "rows"),
+    [
+        (",id,label", [f"{i},{7 - i},{'cat' if i % 3 else 'dog'}" for i in range(8)]),
+        ("label,img", [f"{i % 2},{i}" for i in range(8)]),
+    ],
+)
+def test_an_index_or_a_class_is_no_name_of_an_image(tmp_path: Path, header: str, rows: list[str]) -> None:
+    files = {f"images/{i}.jpg": picture(i) for i in range(8)}
+    root = write(tmp_path, {"train.csv": "\n".join([header, *rows]) + "\n", **files})
+    train = stoker.open(root, label_column="label")
+    cells = [dict(zip(header.split(","), row.split(","), strict=True)) for row in rows]
+    for number, row in enumerate(cells):
+        assert train[number].encoded == files[f"images/{row.get('id') or row['img']}.jpg"]
+        assert train.classes[train[number].label].name == row["label"]
+
+
+def test_rows_of_boxes_are_not_rows_of_images(tmp_path: Path) -> None:
+    rows = "".join(f"{i // 2}.jpg,32,24,cat,1,1,9,9\n" for i in range(8))
+    files = {f"images/{i}.jpg": picture(i) for i in range(4)}
+    root = write(tmp_path, {"labels.csv": "filename,width,height,class,xmin,ymin,xmax,ymax\n" + rows, **files})
+    with pytest.raises(SourceError, match="are boxes"):
+        listed(root)
+
+
+def test_flags_are_no_classes(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.jpg,{i % 2},{1 - i % 2},{i}.5\n" for i in range(8))
+    files = {f"images/{i}.jpg": picture(i) for i in range(8)}
+    root = write(tmp_path, {"labels.csv": "name,is_train,is_test,score\n" + rows, **files})
+    with pytest.raises(SourceError, match="several columns may have the classes"):
+        listed(root)
+
+
+def test_keypoints_are_no_polygons(tmp_path: Path) -> None:
+    root = write(tmp_path, {"data.yaml": "names: [a]\nkpt_shape: [2, 3]\ntrain: images\n", "images/0.jpg": picture(0)})
+    with pytest.raises(SourceError, match="keypoints"):
+        listed(root)
+
+
+def test_yolo_may_say_valid(tmp_path: Path) -> None:
+    text = "names: [a]\ntrain: train/images\nvalid: valid/images\n"
+    files = {f"{split}/images/0.jpg": picture(0) for split in ("train", "valid")}
+    assert set(listed(write(tmp_path, {"data.yaml": text, **files})).splits) == {"train", "validation"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("COVID/images", "COVID/masks", "Normal/images", "Normal/masks"),
+        ("Train/cat", "Train/dog", "Test/cat", "Test/dog"),
+        ("training/cat", "training/dog", "testing/cat", "testing/dog"),
+    ],
+)
+def test_folders_whose_names_say_nothing_of_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:
+    files = {f"{name}/{i}.jpg": picture(i) for name in names for i in range(3)}
+    with pytest.raises(SourceError, match=r"classes\.txt"):
+        listed(write(tmp_path, files))
+
+
+def test_masks_beside_their_images_are_no_images_of_the_class(tmp_path: Path) -> None:
+    names = [
+        f"{name}/{name} ({i}){end}.png" for name in ("benign", "normal") for i in range(3) for end in ("", "_mask")
+    ]
+    with pytest.raises(SourceError, match="an image and its mask"):
+        listed(write(tmp_path, {name: picture(0, "L") for name in names}))
+
+
+def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    files = {
+        f"{i}{end}": picture(i) if end == ".jpg" else "0 .5 .5 .1 .1" for i in range(4) for end in (".jpg", ".txt")
+    }
+    assert any("4 files beside the images are not read" in text for text in listed(write(tmp_path, files)).warnings)
+
+
+ANNOTATION = """<annotation><size><width>32</width><height>24</height></size><object><name>cat</name><bndbox>
+<xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox></object></annotation>"""
+
+
+def test_a_split_without_annotations_takes_no_boxes_from_the_others(tmp_path: Path) -> None:
+    files: dict[str, bytes | str] = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
+    root = write(tmp_path, {**files, **{f"train/{i}.xml": ANNOTATION for i in range(2)}})
+    with pytest.warns(stoker.errors.SourceWarning, match="2 images without an annotation"):
+        train = stoker.open(root, "train")
+    assert [len(train[number].boxes) for number in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("lists", "train", "validation"),
+    [
+        ({"trainval": "012", "val": "2"}, 2, 1),
+        ({"train": "01", "trainval": "012"}, 2, 0),
+        ({"train": "01", "val": "2", "trainval": "012"}, 2, 1),
+    ],
+)
+def test_train_and_validation_of_voc_share_no_image(
+    tmp_path: Path, lists: dict[str, str], train: int, validation: int
+) -> None:
+    files: dict[str, bytes | str] = {f"JPEGImages/{i}.jpg": picture(i) for i in range(3)}
+    files |= {f"Annotations/{i}.xml": ANNOTATION for i in range(3)}
+    files |= {f"ImageSets/Main/{name}.txt": "\n".join(text) + "\n" for name, text in lists.items()}
+    splits = listed(write(tmp_path, files)).splits
+    assert [len(splits.get(name, ())) for name in ("train", "validation")] == [train, validation]
