@@ -517,7 +517,7 @@ def _paint_object(
         return image[:, top:bottom, left:right], x, y
 
     ground, x, y = part(2, 2.1, 0.8)
-    ground *= 1 - 0.55 * np.exp(-1.2 * (x + 0.4 * light[0]) ** 2) * np.exp(-((4 * (y - 0.97)) ** 2))
+    ground *= 1 - 0.55 * np.exp(-1.5 * (x + 0.4 * light[0]) ** 2) * np.exp(-((4 * (y - 0.97)) ** 2))
     body, x, y = part(1.1, 2.1, 0.1)
 
     corners, depth = ((1, 0.0), (5, 0.34), (3, 0.26), (4, 0.22), (8, 0.18))[class_id % 5]

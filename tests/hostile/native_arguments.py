@@ -218,6 +218,7 @@ def calls(  # noqa: PLR0915 - one table
     yield free("parse_example", payload=payload)
     yield free("probe_jpeg", data=whole)
     yield free("check_jpeg", data=whole)
+    yield free("exif_orientation", data=whole)
     yield free("check_image", data=whole, max_pixels=10**6)
     settings = {"mode": "RGB", "size": (7, 9), "filter": "box", "decode": "fast"}
     out = np.zeros((7, 9, 3), np.uint8)

@@ -259,7 +259,8 @@ def test_what_is_damaged_is_refused(text: str, problem: str, tmp_path: Path) -> 
 
 def test_every_place_of_images_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "annotations/instances_val2017.json", annotations())
-    places = ", ".join(f"{tmp_path}/{name}" for name in ("val2017", "images/val2017", "images", "annotations"))
+    names = ("val2017", "images/val2017", "images", "annotations", "annotations/images")
+    places = ", ".join(f"{tmp_path}/{name}" for name in names)
     with pytest.raises(SourceError, match=re.escape(f"such as b.png, are in none of {places}; give the folder")):
         list_source(str(path))
 

@@ -127,6 +127,15 @@ def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path:
     assert any("4 files beside the images are not read" in text for text in listed(write(tmp_path, files)).warnings)
 
 
+@pytest.mark.parametrize("name", ["images/0.jpg", "0.jpg"])
+def test_a_coco_file_beside_its_images_is_named_and_read(tmp_path: Path, name: str) -> None:
+    text = f'{{"images": [{{"id": 0, "file_name": "{name}", "width": 32, "height": 24}}], "annotations": []}}'
+    root = write(tmp_path, {"result.json": text, "images/0.jpg": picture(0)})
+    with pytest.raises(SourceError, match=r"give the file, such as .*result\.json"):
+        listed(root)
+    assert len(listed(root / "result.json").table) == 1
+
+
 ANNOTATION = """<annotation><size><width>32</width><height>24</height></size><object><name>cat</name><bndbox>
 <xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax></bndbox></object></annotation>"""
 

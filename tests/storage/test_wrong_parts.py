@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from servers.azure import AzureServer
     from stoker.storage import StoreLocation
 
+pytestmark = pytest.mark.servers
+
 DATA = bytes(range(256)) * 4
 
 

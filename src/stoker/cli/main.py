@@ -138,7 +138,10 @@ def _without_query(word: str) -> str:
         return word
     from stoker.storage import location  # noqa: PLC0415 - takes time, and most words are no such URLs
 
-    return str(location(word))
+    try:
+        return str(location(word))
+    except ConfigError:
+        return word  # the command refuses it, and knows what it was for
 
 
 def _without_help_command(words: Sequence[str]) -> list[str]:

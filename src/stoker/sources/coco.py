@@ -61,7 +61,7 @@ _HEAD_BYTES = 2**16
 _ANNOTATIONS = "annotations"
 _ROBOFLOW = "_annotations.coco.json"
 _ROBOFLOW_FOLDERS = ("train", "valid", "test")
-_SPLIT_WORD = re.compile("train|val|test|unlabeled")
+_SPLIT_WORD = re.compile("train|val|test|unlabeled|images$")
 _SPLITS = (("val", "validation"), ("test", "test"))
 _BOX_NUMBERS = 4
 _TRIED_IMAGES = 8
@@ -97,8 +97,8 @@ def read_coco(path: Location) -> str | None:
 def find_coco(base: Location) -> list[Location]:
     """Return the COCO files of a folder whose images lie beside them in folders that are no classes.
 
-    Such are ``annotations/instances_val2017.json`` beside ``val2017``, and ``train/_annotations.coco.json``, as
-    Roboflow has it.
+    Such are ``annotations/instances_val2017.json`` beside ``val2017``, ``train/_annotations.coco.json``, as Roboflow
+    has it, and ``result.json`` beside ``images``, as Label Studio has it.
 
     Args:
         base: The folder.
@@ -108,6 +108,9 @@ def find_coco(base: Location) -> list[Location]:
     """
     names = {os.fsdecode(child.name) for child in base.children() if child.is_folder}
     image_folders = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
+    if "images" in names:  # Label Studio's, and others'
+        tops = [base / os.fsdecode(child.name) for child in base.children() if child.name.endswith(b".json")]
+        image_folders |= dict.fromkeys(tops[:_TRIED_IMAGES], "images")
     if _ANNOTATIONS in names:
         files = [
             base / _ANNOTATIONS / os.fsdecode(child.name)
@@ -548,8 +551,8 @@ def _last_word(path: Location) -> str:
 def _find_images(path: Location, contents: _Contents) -> Location:
     """Return the folder in which the images lie."""
     above, name = path.parent.absolute().parent, _last_word(path)
-    images = above / "images"
-    folders = (above / name, images / name, images, path.parent) if name else (images, path.parent)
+    images, beside = above / "images", (path.parent, path.parent / "images")
+    folders = (above / name, images / name, images, *beside) if name else (images, *beside)
     tried = [image.path for image in list(contents.images.values())[:_TRIED_IMAGES]]
     for folder in folders:
         if any(from_uri(join(folder.to_uri(), image_path)).is_file() for image_path in tried):

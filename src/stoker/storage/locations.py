@@ -960,8 +960,8 @@ def location(text: LocationLike, **settings: Unpack[StoreSettings]) -> Location:
     plain = os.fspath(text)
     if not plain:
         raise ConfigError("the path is empty; for the current directory write a dot")
-    scheme, _, rest = plain.partition(":/")
-    if scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
+    scheme, slash, rest = plain.partition(":/")
+    if slash and scheme in BACKENDS and not rest.startswith("/"):  # pathlib makes one slash of two
         message = f"{plain.partition('?')[0]} looks like a URL that has lost a slash"
         rest = rest.partition("?")[0]
         raise ConfigError(f"{message}; write {scheme}://{rest}, not as a pathlib.Path, or a folder's absolute path")

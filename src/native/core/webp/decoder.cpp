@@ -4,11 +4,14 @@
 #include <webp/demux.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
 
 #include "core/base/errors.h"
 #include "core/base/exif.h"
+#include "core/base/little_endian.h"
 #include "core/base/scratch_bytes.h"
 
 namespace stoker {
@@ -20,6 +23,7 @@ constexpr uint64_t kBlockSide = 16;
 
 // More than a demuxer and the entry of a frame take.
 constexpr size_t kDemuxerBytes = 1024;
+constexpr size_t kRiffHeader = 12, kChunkHeader = 8, kExtendedBytes = 10;
 
 // The colours of two pixels of a lossy image come from one sample, and from those beside it.
 constexpr int32_t kMargin = 2;
@@ -52,7 +56,6 @@ Rect common(Rect region, Rect frame) {
 // Whether `frame` is lossy and its alpha was filtered. libwebp undoes some filters from the first row that it
 // is asked for, though they lean on the rows above.
 bool has_filtered_alpha(std::span<const uint8_t> frame) {
-  constexpr size_t kChunkHeader = 8;
   constexpr int kFilterBits = 0x0c;
   return frame.size() > kChunkHeader && std::memcmp(frame.data(), "ALPH", 4) == 0 &&
          (frame[kChunkHeader] & kFilterBits) != 0;
@@ -85,13 +88,16 @@ Demuxer demuxed(std::span<const uint8_t> file) {
   return demuxer;
 }
 
-// What the first chunk of a kind holds; nothing where there is none.
-std::span<const uint8_t> chunk_of(const Demuxer& demuxer, const char* kind) {
-  WebPChunkIterator chunk;
-  if (WebPDemuxGetChunk(demuxer.get(), kind, 1, &chunk) == 0) return {};
-  const std::span<const uint8_t> held{chunk.chunk.bytes, chunk.chunk.size};
-  WebPDemuxReleaseChunkIterator(&chunk);
-  return held;
+// What the first chunk of a kind behind the header holds; nothing where there is none. A demuxer would take
+// memory for each of millions of chunks.
+std::span<const uint8_t> chunk_of(std::span<const uint8_t> chunks, std::string_view kind) {
+  while (chunks.size() >= kChunkHeader) {
+    const size_t size = load_le32(chunks.data() + kind.size()), left = chunks.size() - kChunkHeader;
+    if (size > left) return {};
+    if (std::memcmp(chunks.data(), kind.data(), kind.size()) == 0) return chunks.subspan(kChunkHeader, size);
+    chunks = chunks.subspan(kChunkHeader + std::min(left, size + size % 2));
+  }
+  return {};
 }
 
 }  // namespace
@@ -240,8 +246,15 @@ void WebpDecoder::check() {
 }
 
 int webp_orientation(std::span<const uint8_t> file) {
-  const Demuxer demuxer = demuxed(file);
-  return orientation_in(chunk_of(demuxer, "EXIF"), chunk_of(demuxer, "XMP "));
+  // RIFF, a length, WEBP; then VP8X with flags, without which libwebp reads no metadata.
+  if (file.size() < kRiffHeader + kChunkHeader + kExtendedBytes) return 1;
+  const size_t length = size_t{load_le32(file.data() + 4)} + kChunkHeader;
+  const std::span<const uint8_t> header = file.subspan(kRiffHeader);
+  if (std::memcmp(header.data(), "VP8X", 4) != 0 || length < kRiffHeader) return 1;
+  const std::span<const uint8_t> chunks = file.first(std::min(file.size(), length)).subspan(kRiffHeader);
+  const uint8_t flags = header[kChunkHeader];
+  return orientation_in((flags & EXIF_FLAG) != 0 ? chunk_of(chunks, "EXIF") : std::span<const uint8_t>{},
+                        (flags & XMP_FLAG) != 0 ? chunk_of(chunks, "XMP ") : std::span<const uint8_t>{});
 }
 
 bool has_webp() {
