@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from stoker.storage import LocationLike
     from stoker.types import Field, Mode
 
-    _Choice = Callable[[Mapping[str, object]], str]
+    _Splits = tuple[Mapping[str, object], Callable[[str], Dataset]]
 
 
 def open_dataset(
@@ -151,8 +151,8 @@ def open_dataset(
         return _open_records(path, split, fields, mode, exif)
     place = location(path)
     _refuse_settings(f"the path {place}", {"fields": fields})
-    opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, options)
-    return _reopenable(opened, keys, options, mode, exif)
+    splits, open_split = _look(place, keys, options)
+    return _reopenable(open_split(_choose_split(split, splits, place)), keys, options, mode, exif)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
@@ -168,29 +168,20 @@ def open_main_split(
     exif: Exif | None = None,
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
-
-    def choose(splits: Mapping[str, object]) -> str:
-        return _choose_split("train" if split is None and len(splits) > 1 else split, splits, location(path))
-
     check_mode(mode)
-    options = source or SourceOptions()
-    return _reopenable(_open(location(path), choose, keys, options), keys, options, mode, exif)
+    place, options = location(path), source or SourceOptions()
+    splits, open_split = _look(place, keys, options)
+    chosen = _choose_split("train" if split is None and len(splits) > 1 else split, splits, place)
+    return _reopenable(open_split(chosen), keys, options, mode, exif)
 
 
 def open_splits(
     path: LocationLike, keys: RecordKeys | None = None, source: SourceOptions | None = None
 ) -> dict[str, Dataset]:
-    """Open every split that there is at a place; as `open_dataset` otherwise."""
-    names: list[str] = []
-
-    def first(splits: Mapping[str, object]) -> str:
-        names.extend(splits)
-        return next(iter(splits))
-
+    """Open every split that there is at a place, which is listed once; as `open_dataset` otherwise."""
     options = source or SourceOptions()
-    opened = _reopenable(_open(location(path), first, keys, options), keys, options, "RGB")
-    given = options.values()
-    return {name: opened if name == opened.split else open_dataset(path, name, keys=keys, **given) for name in names}
+    splits, open_split = _look(location(path), keys, options)
+    return {name: _reopenable(open_split(name), keys, options, "RGB") for name in splits}
 
 
 _PART_OF_SPLIT = re.compile(r"(\w+)\[(-?\d*:-?\d*)\]")
@@ -235,27 +226,26 @@ def _open_again(
     place: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
 ) -> Dataset:
     """Open what was opened before, without the warnings that were given then."""
-    opened = _open(place, lambda splits: _choose_split(split, splits, place), keys, source, again=True)
-    return _reopenable(opened, keys, source, mode, exif)
+    splits, open_split = _look(place, keys, source, again=True)
+    return _reopenable(open_split(_choose_split(split, splits, place)), keys, source, mode, exif)
 
 
-def _open(
-    place: Location, choose: _Choice, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False
-) -> Dataset:
+def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False) -> _Splits:
+    """Return the splits at a place, and what opens one of them."""
     if (place / MANIFEST_NAME).lexists():
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         refuse_source(place, source)
-        return _open_built(place, choose)
+        manifest = read_manifest(place)
+        return manifest.splits, partial(_open_built, place, manifest)
     refuse_unfinished(place)
     splits = find_splits(place)
     if splits:
         refuse_source(place, source)
-        split = choose(splits)
-        return _open_foreign(place, split, open_found(place, splits[split]), keys)
+        return splits, lambda split: _open_foreign(place, split, open_found(place, splits[split]), keys)
     if "{" in str(place) or place.pattern() is not None or place.exists():  # braces may stand for several tars
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
-        return _open_images(place, choose, source, again=again)
+        return _look_at_images(place, source, again=again)
     message = f"{place} is not a dataset: there is no such file or directory, and no file matches it"
     raise DatasetNotFoundError(message, path=str(place))
 
@@ -308,9 +298,7 @@ def refuse_unfinished(directory: Location) -> None:
         raise DatasetNotFoundError(message, path=str(directory))
 
 
-def _open_built(directory: Location, choose: _Choice) -> Dataset:
-    manifest = read_manifest(directory)
-    split = choose(manifest.splits)
+def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
     listed, plain = manifest.splits[split].shards, manifest.compression == "none"
     records = ShardRecords(listed_shards(directory, listed, plain=plain), manifest.schema)
     classes = _labels(directory, manifest)
@@ -362,7 +350,7 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     return ()
 
 
-def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, again: bool) -> Dataset:
+def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> _Splits:
     try:
         tree = list_source(str(place), options)
     except SourceError as error:
@@ -380,7 +368,7 @@ def _open_images(place: Location, choose: _Choice, options: SourceOptions, *, ag
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
         raise DatasetNotFoundError(f"{place} is not a dataset: it {empty}", path=str(place))
-    return _of_images(tree, str(place), choose(present))
+    return present, partial(_of_images, tree, str(place))
 
 
 def _of_images(tree: Source, path: str, split: str) -> Dataset:
