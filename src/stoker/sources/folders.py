@@ -43,6 +43,7 @@ from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.metadata import find_metadata, list_metadata
+from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
@@ -252,13 +253,12 @@ class SplitFinder:
         return not is_image and not from_uri(self._base + b"/" + link).exists()
 
 
-ARROW = b".arrow"
-"""How names of files end that the library ``datasets`` saves."""
 HOLDS_ARROW = (
     "holds Arrow files, as 'datasets' saves them; give stoker.build what datasets.load_from_disk returns of it"
 )
 
-_FILES = (b".tar", b".tar.gz", b".tgz", ARROW)
+_ARROW = ARROW.encode()
+_FILES = (b".tar", b".tar.gz", b".tgz", _ARROW)
 
 
 def _may_matter(name: bytes) -> bool:
@@ -274,7 +274,7 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
             f" named after the class, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
         )
         tars = sorted(child.name for child in location(builder.root).some_children() if child.name.endswith(_FILES))
-        if tars and tars[0].endswith(ARROW):
+        if tars and tars[0].endswith(_ARROW):
             message = f"{builder.root} {HOLDS_ARROW}"
         elif tars and not tars[0].endswith(b".tar"):
             message = f"{location(builder.root) / os.fsdecode(tars[0])} is compressed, so its images cannot be read in"
@@ -358,10 +358,10 @@ def _refuse_coco(path: Location, base: Location) -> None:
 def _refuse_tables(path: Location, tree: Source) -> None:
     """Refuse folders that hold tables, which only have the images of a folder of classes in them."""
     first = tree.table.paths[0] if len(tree.table) else b""
-    suffix = next((suffix for suffix in (PARQUET.encode(), ARROW) if first.endswith(suffix)), None)
+    suffix = next((suffix for suffix in (PARQUET.encode(), _ARROW) if first.endswith(suffix)), None)
     if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
         return
-    if suffix == ARROW:
+    if suffix == _ARROW:
         raise SourceError(f"{path} {HOLDS_ARROW}", path=str(path))
     parent = first.rpartition(b"/")[0]
     folder, _, split = parent.rpartition(b"/")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import VALIDATION_NAMES, full_split_name, option, option_with
@@ -19,7 +17,6 @@ from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.reading import in_order
 from stoker.sources.tables import LABEL_NAME, Classes, check_columns, find_classes, first_rows
-from stoker.sources.walking import is_sidecar, seen_in
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -36,7 +33,7 @@ _OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding
 _SPLITS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
 _CORNERS = {"xmin", "ymin", "xmax", "ymax"}
-_FEW, _SOME, _MANY = 4, 16, 1000
+_FEW, _SOME = 4, 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -135,9 +132,9 @@ def find_tables(
     tables = [file for file in tables if "submission" not in file.name.lower()][:_SOME]
     if not tables:
         return []
-    tops = [*folders] or [base / name for name in look_into(base)[0][:_FEW]]
-    tops += [top / name for top in tops for name in look_into(top)[0][:_FEW]]
-    known = {top: look_into(top) for top in dict.fromkeys((base, *tops))}
+    tops = [*folders] or [base / name for name in look.look_into(base)[0][:_FEW]]
+    tops += [top / name for top in tops for name in look.look_into(top)[0][:_FEW]]
+    known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     rows = {place: first for place in tables if (first := first_rows(place, options))}
     seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
     if rows and not seen and not TABLE_OPTIONS.isdisjoint(options.given()):
@@ -167,14 +164,6 @@ def find_tables(
         )
         for table in chosen
     ]
-
-
-def look_into(folder: Location) -> tuple[list[str], list[str], str]:
-    """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end."""
-    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _MANY)}
-    folders, files = ([name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False))
-    ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
-    return folders, files, max(ends, key=lambda end: ends[end], default="")
 
 
 def _look_at(

@@ -16,8 +16,10 @@ from stoker import _native
 from stoker.config import option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS
-from stoker.sources.image_tables import find_tables, look_into
+from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
+from stoker.sources.parquet_files import ARROW
+from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order
 
 if TYPE_CHECKING:
@@ -70,11 +72,11 @@ def check_class_folders(
     if builder.labels is not None and {*map(os.fsencode, names)} <= {*builder.labels.names}:
         return []
     class_words = {_told(name) for name in names}
-    seen = next(filter(None, (_known_layout(top, names) for top, names in levels.items() if names)), None)
+    seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
     if len(class_words - {""}) <= 1:
         near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
-        near += [top / name for top in folders[:_FEW] for name in look_into(top)[1]]
+        near += [top / name for top in folders[:_FEW] for name in look.look_into(top)[1]]
         files = [file for file in near if not (options.boxes or "").endswith(file.name)]
         try:
             tables = find_tables(look, base, files, folders[:_FEW])
@@ -85,6 +87,8 @@ def check_class_folders(
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
     if len(names) > 1 and class_words == {""} and builder.labels is None:
+        if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
+            return []  # which `list_folder` refuses as what they are
         shown = ", ".join(names[:_FEW])
         message = f"{root} has folders whose names are no classes ({shown}); splits are called train, validation, test"
         raise SourceError(f"{message}{insists}", path=root)
@@ -105,13 +109,14 @@ def _told(name: str) -> str:
     return name if rest == name else re.sub(r"[\W\d_]+", " ", rest).strip()
 
 
-def _known_layout(top: Location, names: Sequence[str]) -> str | None:
+def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
-    inner = {name: look_into(top / name) for name in names[:_FEW]}
-    seen = [_beside_masks(top, names), *(_beside_masks(top / name, below) for name, (below, _, _) in inner.items())]
-    seen += [_masks_among(top / name, files) for name, (_, files, _) in inner.items()]
+    below = [top / name for name in names[:_FEW]]
+    inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
+    seen = [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
+    seen += [_masks_among(folder, files) for folder, (_, files, _) in inner.items()]
     if len(names) == 2:
-        seen += [_paired(top / names[0], top / names[1]), _paired(top / names[1], top / names[0])]
+        seen += [_paired(look, *below), _paired(look, *reversed(below))]
     return next(filter(None, seen), None)
 
 
@@ -136,21 +141,21 @@ def _masks_among(folder: Location, files: Sequence[str]) -> str | None:
     return f"{stems[masks[0]]} beside {stems[_MASK_ENDING.sub('', masks[0])]} in {folder}, an image and its mask"
 
 
-def _paired(images: Location, masks: Location) -> str | None:
+def _paired(look: Look, images: Location, masks: Location) -> str | None:
     """Return what was seen if one folder holds the masks or annotations of the images in another."""
-    files, end = look_into(masks)[1][:_SOME], look_into(images)[2]
+    files, end = look.look_into(masks)[1][:_SOME], look.look_into(images)[2]
     places = [images / (name.rpartition(".")[0] + end) for name in files]
     if _FEW * sum(in_order(methodcaller("is_file"), places, images.requests_at_once)) < max(1, 3 * len(places)):
         return None
     called = _MASKS.fullmatch(_told(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
-    if called or (all(_grey(masks)) and not any(_grey(images))):
+    if called or (all(_grey(look, masks)) and not any(_grey(look, images))):
         return f"files in {masks.name}/ with the names of those in {images.name}/, to which they belong"
     return None
 
 
-def _grey(folder: Location) -> Iterator[bool]:
+def _grey(look: Look, folder: Location) -> Iterator[bool]:
     """Yield whether each of some images has a palette or a single channel."""
-    files = [folder / name for name in look_into(folder)[1][:_SOME]]
+    files = [folder / name for name in look.look_into(folder)[1][:_SOME]]
     for head in in_order(methodcaller("read_head", _HEAD_BYTES), files, folder.requests_at_once):
         try:
             yield _native.probe_jpeg(head).components == 1

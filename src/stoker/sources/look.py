@@ -14,13 +14,15 @@ anything else                                 the folder itself
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.sources.class_folders import NOT_CLASSES
 from stoker.sources.options import SourceOptions
-from stoker.sources.walking import folders_in, is_dataset
+from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _SPLIT_NAMES = ("train", "validation", "val")
+_LOOKED_AT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,3 +145,18 @@ class Look:
             self._results[find] = find(self)
         result: T = self._results[find]
         return result
+
+    def look_into(self, folder: Location) -> tuple[list[str], list[str], str]:
+        """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end.
+
+        Each folder is listed once.
+        """
+        if folder not in self._results:
+            some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
+            folders, files = (
+                [name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False)
+            )
+            ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
+            self._results[folder] = folders, files, max(ends, key=lambda end: ends[end], default="")
+        contents: tuple[list[str], list[str], str] = self._results[folder]
+        return contents

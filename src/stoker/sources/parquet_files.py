@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 SUFFIX = ".parquet"
+ARROW = ".arrow"
+"""How names of files end that the library ``datasets`` saves."""
 
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
 _END_BYTES = 8  # the length of the footer, and the magic
