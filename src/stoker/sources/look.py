@@ -146,6 +146,13 @@ class Look:
         result: T = self._results[find]
         return result
 
+    def folders_in(self, where: bytes) -> list[bytes]:
+        """Return what `stoker.sources.walking.folders_in` does; each folder is listed once."""
+        if where not in self._results:
+            self._results[where] = folders_in(where)
+        names: list[bytes] = self._results[where]
+        return names
+
     def look_into(self, folder: Location) -> tuple[list[str], list[str], str]:
         """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end.
 

@@ -33,7 +33,7 @@ from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Skipped, Walk, folders_in, is_image_name
+from stoker.sources.walking import Skipped, Walk, is_image_name
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     if look.layout is None or look.options.labels is not None:
         return None
     root = look.path.resolve()
-    known = list(_find(root))
+    known = list(_find(look, root))
     folders = [folder for folder in known if folder.split != _OTHER]
     if len({folder.role for folder in folders}) < 2:
         return None
@@ -161,9 +161,11 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     return _Contents(root, pairs, skipped, bits)
 
 
-def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None) -> Iterator[_Folder]:
+def _find(
+    look: Look, top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None
+) -> Iterator[_Folder]:
     """Yield the folders of images and of masks below one of which names tell a role, a split, both, or nothing."""
-    names = [name for name in folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
+    names = [name for name in look.folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
     told = {name: own for name in names if any(own := _told(name))}
     if role is not None:
         splits = {name: own for name, (has_role, own) in told.items() if has_role is None and split is None}
@@ -173,11 +175,11 @@ def _find(top: Location, path: bytes = b"", role: _Role | None = None, split: st
         return
     told = {name: own for name, own in told.items() if own[0] or split is None}
     if not path and len(names) == 1 and not told:
-        yield from _find(top, names[0] + b"/")
+        yield from _find(look, top, names[0] + b"/")
     elif split is not None and not told:
         yield _Folder(path, "images", split)  # train/ may lie beside train_masks/
     for name, (its_role, of) in told.items():
-        yield from _find(top, path + name + b"/", its_role, split or of)
+        yield from _find(look, top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
         if (
             len(names) == 2

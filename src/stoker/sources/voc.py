@@ -31,7 +31,7 @@ from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.voc_objects import VocObjects, read_label_map
-from stoker.sources.walking import Walk, folders_in, is_sidecar, seen_in
+from stoker.sources.walking import Walk, is_sidecar, seen_in
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
@@ -81,10 +81,10 @@ def claim_voc(look: Look) -> list[_Part]:
     if look.layout is None:
         return []
     base = look.path.resolve().to_uri()
-    tops = list(_devkits(base, b"", _DEPTH))
+    tops = list(_devkits(look, base, b"", _DEPTH))
     if tops:
         return [_Part(top, top + _IMAGES, top + _ANNOTATIONS) for top in tops]
-    splits = splits_among(set(folders_in(base)))
+    splits = splits_among(set(look.folders_in(base)))
     tops_of_splits = {name + b"/": split for name, split in splits.items()} or {b"": "train"}
     parts = {top: _annotated(base, top, split) for top, split in tops_of_splits.items()}
     known = next((part for part in parts.values() if part is not None), None)
@@ -94,15 +94,15 @@ def claim_voc(look: Look) -> list[_Part]:
     return [part or _Part(top, top + images, top + annotations, tops_of_splits[top]) for top, part in parts.items()]
 
 
-def _devkits(base: bytes, top: bytes, depth: int) -> Iterator[bytes]:
+def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]:
     """Yield the folders with ``JPEGImages``: one itself, or those in its folders ``VOC*``."""
-    names = folders_in(_at(base, top).to_uri())
+    names = look.folders_in(_at(base, top).to_uri())
     if _IMAGES[:-1] in names and not _PARTS.isdisjoint(names):
         yield top
     elif depth:
         for name in names:
             if name[:3].upper() == b"VOC":
-                yield from _devkits(base, top + name + b"/", depth - 1)
+                yield from _devkits(look, base, top + name + b"/", depth - 1)
 
 
 def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
