@@ -45,7 +45,7 @@ def of_channels(rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.flo
 def counts_of_column(rows: NDArray[Any], column: str) -> Counter[int]:
     """Return how often each value is in a column of numbers below 256, but for images that are unreadable."""
     counts: Counter[int] = Counter()
-    for some, _, _, _ in _parts(rows):
+    for some, _ in _readable(rows):
         counts.update(dict(enumerate(np.bincount(some[column]).tolist())))
     return +counts
 
@@ -54,9 +54,14 @@ def _parts(
     rows: NDArray[Any],
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
     """Yield rows of readable images, their places, and the means of their channels and of the squares of these."""
+    for some, places in _readable(rows):
+        areas = (some["width"].astype(np.float64) * some["height"])[:, None]
+        yield some, places, some["sums"] / areas, some["squares"] / areas
+
+
+def _readable(rows: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[np.int64]]]:
+    """Yield rows of readable images, and their places."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[first : first + _ROWS_AT_ONCE]
         places = np.flatnonzero(part["format"] != UNREADABLE)
-        some = part[places]
-        areas = (some["width"].astype(np.float64) * some["height"])[:, None]
-        yield some, first + places, some["sums"] / areas, some["squares"] / areas
+        yield part[places], first + places

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 SPLIT_FOLDERS = {name.encode(): full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
 """Folders that are splits, if they hold classes, and which; see `splits_among`."""
 
+SPLIT_WORDS = {
+    **{name.decode(): split for name, split in SPLIT_FOLDERS.items()},
+    "training": "train",
+    "testing": "test",
+}
+"""Words in tables and in names of folders that are splits, beside words that say that something is divided."""
+
 IMAGES_FOLDER = b"images"
 """Folder of images in a class or a split, as Tiny ImageNet has it."""
 

@@ -106,10 +106,11 @@ def find_coco(base: Location) -> list[Location]:
     Raises:
         OSError: A folder cannot be listed, or a file cannot be read.
     """
-    names = {os.fsdecode(child.name) for child in base.children() if child.is_folder}
+    children = list(base.children())
+    names = {os.fsdecode(child.name) for child in children if child.is_folder}
     image_folders = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
     if "images" in names:  # Label Studio's, and others'
-        tops = [base / os.fsdecode(child.name) for child in base.children() if child.name.endswith(b".json")]
+        tops = [base / os.fsdecode(child.name) for child in children if child.name.endswith(b".json")]
         image_folders |= dict.fromkeys(tops[:_TRIED_IMAGES], "images")
     if _ANNOTATIONS in names:
         files = [

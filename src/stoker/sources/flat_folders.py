@@ -22,7 +22,7 @@ from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.known_layouts import insisting
+from stoker.sources.known_layouts import YEAR, insisting
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_image_name, seen_in, suffix_of
 
@@ -35,9 +35,8 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-_YEAR = re.compile("(19|20)[0-9]{2}")
-_DATE = re.compile(rf"{_YEAR.pattern}[-_./]({_YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
-_CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {_YEAR.pattern}")
+_DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
+_CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
 _ANNOTATIONS = (".txt", ".json", ".xml")
 _FEW, _LOOKED_AT, _TABLES = 4, 1000, (".csv", ".tsv")
@@ -97,7 +96,7 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
         return ""
     if all(map(_CAMERA.fullmatch, names)) or "DCIM" in names:
         return f"the folders of a camera, such as {names[0]}/"
-    if all(map(_YEAR.fullmatch, names)):
+    if all(map(YEAR.fullmatch, names)):
         names = [f"{year}/{name}" for year in names for name in _folders(top / year)]
     return f"folders called after dates, such as {names[0]}/" if names and all(map(_DATE.fullmatch, names)) else ""
 

@@ -11,8 +11,9 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from stoker.config import VALIDATION_NAMES, full_split_name, option, option_with
+from stoker.config import option, option_with
 from stoker.errors import SourceError
+from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS
 from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.reading import in_order
@@ -30,7 +31,6 @@ FILE_NAME = "file_name"
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl")
 _OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
-_SPLITS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
 _CORNERS = {"xmin", "ymin", "xmax", "ymax"}
 _FEW, _SOME = 4, 16
@@ -49,7 +49,7 @@ class ImageTable:
         classes: What says their classes; None: as in metadata files.
         split_column: The column of the splits.
         is_found: Whether images may lie in any folder, and rows may lack values; metadata files are exact.
-        said: What was found out about it, for the user.
+        notes: What was taken for what, for the user.
     """
 
     place: Location
@@ -60,7 +60,7 @@ class ImageTable:
     classes: Classes | None = None
     split_column: str | None = None
     is_found: bool = False
-    said: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class _Seen:
     def split(self) -> str | None:
         """The split in its name; None without one."""
         words = self.place.name.removesuffix(self.place.suffix).lower().replace("-", "_").split("_")
-        return next((_SPLITS[word] for word in words if word in _SPLITS), None)
+        return next((SPLIT_FOLDERS[word] for word in map(str.encode, words) if word in SPLIT_FOLDERS), None)
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -160,7 +160,7 @@ def find_tables(
             classes,
             split_column,
             is_found=True,
-            said=tuple(warnings),
+            notes=tuple(warnings),
         )
         for table in chosen
     ]
@@ -232,20 +232,20 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
             f"{message}, or {option_with('label_column', 'none')} to read no classes", path=str(table.place)
         )
     inside = f"in {table.top.name}/" if table.top != base else "beside it"
-    said = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
+    note = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
         table.ending
     )
-    said += f"; the splits are {split_column!r}" if split_column is not None else ""
+    note += f"; the splits are {split_column!r}" if split_column is not None else ""
     if classes.form == "one":
-        said += f"; the classes are {classes.columns[0]!r}" if classes.columns else "; there are no classes"
+        note += f"; the classes are {classes.columns[0]!r}" if classes.columns else "; there are no classes"
     if options.image_column is None or options.label_column is None:
-        warnings.insert(0, said)
+        warnings.insert(0, note)
     return split_column, classes
 
 
 def split_of_cell(cell: Any) -> str | None:
     """Return the split that a cell says; None if it is none."""
-    return _SPLITS.get({"training": "train", "testing": "test"}.get(text := str(cell).strip().lower(), text))
+    return SPLIT_WORDS.get(str(cell).strip().lower())
 
 
 def _are_splits(table: _Seen, name: str) -> bool:

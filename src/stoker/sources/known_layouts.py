@@ -43,7 +43,7 @@ _MASKS = re.compile(
     re.IGNORECASE,
 )
 _MASK_ENDING = re.compile("[-_. ](mask|seg(mentation)?|label|gt)(_?[0-9]+)?$", re.IGNORECASE)
-_YEAR = re.compile("(19|20)[0-9]{2}")
+YEAR = re.compile("(19|20)[0-9]{2}")
 _FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
 
 
@@ -92,7 +92,7 @@ def check_class_folders(
         shown = ", ".join(names[:_FEW])
         message = f"{root} has folders whose names are no classes ({shown}); splits are called train, validation, test"
         raise SourceError(f"{message}{insists}", path=root)
-    if len(names) == 1 and (class_words == {""} or _YEAR.fullmatch(names[0])):
+    if len(names) == 1 and (class_words == {""} or YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
     return []
 

@@ -28,7 +28,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import SPLIT_WORDS
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-_SPLITS = {**{name.decode(): split for name, split in SPLIT_FOLDERS.items()}, "training": "train", "testing": "test"}
-_SPLIT = "|".join(_SPLITS)
+_SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
     rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
     "(?:(?P<images>images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?)"
@@ -198,7 +197,7 @@ def _told(name: bytes) -> tuple[_Role | None, str | None]:
     if words is None:
         return None, None
     role: _Role | None = "images" if words["images"] else "masks" if words["masks"] else None
-    return role, _SPLITS.get((words["split"] or words["after"] or "").lower())
+    return role, SPLIT_WORDS.get((words["split"] or words["after"] or "").lower())
 
 
 def _pair(images: _Folder, masks: _Folder, files: Mapping[_Folder, Sequence[tuple[bytes, int]]]) -> _Pairs:

@@ -14,18 +14,19 @@ import contextlib
 import os
 import re
 from array import array
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker.config import format_count, option, option_with
-from stoker.errors import SourceError, StorageError
+from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.image_tables import FILE_NAME, ImageTable, find_tables, image_base, split_of_cell
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
-from stoker.sources.reading import in_order
+from stoker.sources.reading import in_order, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import (
     IMAGE_NAME,
@@ -40,7 +41,7 @@ from stoker.sources.tables import (
     table_rows,
 )
 from stoker.sources.walking import Walk, shown_names
-from stoker.storage import from_uri, is_absolute, is_web, join
+from stoker.storage import from_uri, is_absolute, is_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -172,7 +173,7 @@ class _Images:
         self._builder = builder
         self._tables = tables
         first, options = tables[0], builder.options
-        builder.skipped.warnings += first.said
+        builder.skipped.warnings += first.notes
         self._classes = first.classes or self._find_classes()
         self._is_found = first.is_found
         self._values = TableValues(
@@ -276,7 +277,8 @@ class _Images:
         hashes = np.fromiter(map(hash, others), np.int64, len(others))
         unused = np.flatnonzero(~np.isin(hashes, np.frombuffer(self._used, np.int64)))
         at_once = from_uri(self._builder.base).requests_at_once
-        sizes.update(zip(unlisted, in_order(self._size, unlisted, at_once), strict=True))
+        # One that is in no listing is still an item, so that the build names it among the rejects.
+        sizes.update(zip(unlisted, in_order(partial(size_or_zero, self._builder.base), unlisted, at_once), strict=True))
         self._add_items(sizes)
         rest = [others[at] for at in unused.tolist()]
         self._warn(self._add_tests(rest, sizes) if self._is_found else rest, repeated=len(self._paths) - len(named))
@@ -372,12 +374,12 @@ class _Images:
         collector = self._builder.collector
         if not tests or any(group.split == "test" for group in collector.groups):
             return list(unused)
-        found = [path for path in unused if _top(path) in tests]
+        added = [path for path in unused if _top(path) in tests]
         group = collector.add_group(Group("test", None, 0))
-        for path in found:
+        for path in added:
             collector.add(group, path, sizes[path])
             self._values.add_missing()
-        message = "images of {names} that no row names are the split test, without labels: " + f"{len(found):,}"
+        message = "images of {names} that no row names are the split test, without labels: " + f"{len(added):,}"
         self._builder.skipped.warn(sorted(tests), message)
         return [path for path in unused if _top(path) not in tests]
 
@@ -398,15 +400,6 @@ class _Images:
         )
         if self._has_labels and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
-
-    def _size(self, path: bytes) -> int:
-        """Return the size of a file that is in no listing of the folder: hidden, elsewhere, or not there."""
-        try:
-            return from_uri(join(self._builder.base, path)).size()
-        except StorageError:
-            raise
-        except OSError:
-            return 0  # still an item, so that the build names it among the rejects
 
 
 def _below(table: ImageTable, line: int, name: str) -> bytes:

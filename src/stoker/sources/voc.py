@@ -142,8 +142,7 @@ def _at(base: bytes, path: bytes) -> Location:
 
 def _divide(path: bytes) -> tuple[bytes, bytes]:
     """Return a path without its ending, and that."""
-    stem, dot, end = path.rpartition(b".")
-    return (stem, dot + end) if dot and b"/" not in end else (path, b"")
+    return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 
 
 def list_voc(look: Look, parts: Sequence[_Part]) -> Source:

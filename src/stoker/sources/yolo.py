@@ -199,9 +199,9 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
             if not place.is_dir():
                 listed.add(split, place, folder, walk)
                 continue
-            (listing,) = walk.list_folders([folder and folder + b"/"])
-            builder.skipped.add(listing.skipped)
             prefix = folder and folder + b"/"
+            (listing,) = walk.list_folders([prefix])
+            builder.skipped.add(listing.skipped)
             group = builder.collector.add_group(Group(split, None, len(prefix)))
             builder.collector.add_folder(group, prefix, listing.files)
     if not present:
