@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -164,3 +165,43 @@ def test_train_and_validation_of_voc_share_no_image(
     files |= {f"ImageSets/Main/{name}.txt": "\n".join(text) + "\n" for name, text in lists.items()}
     splits = listed(write(tmp_path, files)).splits
     assert [len(splits.get(name, ())) for name in ("train", "validation")] == [train, validation]
+
+
+def coco_of(names: list[str]) -> str:
+    images = [{"id": at, "file_name": name, "width": 32, "height": 24} for at, name in enumerate(names)]
+    return json.dumps({"images": images, "annotations": [], "categories": [{"id": 1, "name": "cat"}]})
+
+
+def read_by_name(place: Path, **options: str) -> dict[str, bytes]:
+    source = list_source(str(place), SourceOptions(**options))
+    return {item.key: source.load(item, "train").data for item in source.table}
+
+
+@pytest.mark.parametrize("kind", ["result.json", "labels.csv", "metadata.csv"])
+@pytest.mark.parametrize(
+    "names", [r"photos\{}.jpg", "/home/u/photos/{}.jpg", r"C:\u\photos\{}.jpg", "../x/photos/{}.jpg"]
+)
+def test_paths_of_another_computer_name_the_files_here(kind: str, names: str, tmp_path: Path) -> None:
+    files = {f"photos/{i}.jpg": picture(i) for i in range(6)}
+    paths = [names.format(i) for i in range(6)]
+    column = "file_name" if kind == "metadata.csv" else "path"
+    rows = [f"{column},label", *(f"{path},{'ab'[i % 2]}" for i, path in enumerate(paths))]
+    root = write(tmp_path, {kind: coco_of(paths) if kind == "result.json" else "\n".join(rows) + "\n", **files})
+    assert read_by_name(root / kind if kind == "result.json" else root) == files
+
+
+def test_paths_of_another_computer_name_no_file_that_is_not_certain(tmp_path: Path) -> None:
+    paths = ["/u/train/0.jpg", "/u/train/1.jpg", "/u/val/2.jpg", "/v/a/3.jpg", "/v/b/3.jpg"]
+    files = {"train/0.jpg": picture(0), "2.jpg": picture(2), "3.jpg": picture(3), "other/0.jpg": picture(4)}
+    root = write(tmp_path, {"result.json": coco_of(paths), **files})
+    source = list_source(str(root / "result.json"))
+    assert {item.key for item in source.table if item.size_bytes} == {"train/0.jpg"}
+    paths = [r"x\0.jpg", r"x\1.jpg"]
+    root = write(tmp_path / "b", {"result.json": coco_of(paths), "a/0.jpg": picture(0), "b/0.jpg": picture(0)})
+    with pytest.raises(SourceError, match="give the folder in which they lie as image_root"):
+        read_by_name(root / "result.json")
+    with pytest.raises(SourceError, match=r"may be a/0\.jpg or b/0\.jpg; give the folder of the images as image_root"):
+        read_by_name(root / "result.json", image_root=str(root))
+    write(tmp_path, {"c/9.jpg": picture(0)})
+    with pytest.raises(SourceError, match=r"no image that .* names, such as x\\0.jpg, is in .*/c, which has 9.jpg"):
+        read_by_name(root / "result.json", image_root=str(tmp_path / "c"))

@@ -35,6 +35,7 @@ from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
+from stoker.sources.moved_files import find_moved, path_ends
 from stoker.sources.reading import in_order, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes
@@ -555,9 +556,10 @@ def _find_images(path: Location, contents: _Contents) -> Location:
     images, beside = above / "images", (path.parent, path.parent / "images")
     folders = (above / name, images / name, images, *beside) if name else (images, *beside)
     tried = [image.path for image in list(contents.images.values())[:_TRIED_IMAGES]]
-    for folder in folders:
-        if any(from_uri(join(folder.to_uri(), image_path)).is_file() for image_path in tried):
-            return folder
+    for ends in (tried, [end for image_path in tried for end in path_ends(image_path)]):
+        for folder in folders:
+            if any(from_uri(join(folder.to_uri(), end)).is_file() for end in ends):
+                return folder
     firsts = {image.path.partition(b"/")[0] for image in contents.images.values()}
     for folder in folders:  # where the first images are missing, others may be there
         if folder.is_dir() and any(child.name in firsts for child in folder.some_children()):
@@ -572,15 +574,28 @@ def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
     listing = next(iter(Walk(builder.base).list_folders([b""])))
     builder.skipped.add(listing.skipped)
     sizes = dict(listing.files)
-    unlisted = [image.path for image in contents.images.values() if image.path not in sizes]
-    unused = sorted(sizes.keys() - {image.path for image in contents.images.values()})
+    paths = [image.path for image in contents.images.values()]
+    unlisted = [path for path in paths if path not in sizes]
+    moved = find_moved(contents.path, unlisted, sizes.keys() - {*paths}, builder.base, builder.skipped)
+    paths = [moved.get(path, path) for path in paths]
+    unlisted = [path for path in unlisted if path not in moved]
+    unused = sorted(sizes.keys() - {*paths})
 
     at_once = from_uri(builder.base).requests_at_once
     # One that is missing is still an item, so that the build names it among the rejects.
     sizes.update(zip(unlisted, in_order(partial(size_or_zero, builder.base), unlisted, at_once), strict=True))
+    if not any(sizes[path] for path in paths):
+        seen = f", which has {os.fsdecode(unused[0])}" if unused else ""
+        message = (
+            f"no image that {contents.path} names, such as {os.fsdecode(paths[0])}, is in {from_uri(builder.base)}"
+        )
+        message += (
+            f"{seen}; give the folder to which file_name is relative as {option('image_root')}, or mend file_name"
+        )
+        raise SourceError(message, path=str(contents.path))
     group = builder.collector.add_group(Group(split, None))
-    for image in contents.images.values():
-        builder.collector.add(group, image.path, sizes[image.path])
+    for path in paths:
+        builder.collector.add(group, path, sizes[path])
     if unused:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
         name = str(contents.path).replace("{", "{{").replace("}", "}}")

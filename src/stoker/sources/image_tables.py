@@ -16,6 +16,7 @@ from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS
 from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
+from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.tables import LABEL_NAME, Classes, check_columns, find_classes, first_rows
 from stoker.storage import location
@@ -186,8 +187,9 @@ def _look_at(
         column, top, end = key
         if end and wanted is None and 2 * len({str(row.get(column)) for row in rows}) <= len(rows):
             return 0  # classes may be called as some images are, without their endings
-        cells = [str(row.get(column)).lstrip("/") + end for row in rows[:_FEW]]
-        return sum(cell.isprintable() and (cell.lower() in lower[top] or (top / cell).is_file()) for cell in cells)
+        cells = [str(row.get(column)) + end for row in rows[:_FEW]]
+        ends = [map(os.fsdecode, path_ends(os.fsencode(cell))) if cell.isprintable() else () for cell in cells]
+        return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
 
     ends = sorted({(top, end) for top, (_, _, most) in known.items() for end in ("", most)})
     keys = [(name, top, end) for name in names for top, end in ends]

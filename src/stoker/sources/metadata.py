@@ -26,6 +26,7 @@ from stoker.sources.image_tables import FILE_NAME, ImageTable, find_tables, imag
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
+from stoker.sources.moved_files import find_moved
 from stoker.sources.reading import in_order, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import (
@@ -269,6 +270,7 @@ class _Images:
         if not ignored[".csv"]:
             del ignored[".csv"]
         tables = {table.folder + os.fsencode(table.place.name) for table in self._tables}
+        self._find_moved(sizes)
         if self._is_found:
             self._find_files(sizes)
         named = set(self._paths)
@@ -334,6 +336,19 @@ class _Images:
         for number, path in zip(self._table_of, self._paths, strict=True):
             prefix = b"" if self._is_found else self._tables[number].folder
             yield path, path[: path.index(b"/") + 1] if in_splits else prefix
+
+    def _find_moved(self, sizes: Mapping[bytes, int]) -> None:
+        """Find the files whose paths are those of another computer; those of a table in a folder are below that."""
+        missing = {path: table for path, table in zip(self._paths, self._table_of, strict=True) if path not in sizes}
+        if not missing:
+            return
+        free, skipped = sizes.keys() - {*self._paths}, self._builder.skipped
+        folders = {path: self._tables[table].folder for path, table in missing.items()}
+        names = {path.removeprefix(folder): path for path, folder in folders.items()}
+        moved = find_moved(self._tables[0].place, names, free, self._builder.base, skipped)
+        files = {names[name]: file for name, file in moved.items()}
+        self._paths = [files.get(path, path) for path in self._paths]
+        self._used.extend(map(hash, moved.values()))
 
     def _find_files(self, sizes: Mapping[bytes, int]) -> None:
         """Find the file of each row: below the folder of its table, or else the only one of that name anywhere."""
