@@ -105,9 +105,9 @@ _QUALITIES = {90: 8, 92: 8, 93: 6, 94: 10, 95: 6, 96: 62}
 _BOXED_SHARE = 0.85
 _GREY_EVERY = 50
 _TILE, _TILES = 512, 3  # rows and columns of a field of texture; fields of a kind
-_FINE_SLOPES = (0.95, 1.02, 1.08, 1.15)
+_FINE_SLOPES = (0.98, 1.1)
 _NOISE_VALUES = 2**21
-_FORM = 3  # increase it when the same spec is to give other files
+_FORM = 4  # increase it when the same spec is to give other files
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,40 +406,67 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
             break
     light = (rng.uniform(-0.6, 0.6), -0.55, 0.6)  # right, down, out of the picture
     boxes = [_paint_object(image, place, class_id, light, detail, rng) for place in sorted(places)]
-    for channels, least in ((3, 0.5), (1, 0.6)):
-        start, count = rng.integers(_NOISE_VALUES // 2), channels * height * width
-        noise = np.resize(_noise()[start : start + count], (channels, height, width))
-        image += noise * np.float32(rng.uniform(least, 2.6))
-    return np.ascontiguousarray(np.clip(image, 0, 255).astype(np.uint8).transpose(1, 2, 0)), boxes
+    strength, grey = rng.uniform(0.5, 2.6), rng.uniform(0.6, 2.6) * _noise(height, width, rng)
+    pixels = np.empty((height, width, 3), np.uint8)
+    for channel in range(3):  # one at a time stays in the cache
+        plane = image[channel] + strength * _noise(height, width, rng)
+        plane += grey
+        np.copyto(pixels[:, :, channel], np.clip(plane, 0, 255, out=plane), casting="unsafe")
+    return pixels, boxes
 
 
 @cache
-def _noise() -> Plane:
-    """Return normal numbers, float32 (_NOISE_VALUES,), of which every image has its own run."""
+def _noises() -> Plane:
+    """Return normal numbers, float32 (_NOISE_VALUES,), of which every plane has its own run."""
     return np.random.default_rng(_FORM).standard_normal(_NOISE_VALUES, np.float32)
 
 
-def _field(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
-    """Return a periodic random field (height, width) of amplitude ``frequency ** -slope``, with mean 0."""
-    spectrum = np.fft.rfft2(rng.standard_normal((height, width), np.float32))
-    down, across = np.fft.fftfreq(height).astype(np.float32), np.fft.rfftfreq(width).astype(np.float32)
-    frequency = np.hypot(stretch * down[:, None], across[None, :])
-    frequency[0, 0] = np.inf
-    return np.fft.irfft2(spectrum * frequency**-slope, (height, width)).astype(np.float32)
+def _noise(height: int, width: int, rng: np.random.Generator) -> Plane:
+    start, count = rng.integers(_NOISE_VALUES // 2), height * width
+    run = _noises()[start : start + count]
+    return (run if len(run) == count else np.resize(run, count)).reshape(height, width)
 
 
 @cache
 def _tile(number: int, slope: float, stretch: float) -> Plane:
-    """Return a field (_TILE, _TILE), which many images share: to compute one takes as long as to paint an image."""
-    return _field(_TILE, _TILE, slope, np.random.default_rng((_FORM, number)), stretch)
+    """Return a periodic random field, float32 (_TILE, _TILE), which many images share, with mean 0 and deviation 1.
+
+    Its amplitude is ``frequency ** -slope``. To compute one takes as long as to paint an image.
+    """
+    spectrum = np.fft.rfft2(np.random.default_rng((_FORM, number)).standard_normal((_TILE, _TILE), np.float32))
+    frequency = np.hypot(stretch * np.fft.fftfreq(_TILE)[:, None], np.fft.rfftfreq(_TILE))
+    frequency[0, 0] = np.inf
+    return _normalized(np.fft.irfft2(spectrum * frequency**-slope).astype(np.float32))
+
+
+@cache
+def _ground_tile(number: int, slope: float) -> Plane:
+    """Return a tile seen in perspective from above its middle, float32 (_TILE, _TILE), the farthest row first."""
+    near = _nearness(_TILE)[:, None]
+    down = _reflected(np.cumsum(0.4 * near**-1.7).astype(np.intp)[:, None], _TILE)
+    across = _reflected(((np.arange(_TILE) - _TILE / 2) / near).astype(np.intp), _TILE)
+    seen: Plane = _tile(number, slope, 1.0)[down, across]
+    return seen
+
+
+def _nearness(rows: int) -> Plane:
+    """Return how near each row of the ground is: 1 is at the lower edge of the picture."""
+    return np.linspace(0.06, 1, rows, dtype=np.float32)
 
 
 def _texture(height: int, width: int, slope: float, rng: np.random.Generator, stretch: float = 1.0) -> Plane:
-    """Return a random window (height, width) of a tile, turned over or not, with mean 0 and deviation 1."""
+    """Return a random window (height, width) of a tile, turned over or not."""
     tile = _tile(int(rng.integers(_TILES)), slope, stretch)
-    (top, left), (down, across) = rng.integers(_TILE, size=2), rng.choice((-1, 1), 2)
+    (top, left), (down, across) = rng.integers(_TILE, size=2), 1 - 2 * rng.integers(2, size=2)
     rows, columns = (top + down * np.arange(height)) % _TILE, (left + across * np.arange(width)) % _TILE
-    return _normalized(tile[rows][:, columns])
+    return tile.take(rows, 0).take(columns, 1)
+
+
+def _ground(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
+    """Return a ground tile at a height, and a random window (height, width) of its columns."""
+    tile = _ground_tile(int(rng.integers(_TILES)), slope)
+    columns = _reflected(rng.integers(2 * _TILE) + np.arange(width), _TILE)
+    return tile.take(np.arange(height) * _TILE // height, 0).take(columns, 1)
 
 
 def _normalized(field: Plane) -> Plane:
@@ -461,27 +488,29 @@ def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane
     clouds = _texture(top, width, 1.65, rng, stretch=0.45)
     sky = sky + 0.8 * _step(clouds - rng.uniform(-0.4, 1.6)) * (235 + 14 * clouds - sky)
 
-    fine = _texture(height, width, rng.choice(_FINE_SLOPES), rng)
-    # The same field turned round looks like another one: colour varies less than brightness, and elsewhere.
-    warmth = 0.4 * fine[::-1, ::-1]
-    surface = np.stack((fine + warmth, fine, 0.85 * fine - warmth))
+    slope = float(rng.choice(_FINE_SLOPES))
     for nearness in (0.0, 0.5, 1.0):
-        skyline = _normalized(_field(1, width, 1.9 - 0.7 * nearness, rng))
+        skyline = _normalized(_texture(1, width, 1.9, rng, stretch=0.4))
         rise = (0.17 - 0.13 * nearness) * rng.uniform(0.7, 1.3) - 0.04 * skyline
         first = min(top, max(0, int((horizon - rise.max()) * height) - 8))  # above, the sky is nearly as it was
         behind = sky[:, first:]
-        hills = mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2])
-        hills = hills + detail * (4 + 12 * nearness) * surface[:, first:top]
-        behind += _step(rows[first:] - (horizon - rise) * height) * (hills - behind)
+        cover = _step(rows[first:] - (horizon - rise) * height)
+        surface = detail * (4 + 12 * nearness) * _coloured(_texture(top - first, width, slope, rng))
+        behind += cover * (mood[2] + (1 - nearness) * 0.6 * (mood[1] - mood[2]) + surface - behind)
     image[:, :top] = sky
 
-    near = np.linspace(0.06, 1, height - top, dtype=np.float32)[:, None]  # the ground in perspective
-    down = _reflected(np.cumsum(near**-1.7).astype(np.intp)[:, None], height)
-    across = _reflected(((np.arange(width) - width / 2) / near).astype(np.intp), width)
+    near = _nearness(height - top)[:, None]
     patches = 12 * _texture(height - top, width, 1.9, rng, stretch=0.4)
-    relief = detail * 19 * (0.3 + 0.7 * near) * np.take(surface.reshape(3, -1), down * width + across, axis=1)
+    relief = detail * 19 * (0.3 + 0.7 * near) * _coloured(_ground(height - top, width, slope, rng))
     image[:, top:] = mood[3] * (1.06 - 0.16 * near) + patches + relief
     return image, horizon, detail
+
+
+def _coloured(field: Plane) -> Plane:
+    """Return a field (height, width) as one for each of red, green and blue."""
+    # The same field turned round looks like another one: colour varies less than brightness, and elsewhere.
+    warmth = 0.4 * field[::-1, ::-1]
+    return np.array((field + warmth, field, 0.85 * field - warmth))
 
 
 def _reflected(positions: NDArray[np.intp], size: int) -> NDArray[np.intp]:
@@ -491,8 +520,8 @@ def _reflected(positions: NDArray[np.intp], size: int) -> NDArray[np.intp]:
 
 
 def _step(distance: Plane) -> Plane:
-    """Return a smooth step from 0 far below zero to 1 far above."""
-    step: Plane = 0.5 + 0.5 * np.tanh(distance)
+    """Return 0 below zero and 1 above, with a ramp between."""
+    step: Plane = np.clip(0.5 + 0.4 * distance, 0, 1)
     return step
 
 
@@ -521,21 +550,27 @@ def _paint_object(
     body, x, y = part(1.1, 2.1, 0.1)
 
     corners, depth = ((1, 0.0), (5, 0.34), (3, 0.26), (4, 0.22), (8, 0.18))[class_id % 5]
-    angle = np.arctan2(x, -y) * corners + rng.normal(0, 0.2) * corners
-    reach = np.hypot(x, y) / (1 - depth * (0.5 - 0.5 * np.cos(angle)))
-    cover = 0.5 + 0.5 * np.tanh((1 - reach) * radius)
+    distance = np.sqrt(x**2 + y**2)
+    direction = (1j * x - y) / np.maximum(distance, 1e-6)
+    turned = np.full_like(direction, np.exp(1j * corners * rng.normal(0, 0.2)))
+    for _ in range(corners if depth else 0):
+        turned *= direction
+    reach = distance / (1 - depth * (0.5 - 0.5 * turned.real))
+    cover = _step((1 - reach) * radius)
     out = np.sqrt(np.clip(1 - reach**2, 0.03, 1))
     facing = np.clip(x * light[0] + y * light[1] + out * light[2], 0, 1)
-    highlight = np.clip(2 * facing * out - light[2], 0, 1) ** 16
+    highlight = np.clip(2 * facing * out - light[2], 0, 1)
+    for _ in range(4):
+        highlight *= highlight
 
     bands = 6 + class_id % 3 * 3
     bend_x, bend_y = np.arcsin(np.clip(x, -1, 1)), np.arcsin(np.clip(y, -1, 1))
     wave = (
-        np.sin(bands * (0.8 * bend_x + 0.6 * bend_y)),  # stripes
-        2 * np.sin(bands * bend_x) * np.sin(bands * bend_y) - 0.7,  # spots
-        np.sin(1.5 * bands * np.hypot(x, y)),  # rings
-        np.sin(0.5 * bands * bend_x + 1.3 * np.sin(2 * bend_y)),  # patches
-    )[class_id * 3 % 4]
+        lambda: np.sin(bands * (0.8 * bend_x + 0.6 * bend_y)),  # stripes
+        lambda: 2 * np.sin(bands * bend_x) * np.sin(bands * bend_y) - 0.7,  # spots
+        lambda: np.sin(1.5 * bands * distance),  # rings
+        lambda: np.sin(0.5 * bands * bend_x + 1.3 * np.sin(2 * bend_y)),  # patches
+    )[class_id * 3 % 4]()
     paint = _colour(class_id)[:, None, None]
     second = 0.4 * paint if paint.mean() > 140 else 255 - 0.4 * (255 - paint)
     grain = 1 + 0.08 * detail * _texture(reach.shape[0], reach.shape[1], _FINE_SLOPES[0], rng)
