@@ -296,6 +296,8 @@ def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder
     fill(tmp_path, f"{folder}/b.png")
     path = write(tmp_path / folder / "_annotations.coco.json", annotations())
     assert list(list_source(str(path)).splits) == [split]
+    assert list(list_source(str(tmp_path)).splits) == [split]
+    fill(tmp_path, "more/b.png")
     with pytest.raises(SourceError, match=re.escape(f"give the file, such as {path}")):
         list_source(str(tmp_path))
 

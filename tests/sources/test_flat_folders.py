@@ -107,7 +107,7 @@ def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], 
     assert (tree.classes, len(tree.table)) == ((), len(files))
     (said,) = tree.warnings
     assert said.startswith(f"{root} holds {seen}")
-    assert said.endswith("> classes.txt; and give --labels classes.txt")
+    assert said.endswith("> folders.txt; and give --labels folders.txt")
     with pytest.warns(LabelWarning, match="so its images have no classes; if its folders are classes, type: printf"):
         stoker.open(root, next(iter(tree.splits)))
     names = sorted({path.split("/")[-2] if path[:2] == "te" else path.split("/")[0] for path in files if "/" in path})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,13 +62,17 @@ def test_all_years_of_a_devkit_are_one_source(tmp_path: Path) -> None:
 
 
 def test_classes_are_those_of_the_label_map_of_cvat(tmp_path: Path) -> None:
-    tree = list_source(str(cvat_voc(tmp_path)))
-    assert tree.classes == (b"fox", b"dog")
+    fill(cvat_voc(tmp_path), "ImageSets/Main/fox_default.txt")
+    tree = list_source(str(tmp_path))
+    assert (tree.classes, tree.listing_warnings) == ((b"fox", b"dog"), ())
     other, frame = images(tree).values()
     assert frame == [Box(0.0, 0.0, 0.1025, 0.3, 1)]
     assert other == "damaged annotation: Annotations/a/2.xml: labelmap.txt has no class 'zebra'"
     (tmp_path / "labelmap.txt").write_text("dog:0,0,0::\ndog:1,1,1::\n")
     with pytest.raises(SourceError, match=r"labelmap.txt names a class twice"):
+        list_source(str(tmp_path))
+    shutil.rmtree(tmp_path / "JPEGImages")
+    with pytest.raises(SourceError, match=r"no images; export it with its images, or put them into .*/JPEGImages"):
         list_source(str(tmp_path))
 
 

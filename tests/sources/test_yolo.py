@@ -56,6 +56,26 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
     assert [cropped.load(item, "train").label for item in cropped.table.take(cropped.splits["train"])] == [1, 0, None]
 
 
+def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
+    root = dataset(tmp_path / "a", "names: [cat, dog]\ntrain: images\n", "images/1.jpg")
+    (root / "labels/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
+    (root / "labels/train").rmdir()
+    expected = list_source(str(root)).fingerprint()
+    (root / "data.yaml").unlink()
+    (root / "notes.json").write_text('{"categories": [{"id": 0, "name": "cat"}]}')
+    with pytest.raises(SourceError, match=r"classes\.txt or data\.yaml beside them has to name the classes"):
+        list_source(str(root))
+    (root / "classes.txt").write_text("cat\r\ndog\r\n\r\n")
+    assert list_source(str(root)).fingerprint() == expected
+    (root / "classes.txt").write_text("cat\n\ndog\n")
+    with pytest.raises(SourceError, match=r"names\[1\] is '', which cannot be"):
+        list_source(str(root))
+    (root / "labels/1.txt").unlink()
+    for path in ("images/1.jpg", "labels/1.png"):
+        Image.new("L", (32, 24)).save(root / path)
+    assert [*list_source(str(root)).fields] == ["mask"]
+
+
 def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

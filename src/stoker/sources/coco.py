@@ -57,7 +57,7 @@ _MAX_BYTES = 2**30
 _IMAGES = re.compile(rb'"images"\s*:\s*\[')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LISTS = ("images", "annotations", "categories")
-_LIST = re.compile(rb'"(images|annotations|categories)"\s*:\s*\[')
+_LIST = re.compile(rb'"(images|annotations)"\s*:\s*\[')
 _HEAD_BYTES = 2**16
 _ANNOTATIONS = "annotations"
 _ROBOFLOW = "_annotations.coco.json"
@@ -95,18 +95,34 @@ def read_coco(path: Location) -> str | None:
         raise SourceError(f"{path} is not UTF-8 at byte {error.start}; copy it again", path=str(path)) from error
 
 
-def find_coco(base: Location) -> list[Location]:
+def claim_coco(look: Look) -> tuple[Location, str] | None:
+    """Return a COCO file and its text: the file that is named, or the only one of a folder with no other images.
+
+    Raises:
+        SourceError: It is too large, or not UTF-8.
+        OSError: It cannot be read.
+    """
+    files = [look.path]
+    if look.layout is not None:
+        files = look.once(find_coco)
+        folders = {*look.folders_in(look.layout.base.to_uri())} - {_ANNOTATIONS.encode()} if files else ()
+        files = files if len(folders) == 1 else []
+    text = read_coco(files[0]) if len(files) == 1 else None
+    return None if text is None else (files[0], text)
+
+
+def find_coco(look: Look) -> list[Location]:
     """Return the COCO files of a folder whose images lie beside them in folders that are no classes.
 
     Such are ``annotations/instances_val2017.json`` beside ``val2017``, ``train/_annotations.coco.json``, as Roboflow
     has it, and ``result.json`` beside ``images``, as Label Studio has it.
 
-    Args:
-        base: The folder.
-
     Raises:
         OSError: A folder cannot be listed, or a file cannot be read.
     """
+    if look.layout is None:
+        return []
+    base = look.layout.base
     children = list(base.children())
     names = {os.fsdecode(child.name) for child in children if child.is_folder}
     image_folders = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
@@ -129,19 +145,19 @@ def _has_list(path: Location, images: Location) -> bool:
     return path.is_file() and _LIST.search(path.read_head(_HEAD_BYTES)) is not None and not images.folders()
 
 
-def list_coco(look: Look, text: str) -> Source:
+def list_coco(look: Look, claim: tuple[Location, str]) -> Source:
     """List the images of a COCO file.
 
     Args:
-        look: The file.
-        text: What `read_coco` returned.
+        look: The file, or its folder.
+        claim: What `claim_coco` returned.
 
     Raises:
         ConfigError: Masks are asked for, and there are no categories, or pycocotools is not installed.
         SourceError: The file is damaged, or its images are not found.
         OSError: A folder cannot be read.
     """
-    path, options = look.path, look.options
+    (path, text), options = claim, look.options
     contents = _Contents(path, _Objects() if options.masks else None)
     contents.read(text)
     if options.masks:
@@ -150,6 +166,8 @@ def list_coco(look: Look, text: str) -> Source:
     folder = _find_images(path, contents) if options.image_root is None else image_base(look)
     split = _split_of(path)
     builder = SourceBuilder(look, folder.to_uri(), ())
+    if look.layout is not None:
+        builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {path.name}")
     _collect(builder, contents, split)
     columns = contents.columns()
     if columns:
@@ -604,8 +622,8 @@ def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
 
 COCO = Kind(
     name="COCO file",
-    looks_like="a file called `*.json` with a list `images`",
-    claim=lambda look: read_coco(look.path),
+    looks_like="a file called `*.json` with a list `images`, or a folder with one such file and its images",
+    claim=claim_coco,
     list=list_coco,
     options=frozenset({"masks", "imagenet_labels", "image_root"}),
 )

@@ -106,7 +106,7 @@ def _are_told(look: Look, layout: Layout) -> bool:
     tables = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
     tables = [place for place in tables if place.suffix.lower() in _TABLES]
     lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
-    return bool(lists or find_coco(layout.base) or (tables and find_tables(look, layout.base, tables)))
+    return bool(lists or look.once(find_coco) or (tables and find_tables(look, layout.base, tables)))
 
 
 def list_flat_folder(look: Look, contents: _Contents) -> Source:

@@ -76,7 +76,7 @@ def list_folder(look: Look, layout: Layout) -> Source:
             damaged, or it is the folder of a COCO file or of tables.
         OSError: A file cannot be read.
     """
-    _refuse_coco(look.path, layout.base)
+    _refuse_coco(look)
     builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
     walk = Walk(builder.base, look.without)
@@ -347,12 +347,12 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
         )
 
 
-def _refuse_coco(path: Location, base: Location) -> None:
-    """Refuse a folder of COCO, whose folders of images are no classes."""
-    files = find_coco(base)
+def _refuse_coco(look: Look) -> None:
+    """Refuse a folder with several files of COCO, whose folders of images are no classes."""
+    files = look.once(find_coco)
     if files:
-        message = f"{path} has the images of a COCO file, which are in no folders of classes; give the file"
-        raise SourceError(f"{message}, such as {files[0]}", path=str(path))
+        message = f"{look.path} has the images of COCO files, which are in no folders of classes; give the file"
+        raise SourceError(f"{message}, such as {files[0]}", path=str(look.path))
 
 
 def _refuse_tables(path: Location, tree: Source) -> None:

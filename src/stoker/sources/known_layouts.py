@@ -99,7 +99,7 @@ def check_class_folders(
 
 def insisting(names: Sequence[str]) -> str:
     """Return what to type where folders are classes all the same."""
-    typed = f"printf '%s\\n' {shlex.join(names)} > classes.txt; and give {option_with('labels', 'classes.txt')}"
+    typed = f"printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
     return f"if its folders are classes, type: {typed}"
 
 
@@ -127,7 +127,8 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if not masks and any(os.fsencode(name.lower().rstrip("0123456789")) not in SPLIT_FOLDERS for name in images):
         masks = [name for name in map(os.fsdecode, sorted(ANNOTATION_FOLDERS)) if (top / name).is_dir()]
     if images and masks and len(names) <= 2 * len([*images, *masks]):
-        hint = "; of YOLO's labels, data.yaml beside them has to name the classes" if masks[0] == "labels" else ""
+        hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
+        hint = hint if masks[0] == "labels" else ""
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
 

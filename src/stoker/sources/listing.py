@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 KINDS = (
-    COCO,
     YOLO,
     VOC,
     METADATA,
     MASK_FOLDERS,
+    COCO,
     WEBDATASET,
     URLS,
     PARQUET,

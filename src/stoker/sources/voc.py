@@ -50,7 +50,7 @@ _IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages",
 _XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labels"})
 _XML = b".xml"
 _LISTS = {"train": ("train", "trainval", "default"), "validation": VALIDATION_NAMES, "test": ("test",)}
-_OF_A_CLASS = re.compile(".+_(train|val|trainval|test)")
+_OF_A_CLASS = re.compile(".+_(train|val|trainval|test|default)")
 _LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
 
 
@@ -75,7 +75,7 @@ def claim_voc(look: Look) -> list[_Part]:
     """Return the folders of images and annotations in a folder; none in one of another kind.
 
     Raises:
-        SourceError: A folder cannot be read.
+        SourceError: A folder cannot be read, or lacks the images.
         StorageError: The store cannot be reached.
     """
     if look.layout is None:
@@ -84,7 +84,11 @@ def claim_voc(look: Look) -> list[_Part]:
     tops = list(_devkits(look, base, b"", _DEPTH))
     if tops:
         return [_Part(top, top + _IMAGES, top + _ANNOTATIONS) for top in tops]
-    splits = splits_among(set(look.folders_in(base)))
+    names = set(look.folders_in(base))
+    if names == {_ANNOTATIONS[:-1], b"ImageSets"}:  # of CVAT without "Save images"
+        message = f"{look.root} has the annotations of Pascal VOC, but no images; export it with its images"
+        raise SourceError(f"{message}, or put them into {look.path / 'JPEGImages'}", path=look.root)
+    splits = splits_among(names)
     tops_of_splits = {name + b"/": split for name, split in splits.items()} or {b"": "train"}
     parts = {top: _annotated(base, top, split) for top, split in tops_of_splits.items()}
     known = next((part for part in parts.values() if part is not None), None)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from stoker.storage import Location
     from stoker.types import Box
 
-_NAME, _SUFFIXES = "data.yaml", (".yaml", ".yml")
+_NAME, _CLASSES, _SUFFIXES = "data.yaml", "classes.txt", (".yaml", ".yml")
 _MAX_BYTES = 2**20
 _LOOKED_AT = 1000
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
@@ -66,6 +66,8 @@ class _Contents:
 
 def claim_yolo(look: Look) -> _Contents | None:
     """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's.
+
+    Label Studio writes no such file: ``images/``, ``labels/`` and ``classes.txt``.
 
     Raises:
         SourceError: It is damaged, or a folder without ``data.yaml`` has several others.
@@ -95,7 +97,19 @@ def claim_yolo(look: Look) -> _Contents | None:
     if len(usable) > 1:
         shown = " and ".join(map(str, usable))
         raise SourceError(f"{look.root} holds several files of YOLO's: {shown}; give one of them", path=look.root)
-    return _contents(*next(iter(usable.items()))) if usable else None
+    return _contents(*next(iter(usable.items()))) if usable else _without_yaml(look)
+
+
+def _without_yaml(look: Look) -> _Contents | None:
+    """Return what ``classes.txt`` says beside ``images`` and texts in ``labels``."""
+    path = look.path / _CLASSES
+    if not path.is_file() or not {"images", "labels"} <= {*look.look_into(look.path)[0]}:
+        return None
+    files = look.look_into(look.path / "labels")[1]
+    if not files or not all(name.endswith(".txt") for name in files):
+        return None
+    lines = path.read_at_most(_MAX_BYTES).decode("utf-8-sig", "replace").rstrip().splitlines()
+    return _Contents(path, _names(path, [line.strip() for line in lines]), {"train": ("images",)}, "")
 
 
 def _yaml_files(folder: Location) -> list[str]:
@@ -359,7 +373,8 @@ def _text_of(path: bytes) -> bytes:
 
 YOLO = Kind(
     name="YOLO folder",
-    looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`",
+    looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`; "
+    "or `images/`, `labels/` and `classes.txt`",
     claim=claim_yolo,
     list=list_yolo,
     options=frozenset({"masks", "imagenet_labels"}),
