@@ -204,3 +204,64 @@ def test_paths_of_another_computer_name_no_file_that_is_not_certain(tmp_path: Pa
     write(tmp_path, {"c/9.jpg": picture(0)})
     with pytest.raises(SourceError, match=r"no image that .* names, such as x\\0.jpg, is in .*/c, which has 9.jpg"):
         read_by_name(root / "result.json", image_root=str(tmp_path / "c"))
+
+
+SIDEWAYS = {
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
+"""What makes the stored image of one that is seen upright, by orientation."""
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("kind", ["voc", "coco"])
+@pytest.mark.parametrize("sees_upright", [True, False])
+def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
+    tmp_path: Path, kind: str, *, sees_upright: bool
+) -> None:
+    root, images, annotations = tmp_path / "photos", [], []
+    for orientation, back in SIDEWAYS.items():
+        upright = Image.new("RGB", (48, 64))
+        upright.paste((255, 255, 255), (8, 16, 24, 56))
+        stored, exif = upright.transpose(back), Image.Exif()
+        exif[0x112] = orientation
+        out = io.BytesIO()
+        stored.save(out, "JPEG", quality=95, exif=exif)
+        seen = upright if sees_upright else stored
+        left, top, right, bottom = seen.convert("L").getbbox()
+        sides = f"<size><width>{seen.width}</width><height>{seen.height}</height></size>"
+        corners = f"<xmin>{left}</xmin><ymin>{top}</ymin><xmax>{right}</xmax><ymax>{bottom}</ymax>"
+        xml = f"<annotation>{sides}<object><name>cat</name><bndbox>{corners}</bndbox></object></annotation>"
+        write(root, {f"{orientation}.jpg": out.getvalue(), **({f"{orientation}.xml": xml} if kind == "voc" else {})})
+        images.append(
+            {"id": orientation, "file_name": f"{orientation}.jpg", "width": seen.width, "height": seen.height}
+        )
+        box = [left, top, right - left, bottom - top]
+        annotations.append({"id": orientation, "image_id": orientation, "category_id": 1, "bbox": box})
+    source = root
+    if kind == "coco":
+        document = {"images": images, "annotations": annotations, "categories": [{"id": 1, "name": "cat"}]}
+        source = write(root, {"result.json": json.dumps(document)}) / "result.json"
+    for exif in ("keep", "apply"):
+        stoker.build(source, tmp_path / exif, exif=exif)
+        opened = [stoker.open(source, exif=exif), stoker.open(tmp_path / exif)]
+        for sample in (sample for dataset in opened for sample in dataset):
+            pixels = sample.decode()
+            height, width, _ = pixels.shape
+            (box,) = sample.boxes
+            area = np.zeros((height, width), bool)
+            area[
+                round(box.ymin * height) : round(box.ymax * height), round(box.xmin * width) : round(box.xmax * width)
+            ] = True
+            assert np.array_equal(area, pixels[..., 0] > 127)
+        for dataset in opened:
+            whole = stoker.Resize(96)
+            with stoker.Loader(dataset, 4, transform=whole, boxes=stoker.BoxOutput(pad_to=1)) as loader:
+                batch = next(iter(loader))
+            for pixels, ((left, top, right, bottom),) in zip(
+                batch.images, batch.boxes.corners.round().astype(int), strict=True
+            ):
+                assert pixels[top + 2 : bottom - 2, left + 2 : right - 2].min() > 127
+                assert int((pixels[..., 0] > 127).sum()) <= (right - left + 4) * (bottom - top + 4)

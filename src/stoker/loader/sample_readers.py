@@ -6,7 +6,7 @@ import errno
 import os
 import warnings
 from abc import ABC, abstractmethod
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,14 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import available_cpus, format_count
-from stoker.errors import ExampleError, ImageError, SourceError, StorageError
+from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError
 from stoker.format import FRAME_BYTES
 from stoker.loader.given_images import GivenImages
 from stoker.loader.read_ahead import RemoteFiles, read_through
 from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
+from stoker.recipe import sniff
 from stoker.sources import features_beside
-from stoker.storage import stoppable_pool
+from stoker.storage import from_uri, stoppable_pool
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 
 _AT_ONCE_REMOTE, _CHUNK = 16, 4096
+_LOOKED_AT, _HEADER_BYTES = 64, 2**18
 
 FILE_SCHEMA = SchemaInfo(
     preset="files",
@@ -302,7 +304,7 @@ class ImageFiles(SampleReader):
 
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
         data, item = self.image(number), self._table[number]
-        boxes = self._tree.read_boxes(item, self._split)
+        boxes = self._tree.read_boxes(item, self._split, data)
         features: Features = {
             "image": ("bytes", [data]),
             "label": ("int64", [item.label]),
@@ -363,16 +365,41 @@ class ImageFiles(SampleReader):
         """Read every annotation once, and pass the boxes to the core."""
         self.object_counts()
 
+    def _boxes_as_stored(self) -> Iterator[list[Box] | str]:
+        """Yield the boxes of each image, or what is wrong with them.
+
+        Where some of a few images were annotated upright, the headers of all are read to turn their boxes back.
+        """
+        count = len(self._table)
+        read = partial(self._boxes_of, has_header=False)
+        some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _LOOKED_AT) or 1)
+        if [index for index in some if read(index) != self._boxes_of(index, has_header=True)]:
+            warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)
+            with stoppable_pool(_AT_ONCE_REMOTE, "stoker-headers") as pool:
+                yield from pool.map(partial(self._boxes_of, has_header=True), range(count))
+        else:
+            yield from map(read, range(count))
+
+    def _boxes_of(self, number: int, *, has_header: bool) -> list[Box] | str:
+        header = None
+        with suppress(FileNotFoundError, PermissionError):  # told where the image is used
+            header = (
+                from_uri(os.fsencode(self.native.where(number)[0])).read_head(_HEADER_BYTES) if has_header else None
+            )
+            header = header if header is None or sniff(header) == "jpeg" else self.image(number)
+        try:
+            return self._tree.read_boxes(self._table[number], self._split, header)
+        except SourceError as error:
+            return str(error)
+
     def _read_boxes(self) -> NDArray[np.uint32]:
         counts = np.zeros(len(self._table), np.int64)
         boxes: list[Box] = []
         labels: list[int] = []
         damaged = []
-        for index, item in enumerate(self._table):
-            try:
-                item_boxes: Sequence[Box] = self._tree.read_boxes(item, self._split)
-            except SourceError as error:
-                damaged.append(str(error))
+        for index, (item, item_boxes) in enumerate(zip(self._table, self._boxes_as_stored(), strict=True)):
+            if isinstance(item_boxes, str):
+                damaged.append(item_boxes)
                 continue
             counts[index] = len(item_boxes)
             boxes += item_boxes

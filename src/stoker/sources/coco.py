@@ -363,7 +363,10 @@ class _Contents:
         damaged = GrowingBlobs()
         for image_id in self.images:
             damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
-        return {"boxes": Blobs(boxes[order].tobytes(), starts * BOX.itemsize), "damaged": damaged.finish()}
+        sizes = [(each.width, each.height) for each in self.images.values()]
+        annotated = np.array([size if all(map(is_side, size)) else (0, 0) for size in sizes], np.int32)
+        own = Blobs(boxes[order].tobytes(), starts * BOX.itemsize)
+        return {"boxes": own, "damaged": damaged.finish(), "annotated": annotated}
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import struct
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,7 +17,7 @@ from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.reader import IndexedReader, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
-from stoker.sources.table_boxes import TableBoxes
+from stoker.sources.table_boxes import TableBoxes, turn_back
 from stoker.storage import location, without_signature
 
 if TYPE_CHECKING:
@@ -70,11 +71,17 @@ class Source:
     label_base: int = 0
     is_ordered: bool = False
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
+    _turned_back: set[bytes] = field(default_factory=set, init=False, repr=False)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user: those of the listing, and of the items that were read so far."""
-        return (*self.listing_warnings, *self.reader.warnings)
+        first = min(self._turned_back, default=None)
+        message = (
+            f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}, such as"
+        )
+        message = f"{message} {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
+        return (*self.listing_warnings, *self.reader.warnings, *([message] if first is not None else []))
 
     @property
     def stored(self) -> StoredReader:
@@ -206,7 +213,7 @@ class Source:
         if split not in self.boxes:
             return image
         try:
-            boxes = self.read_boxes(item, split)
+            boxes = self.read_boxes(item, split, image.data)
         except SourceError as error:
             return dataclasses.replace(image, annotation_error=str(error))
         label = boxes[item.object].label if 0 <= item.object < len(boxes) else None
@@ -216,8 +223,14 @@ class Source:
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
         return None if item.object >= 0 or split in self.boxes else self.reader.plain_file(item)
 
-    def read_boxes(self, item: Item, split: str) -> list[Box]:
+    def read_boxes(self, item: Item, split: str, data: object = None) -> list[Box]:
         """Return the boxes of one image.
+
+        Args:
+            item: The image.
+            split: Its split.
+            data: The bytes of its file, by which boxes of an upright image are turned as it is stored. Default: as the
+                annotation has them.
 
         Raises:
             SourceError: The annotation is damaged.
@@ -225,7 +238,10 @@ class Source:
         source = self.boxes.get(split)
         if source is None:
             return self.reader.boxes(item)
-        return source.read(item, self.classes[item.label] if item.label >= 0 else b"")
+        boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"")
+        turned = turn_back(boxes, item, data)
+        self._turned_back.update([item.path] if turned != boxes else ())
+        return turned
 
 
 def _labelled(boxes: Annotations) -> TableBoxes | None:

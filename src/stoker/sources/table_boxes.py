@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
 
+from stoker import _native
 from stoker.errors import SourceError
+from stoker.recipe import dimensions, is_turned, orientation, sniff, turn_box
 from stoker.sources.columns import Blobs
 from stoker.types import Box
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
+
+_BACK = {5: 5, 6: 8, 7: 7, 8: 6}
+"""By which orientation an upright image becomes the stored one, where that changes its width and height."""
 
 BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
 """A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class or -1."""
@@ -69,7 +74,7 @@ class TableBoxes:
     """`Annotations` that the listing has read.
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
-    that is nothing.
+    that is nothing; ``annotated`` what `turn_back` needs.
 
     Attributes:
         where: File they come from.
@@ -122,11 +127,35 @@ class TableBoxes:
         boxes, damaged = table.columns["boxes"], table.columns["damaged"]
         if not isinstance(boxes, Blobs) or not isinstance(damaged, Blobs) or (boxes.starts % BOX.itemsize).any():
             raise ValueError("boxes that are not there")
+        annotated = table.columns.get("annotated")
+        if isinstance(annotated, Blobs) or (annotated is not None and annotated.shape[1:] != (2,)):
+            raise ValueError("sizes that are none")
         labels = np.frombuffer(boxes.data, BOX)["label"]
         has_labels = bool(described["has_labels"])
         if has_labels and len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             raise ValueError("classes of boxes out of range")
         return cls(str(described["where"]), has_labels)
+
+
+def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
+    """Return boxes as they lie in the image as it is stored.
+
+    Annotation tools show photographs as their EXIF orientation says. The column ``annotated`` has the width and the
+    height that the annotation states: where these are those of the image turned, the boxes are turned back.
+
+    Args:
+        boxes: As the annotation has them.
+        item: The image.
+        data: The bytes of its file, or at least its header; pixels have no orientation.
+    """
+    width, height = item.columns.get("annotated", (0, 0))
+    if width == height or not boxes or not isinstance(data, bytes) or not is_turned(data):
+        return boxes
+    kind = sniff(data)
+    turned = orientation(data, kind)
+    info = _native.probe_jpeg(data) if kind == "jpeg" else None
+    stored = (info.width, info.height) if info else dimensions(data, kind)
+    return [turn_box(box, _BACK[turned]) for box in boxes] if turned in _BACK and stored == (height, width) else boxes
 
 
 def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:

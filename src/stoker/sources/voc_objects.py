@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from array import array
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -65,6 +66,7 @@ class VocObjects:
         self.missing = 0
         self._known = names
         self._names: dict[bytes, int] = {name: number for number, name in enumerate(names or ())}
+        self._sizes = array("d")
         self._columns = {"boxes": GrowingBlobs(), "damaged": GrowingBlobs(), "cells": GrowingBlobs()}
         self._flagged = dict.fromkeys(("difficult", "truncated"), False)
 
@@ -90,6 +92,7 @@ class VocObjects:
         for name in self._flagged:
             flags.append([int(getattr(each, name)) for each in objects])
             self._flagged[name] |= any(flags[-1])
+        self._sizes.extend(objects[0].size if objects else (0, 0))
         self._columns["boxes"].append(boxes.tobytes())
         problem = problem and f"{os.fsdecode(path)}: {problem}"
         self._columns["damaged"].append(problem.encode("utf-8", "backslashreplace"))
@@ -124,4 +127,5 @@ class VocObjects:
         label_of = np.array([classes.index(name) for name in self._names] or [0], np.int32)
         boxes = np.frombuffer(columns["boxes"].data, BOX).copy()
         boxes["label"] = label_of[boxes["label"]]
-        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts)}
+        sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
+        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), "annotated": sizes}

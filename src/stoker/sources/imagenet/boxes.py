@@ -170,12 +170,16 @@ def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NamedBox:
-    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated."""
+    """A box, and what its annotation says of the object: its name, and whether it is difficult or truncated.
+
+    ``size`` is the width and the height of the image that the annotation states.
+    """
 
     name: bytes
     box: Box
     difficult: bool = False
     truncated: bool = False
+    size: tuple[float, float] = (0, 0)
 
     def is_of(self, class_name: bytes, class_names: Collection[bytes]) -> bool:
         """Return whether it belongs to an image of a class, by the rule of `read_boxes`."""
@@ -250,7 +254,7 @@ def _boxes(root: Element) -> Iterator[NamedBox]:
             y = [_number(corners, tag) for tag in ("ymin", "ymax")]
             box = place_box(x, y, width, height)
             if box is not None:
-                yield NamedBox(name, box, *flags)
+                yield NamedBox(name, box, flags[0], flags[1], (width, height))
 
 
 def _number(element: Element, path: str) -> float:
