@@ -104,7 +104,37 @@ def test_a_program_ends_well_whatever_it_was_doing(dataset: Path, rest: str) -> 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_thread_that_is_at_work_when_the_interpreter_ends() -> None:
+@pytest.mark.parametrize(
+    "work",
+    [
+        """
+        def work():
+            while True:
+                _native.resize(pixels, 500, 500, "bilinear")
+                begun.set()
+        """,
+        """
+        class Failing(Exception):
+            def __str__(self, sleep=time.sleep):  # runs below a function of the core
+                begun.set()
+                [sleep(0.001) for _ in range(1000)]
+        def work():
+            ranges.fail(0, Failing())
+        """,
+        """
+        class Owner:
+            def __call__(self, *place): ...
+            def __del__(self, sleep=time.sleep):  # runs below a destructor of the core
+                begun.set()
+                [sleep(0.001) for _ in range(1000)]
+        owned = [_native.DirectReader(Owner())]
+        def work():
+            owned.clear()
+        """,
+    ],
+    ids=["at work", "that asks for a text", "that frees"],
+)
+def test_a_thread_when_the_interpreter_ends(work: str) -> None:
     program = """
         import threading, time
         import numpy as np
@@ -113,14 +143,10 @@ def test_a_thread_that_is_at_work_when_the_interpreter_ends() -> None:
             def __del__(self, sleep=time.sleep):
                 sleep(0.5)
         slow, begun, pixels = Slow(), threading.Event(), np.zeros((1000, 1000, 3), np.uint8)
-        def work():
-            while True:
-                _native.resize(pixels, 500, 500, "bilinear")
-                begun.set()
-        threading.Thread(target=work, daemon=True).start()
-        begun.wait()
+        ranges = _native.RemoteRanges(1000)
     """
-    command = [sys.executable, "-c", textwrap.dedent(program)]
+    started = "threading.Thread(target=work, daemon=True).start(); begun.wait()"
+    command = [sys.executable, "-c", textwrap.dedent(program) + textwrap.dedent(work) + started]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -79,6 +79,7 @@ nb::object exception_of(const std::exception_ptr& error) {
 
 void register_errors(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& caught, void*) {
+    if (!caught) stay_for_good();
     try {
       std::rethrow_exception(caught);
     } catch (const Error& e) {  // anything else falls through to nanobind's own table

@@ -1,11 +1,15 @@
 // Python's own end of a thread is avoided in two steps. `atexit`, which comes before it, keeps those that
-// come back from then on, and waits for those that were already on their way to the GIL.
+// come back from then on, and waits for those that were already on their way to the GIL. A thread that runs
+// Python below a function of the core (the text of an error, a finalizer) comes back without us: Python
+// unwinds its stack, and what meets a frame of C++ then stays there.
 #include "bind/without_gil.h"
 
 #include <pthread.h>
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <thread>
 
@@ -43,9 +47,18 @@ void stay() {
   }
 }
 
+std::terminate_handler terminate_otherwise = nullptr;
+
+void terminate() {
+  if (stays() && is_over() && !std::current_exception()) stay_for_good();
+  terminate_otherwise();
+  std::abort();
+}
+
 void end() {
   ending_thread = pthread_self();
   ending = true;
+  terminate_otherwise = std::set_terminate(&terminate);
   PyThreadState* state = PyEval_SaveThread();
   for (milliseconds waited{0}; coming_back > 0 && waited < kTimeout; waited += kPoll) {
     std::this_thread::sleep_for(kPoll);
@@ -54,6 +67,10 @@ void end() {
 }
 
 }  // namespace
+
+void stay_for_good() {
+  for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
+}
 
 WithoutGil::~WithoutGil() {
   // Counted before looking: either this sees that the end has begun, or the end sees this.

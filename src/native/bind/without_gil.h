@@ -37,6 +37,10 @@ class WithGil {
   PyGILState_STATE before_;
 };
 
+// Keeps a thread that Python was ending until the process is over: an exception that is none has come to a
+// frame of C++.
+[[noreturn]] void stay_for_good();
+
 // Lets the module know when the interpreter is about to end, and when it forks. To be called once, with the
 // GIL.
 void watch_the_interpreter();
