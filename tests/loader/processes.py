@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import sys
 import textwrap
 from typing import Any
+
+import preloaded
 
 
 def free_ports(count: int) -> list[int]:
@@ -21,14 +22,14 @@ def free_ports(count: int) -> list[int]:
             one.close()
 
 
-def run_together(program: str, arguments: list[list[str]], seconds: float = 120) -> list[Any]:
-    """Run a program once for each list of arguments; return what each printed last, as JSON.
+def run_together(program: str, arguments: list[list[str]], *frameworks: str, seconds: float = 120) -> list[Any]:
+    """Run a program, which imports frameworks, once for each list of arguments; return what each printed last, as JSON.
 
     None outlives the call, and one that hangs fails it.
     """
     running = [
         subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(program), *words],
+            [preloaded.python(*frameworks), "-c", textwrap.dedent(program), *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -168,7 +168,9 @@ THREE_RANKS = """
 def test_three_real_ranks_train_with_finite_losses(tmp_path: Path) -> None:
     write_shards(tmp_path, 100, 3)
     (port,) = free_ports(1)
-    ranks = run_together(THREE_RANKS, [[str(rank), str(port), str(tmp_path)] for rank in range(3)], 240)
+    ranks = run_together(
+        THREE_RANKS, [[str(rank), str(port), str(tmp_path)] for rank in range(3)], "torch", seconds=240
+    )
     for rank in ranks:
         assert rank["sizes"] == [11] * 8
         assert rank["finite"]

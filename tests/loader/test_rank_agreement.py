@@ -196,7 +196,8 @@ def three_ranks(datasets: list[str]) -> Iterator[Found]:
         try:
             assert server.stdout is not None
             assert server.stdout.readline() == b"ready\n"
-            yield run_together(RANKS, [[str(rank), str(port), str(server.pid), *datasets] for rank in range(3)])
+            words = [[str(rank), str(port), str(server.pid), *datasets] for rank in range(3)]
+            yield run_together(RANKS, words, "torch")
         finally:
             server.kill()
 
@@ -243,7 +244,8 @@ def test_a_store_that_is_slow_or_gone_or_of_another_process_stops_nobody(three_r
 @pytest.mark.needs("tensorflow")
 def test_ranks_of_jax(datasets: list[str]) -> None:
     (port,) = free_ports(1)
-    first, second = run_together(JAX, [[str(rank), str(port), *datasets] for rank in range(2)])
+    words = [[str(rank), str(port), *datasets] for rank in range(2)]
+    first, second = run_together(JAX, words, "jax", "tensorflow")
     assert first == dict.fromkeys(("agree", "seed", "unchecked", "tf.data", "passes"))
     assert second.pop("seed").startswith("this loader differs between rank 1 and rank 0: seed is 1 and 0")
     assert "this loader differs between rank 1 and rank 0: seed is 1 and 0" in second.pop("tf.data")

@@ -60,7 +60,7 @@ def epochs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     shards = tmp_path_factory.mktemp("shards")
     write_shards(shards, 37, 3)  # four steps of two batches of four, and five samples
     addresses = json.dumps([f"localhost:{port}" for port in free_ports(2)])
-    return run_together(PROGRAM, [[str(index), addresses, str(shards), *TAILS] for index in range(2)])
+    return run_together(PROGRAM, [[str(index), addresses, str(shards), *TAILS] for index in range(2)], "tensorflow")
 
 
 @pytest.mark.needs("tensorflow")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
+import preloaded
 import stoker
 from loader import torch_ranks
 from loader.shards import write_shards
@@ -26,7 +26,8 @@ LIMIT = 150  # seconds; a hang is a failure
 def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
     """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    python = preloaded.python("torch", "accelerate", "lightning.pytorch")
+    command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command += [torch_ranks.__file__, tasks, str(shards), str(out), *more]
     finished = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}

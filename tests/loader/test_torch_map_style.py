@@ -314,8 +314,9 @@ def test_a_function_gets_all_crops_of_a_multi_crop(train: stoker.Dataset) -> Non
     assert sizes == [(24, 24), (12, 12)]
 
 
-@pytest.mark.parametrize("steps", [brightest, [TRANSFORM, brightest]], ids=["whole", "crop"])
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize(
+    ("method", "steps"), [("fork", brightest), ("fork", [TRANSFORM, brightest]), ("spawn", [TRANSFORM, brightest])]
+)
 @in_threaded_process
 def test_functions_in_workers(train: stoker.Dataset, method: str, steps: object) -> None:
     samples = stoker.torch.MapDataset(train, steps, seed=3)

@@ -11,11 +11,11 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import preloaded
 import stoker
 import stoker.cli.main
 from repository import markdown
@@ -187,7 +187,7 @@ def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
         if program == "cp":
             shutil.copy(tmp_path / words[0], tmp_path / words[1])
             continue
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", *words]
+        command = [preloaded.python("torch"), "-m", "torch.distributed.run", "--standalone", *words]
         environment = {**os.environ, **ONE_THREAD}
         result = subprocess.run(
             command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False, env=environment

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import preloaded
 from repository.checkout import ROOT
 from servers import google_names
 
@@ -61,12 +62,17 @@ def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
 PLACES = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_cluster}
 
 
-def marks(example: Path) -> list[pytest.MarkDecorator]:
-    """What an example needs."""
+def frameworks(example: Path) -> list[str]:
+    """What an example imports that is slow to import."""
     imports = [
         line for line in example.read_text(encoding="utf-8").splitlines() if re.match(r"\s*(import|from) ", line)
     ]
-    needs = pytest.mark.needs(*sorted(set(FRAMEWORKS.findall("\n".join(imports)))))
+    return sorted(set(FRAMEWORKS.findall("\n".join(imports))))
+
+
+def marks(example: Path) -> list[pytest.MarkDecorator]:
+    """What an example needs."""
+    needs = pytest.mark.needs(*frameworks(example))
     return [needs, *([pytest.mark.servers] if example.stem in PLACES else [])]
 
 
@@ -82,8 +88,12 @@ def test_there_are_examples() -> None:
 @pytest.mark.slow
 def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with ExitStack() as ends:
-        place = PLACES[example.stem](request, ends) if example.stem in PLACES else Place()
-        command = [sys.executable, str(example), str(dataset), *place.addresses]
+        python, place = sys.executable, Place()
+        if example.stem in PLACES:
+            place = PLACES[example.stem](request, ends)
+        elif len(needed := frameworks(example)) == 1:  # which others need, too
+            python = preloaded.python(*needed)
+        command = [python, str(example), str(dataset), *place.addresses]
         environment = {**os.environ, "STOKER_CACHE_DIR": str(tmp_path / "cache"), **place.environment}
         result = subprocess.run(
             command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=180, env=environment
