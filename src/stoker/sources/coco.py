@@ -18,7 +18,6 @@ import os
 import re
 from array import array
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
@@ -36,7 +35,7 @@ from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.moved_files import find_moved, path_ends
-from stoker.sources.reading import in_order, size_or_zero
+from stoker.sources.reading import sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk
@@ -601,10 +600,7 @@ def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
     paths = [moved.get(path, path) for path in paths]
     unlisted = [path for path in unlisted if path not in moved]
     unused = sorted(sizes.keys() - {*paths})
-
-    at_once = from_uri(builder.base).requests_at_once
-    # One that is missing is still an item, so that the build names it among the rejects.
-    sizes.update(zip(unlisted, in_order(partial(size_or_zero, builder.base), unlisted, at_once), strict=True))
+    sizes |= sizes_of(builder.base, unlisted)
     if not any(sizes[path] for path in paths):
         seen = f", which has {os.fsdecode(unused[0])}" if unused else ""
         message = (

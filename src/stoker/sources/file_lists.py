@@ -34,7 +34,7 @@ from stoker.sources.imagenet.labels import find_validation_labels, read_validati
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.metadata import list_metadata
-from stoker.sources.reading import in_order, numbered_lines
+from stoker.sources.reading import in_order, numbered_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
@@ -408,7 +408,7 @@ def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[
     url, rows, names = task
     listed = _listed(url, names) if len(names) >= _LISTED_FROM else None
     if listed is None:
-        return rows, [_size(join(url, name)) for name in names]
+        return rows, [size_or_zero(url, name) for name in names]
     return rows, [listed[name] for name in names]
 
 
@@ -424,15 +424,6 @@ def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
     except OSError:
         return None
     return sizes
-
-
-def _size(url: bytes) -> int:
-    try:
-        return from_uri(url).size()
-    except StorageError:
-        raise
-    except OSError:
-        return 0  # still an item, so that the build names it among the rejects
 
 
 def find_files(patterns: Iterable[str]) -> list[bytes]:

@@ -14,7 +14,6 @@ import contextlib
 import os
 import re
 from array import array
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
 from stoker.sources.moved_files import find_moved
-from stoker.sources.reading import in_order, size_or_zero
+from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tables import (
     IMAGE_NAME,
@@ -42,7 +41,7 @@ from stoker.sources.tables import (
     table_rows,
 )
 from stoker.sources.walking import Walk, shown_names
-from stoker.storage import from_uri, is_absolute, is_web
+from stoker.storage import is_absolute, is_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -278,9 +277,7 @@ class _Images:
         others = sorted(sizes.keys() - tables)
         hashes = np.fromiter(map(hash, others), np.int64, len(others))
         unused = np.flatnonzero(~np.isin(hashes, np.frombuffer(self._used, np.int64)))
-        at_once = from_uri(self._builder.base).requests_at_once
-        # One that is in no listing is still an item, so that the build names it among the rejects.
-        sizes.update(zip(unlisted, in_order(partial(size_or_zero, self._builder.base), unlisted, at_once), strict=True))
+        sizes |= sizes_of(self._builder.base, unlisted)
         self._add_items(sizes)
         rest = [others[at] for at in unused.tolist()]
         self._warn(self._add_tests(rest, sizes) if self._is_found else rest, repeated=len(self._paths) - len(named))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import SourceError, StorageError
@@ -66,6 +67,16 @@ def size_or_zero(base: bytes, path: bytes) -> int:
         raise
     except OSError:
         return 0
+
+
+def sizes_of(base: bytes, paths: Iterable[bytes]) -> dict[bytes, int]:
+    """Return `size_or_zero` of files that no listing has, by path: one that is missing is an item all the same.
+
+    Raises:
+        StorageError: Their store cannot be reached.
+    """
+    each = dict.fromkeys(paths)
+    return dict(zip(each, in_order(partial(size_or_zero, base), each, from_uri(base).requests_at_once), strict=True))
 
 
 def read_annotation(path: bytes) -> bytes | None:

@@ -16,7 +16,6 @@ import os
 import posixpath
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
@@ -31,7 +30,7 @@ from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.reading import in_order, nonblank_lines, size_or_zero
+from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, seen_in
 from stoker.sources.yolo_labels import BOX_NUMBERS, read_labels
@@ -291,11 +290,9 @@ class _Listed:
         there = [parent for parent in sorted(parents) if from_uri(join(walk.root, parent).rstrip(b"/")).is_dir()]
         for parent, listing in zip(there, walk.list_folders(there), strict=True):
             self._sizes.update((parent + file, size) for file, size in listing.files)
-        unlisted = [path for path in dict.fromkeys(paths) if path not in self._sizes]
-        sizes = in_order(partial(size_or_zero, walk.root), unlisted, from_uri(walk.root).requests_at_once)
-        self._sizes.update(zip(unlisted, sizes, strict=True))
+        self._sizes |= sizes_of(walk.root, (path for path in paths if path not in self._sizes))
         group = self._builder.collector.add_group(Group(split, None))
-        for path in paths:  # one that is missing is an item all the same, which the build names among the rejects
+        for path in paths:
             self._builder.collector.add(group, path, self._sizes[path])
         self._named.update(paths)
 
