@@ -517,17 +517,17 @@ def build_records(files: list[tuple[bytes, int, RecordTemplate]], storing: JpegS
 
 MIRRORED_BITS: int = 12297829382473034410
 
-def measure_image(data: Buffer, max_pixels: int = 134217728) -> tuple[int, int, tuple[int, int, int], tuple[int, int, int], int]:
+def measure_image(data: Buffer, max_pixels: int = 134217728) -> tuple[int, int, tuple[int, int, int], tuple[int, int, int], int, int]:
     """
-    Decode an image file of one of image_formats() and return (width, height, sums of red, green and blue, sums of their squares, hash of what it shows).
+    Decode an image file of one of image_formats() and return (width, height, sums of red, green and blue, sums of their squares, hash of what it shows, which of its bits are strong).
     """
 
-def measure_pixels(pixels: numpy.typing.NDArray[numpy.uint8]) -> tuple[int, int, tuple[int, int, int], tuple[int, int, int], int]:
+def measure_pixels(pixels: numpy.typing.NDArray[numpy.uint8]) -> tuple[int, int, tuple[int, int, int], tuple[int, int, int], int, int]:
     """The same of RGB pixels (height, width, 3)."""
 
-def near_hashes(hashes: numpy.typing.NDArray[numpy.uint64], distance: int, mirrored: bool, threads: int) -> numpy.typing.NDArray[numpy.uint32]:
+def near_hashes(hashes: numpy.typing.NDArray[numpy.uint64], strong: numpy.typing.NDArray[numpy.uint64], distance: int, mirrored: bool, threads: int) -> numpy.typing.NDArray[numpy.uint32]:
     """
-    For each hash the smallest index of those that it is near to, directly or through others: that differ in at most `distance` bits (0 to 11), or, `mirrored`, do so once one of the images is mirrored.
+    For each hash the smallest index of those that it is near to, directly or through others: that differ in at most `distance` bits (0 to 11) and few of those that are `strong`, or, `mirrored`, do so once one of the images is mirrored.
     """
 
 class FieldColumn:

@@ -14,14 +14,25 @@ from stoker import _native
 from stoker.auditing import Duplicates, deviations, exact_duplicates, measure_all, near_duplicates
 
 
-def chained(hashes: list[int], distance: int, flips: tuple[int, ...]) -> list[int]:
+def levels(signs: int, strong: int) -> list[int]:
+    """Return for each bit one of four levels, from strong and 0 to strong and 1."""
+    return [[[1, 0], [2, 3]][signs >> bit & 1][strong >> bit & 1] for bit in range(64)]
+
+
+def are_near(one: tuple[int, int], other: tuple[int, int], distance: int) -> bool:
+    """Return whether few bits differ, and their levels are few steps apart."""
+    apart = [abs(a - b) for a, b in zip(levels(*one), levels(*other), strict=True)]
+    return (one[0] ^ other[0]).bit_count() <= distance and sum(apart) <= 24
+
+
+def chained(hashes: list[tuple[int, int]], distance: int, flips: tuple[int, ...]) -> list[int]:
     """Return the first of those that each hash is chained to, by comparing all pairs until nothing changes."""
     firsts = list(range(len(hashes)))
     near = [
         (i, j)
-        for i, a in enumerate(hashes)
-        for j, b in enumerate(hashes[:i])
-        if any((a ^ b ^ flip).bit_count() <= distance for flip in flips)
+        for i, (signs, strong) in enumerate(hashes)
+        for j in range(i)
+        if any(are_near((signs ^ flip, strong), hashes[j], distance) for flip in flips)
     ]
     while True:
         before = list(firsts)
@@ -37,10 +48,12 @@ def test_near_hashes_are_those_that_all_pairs_tell(
 ) -> None:
     centres = data.draw(st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=3))
     changes = st.lists(st.integers(0, 63), max_size=14).map(lambda bits: sum(1 << bit for bit in set(bits)))
-    parts = st.tuples(st.sampled_from(centres), changes, st.sampled_from([0, _native.MIRRORED_BITS]))
-    hashes = data.draw(st.lists(parts.map(lambda part: part[0] ^ part[1] ^ part[2]), max_size=25))
+    flipped = st.sampled_from([0, _native.MIRRORED_BITS])
+    parts = st.tuples(st.sampled_from(centres), changes, flipped, st.sampled_from(centres), changes)
+    hashes = data.draw(st.lists(parts.map(lambda part: (part[0] ^ part[1] ^ part[2], part[3] ^ part[4])), max_size=25))
     flips = (0, _native.MIRRORED_BITS) if mirrored else (0,)
-    found = _native.near_hashes(np.array(hashes, np.uint64), distance, mirrored, threads)
+    columns = np.array(hashes, np.uint64).reshape(-1, 2).T.copy()
+    found = _native.near_hashes(*columns, distance, mirrored, threads)
     assert found.tolist() == chained(hashes, distance, flips)
 
 

@@ -38,22 +38,24 @@ def test_pixels_are_measured_as_by_definition(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("value", [0, 1, 255])
 def test_a_flat_image_has_no_bits(value: int) -> None:
-    width, height, sums, squares, bits = _native.measure_pixels(np.full((70, 1100, 3), value, np.uint8))
-    assert (sums[0], squares[0], bits) == (value * width * height, value**2 * width * height, 0)
+    width, height, sums, squares, *bits = _native.measure_pixels(np.full((70, 1100, 3), value, np.uint8))
+    assert (sums[0], squares[0], bits) == (value * width * height, value**2 * width * height, [0, 0])
 
 
 def test_the_hash_of_a_mirrored_image_has_every_second_bit_the_other_way_round() -> None:
     pixels = np.random.default_rng(5).integers(0, 256, (80, 64, 3), dtype=np.uint8)
-    hashes = [_native.measure_pixels(np.ascontiguousarray(image))[4] for image in (pixels, pixels[:, ::-1])]
-    assert hashes[0] ^ hashes[1] == _native.MIRRORED_BITS
+    images = [np.ascontiguousarray(image) for image in (pixels, pixels[:, ::-1])]
+    (signs, strong), (mirrored_signs, mirrored_strong) = [_native.measure_pixels(image)[4:] for image in images]
+    assert (signs ^ mirrored_signs, strong) == (_native.MIRRORED_BITS, mirrored_strong)
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM"])
 def test_files_of_every_format_are_measured(kind: str) -> None:
     data = encoded(Image.open(io.BytesIO(pictures.jpeg(90, 70, 3))), kind)
     row = np.array([measure(data)], MEASURES)[0]
-    width, height, sums, squares, bits = reference.measure(np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
-    assert (row["width"], row["height"], row["hash"], row["size"]) == (width, height, bits, len(data))
+    width, height, sums, squares, *bits = reference.measure(np.asarray(Image.open(io.BytesIO(data)).convert("RGB")))
+    assert (row["width"], row["height"], row["size"]) == (width, height, len(data))
+    assert [row["hash"], row["strong"]] == bits
     assert (tuple(row["sums"].tolist()), tuple(row["squares"].tolist())) == (sums, squares)
     assert row["digest"].tobytes() == hashlib.sha256(data).digest()[:16]
     assert (FORMAT_NAMES[row["format"]], MODE_NAMES[row["mode"]], row["bits"]) == (kind.lower(), "RGB", 8)
@@ -136,6 +138,9 @@ def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
     measure_all(4, files.load, 1, None, file, "some")
     with pytest.raises(ConfigError, match="holds measures of other images"):
         measure_all(4, files.load, 1, None, file, "others")
+    file.write_bytes(file.read_bytes().replace(b"stoker measures 2", b"stoker measures 1"))
+    with pytest.raises(ConfigError, match="of another version of Stoker"):
+        measure_all(4, files.load, 1, None, file, "some")
     file.write_bytes(b"text")
     with pytest.raises(ConfigError, match="holds something else than measures"):
         measure_all(4, files.load, 1, None, file, "others")

@@ -19,8 +19,11 @@ def overlaps(pixels: int) -> NDArray[np.int64]:
     return np.maximum(0, ends - np.maximum(cell * pixels, pixel * GRID))
 
 
-def image_hash(rgb: NDArray[np.uint8]) -> int:
-    """Return the signs of the lowest frequencies of the grey cells, the two-dimensional DCT of which is made whole."""
+def image_hash(rgb: NDArray[np.uint8]) -> tuple[int, int]:
+    """Return the signs of the lowest frequencies of the grey cells, and which of them are larger than half of them.
+
+    The two-dimensional DCT is made whole.
+    """
     height, width = rgb.shape[:2]
     grey = rgb.astype(np.int64) @ np.array([77, 150, 29])
     cells = overlaps(height) @ grey @ overlaps(width).T * 16 // (width * height)
@@ -29,11 +32,13 @@ def image_hash(rgb: NDArray[np.uint8]) -> int:
     coefficients = waves @ cells @ waves.T
     chosen = [coefficients[bit // 8, bit % 8] for bit in range(64)]
     chosen[0] = coefficients[0, 8]
-    return sum(1 << bit for bit, coefficient in enumerate(chosen) if coefficient > 0)
+    middle = sorted(map(abs, chosen))[31]
+    signs = sum(1 << bit for bit, coefficient in enumerate(chosen) if coefficient > 0)
+    return signs, sum(1 << bit for bit, coefficient in enumerate(chosen) if abs(coefficient) > middle)
 
 
-def measure(rgb: NDArray[np.uint8]) -> tuple[int, int, tuple[int, ...], tuple[int, ...], int]:
-    """Return width, height, sums of the channels and of their squares, and the hash."""
+def measure(rgb: NDArray[np.uint8]) -> tuple[int, int, tuple[int, ...], tuple[int, ...], int, int]:
+    """Return width, height, sums of the channels and of their squares, the hash, and its strong bits."""
     flat = rgb.reshape(-1, 3).astype(np.int64)
     sums, squares = (tuple(values.sum(0).tolist()) for values in (flat, flat**2))
-    return rgb.shape[1], rgb.shape[0], sums, squares, image_hash(rgb)
+    return rgb.shape[1], rgb.shape[0], sums, squares, *image_hash(rgb)

@@ -37,7 +37,7 @@ class Duplicates:
 
     Attributes:
         how: ``bytes``: their files are equal. ``pixels``: their sizes and pixels in RGB are. ``near``: their hashes
-            differ in few bits, from one to the next.
+            differ in few bits, and few that are strong, from one to the next.
         rows: Their rows, ascending; the first stands for them all. Images that are the same in a stricter sense are
             one here: the first of them.
     """
@@ -80,8 +80,14 @@ def near_duplicates(
         threads: How many compare.
     """
     firsts = _without_copies(np.flatnonzero(contrasts >= FLAT), [group.rows for group in exact])
-    hashes, places = np.unique(rows["hash"][firsts], return_inverse=True)
-    clusters = _native.near_hashes(np.ascontiguousarray(hashes), distance, mirrored=True, threads=threads)
+    hashes, strong = rows["hash"][firsts], rows["strong"][firsts]
+    order = np.lexsort((strong, hashes))
+    is_new = np.ones(len(order), bool)
+    is_new[1:] = (np.diff(hashes[order]) != 0) | (np.diff(strong[order]) != 0)
+    places = np.empty_like(order)
+    places[order] = np.cumsum(is_new) - 1
+    some = order[is_new]
+    clusters = _native.near_hashes(hashes[some], strong[some], distance, mirrored=True, threads=threads)
     return [Duplicates("near", group) for group in _groups(firsts, clusters[places])]
 
 

@@ -36,7 +36,7 @@ Load: TypeAlias = "Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box]]]"
 
 _BLOCK_ROWS = 1024  # which a run that is killed measures again at most
 _ROWS_AT_ONCE = 8
-_MAGIC = "stoker measures 1"
+_MAGIC = "stoker measures 2"
 _MAX_HEAD_BYTES = 4096
 _BLOCK = struct.Struct("<III")  # bytes after these, their checksum, bytes of rows among them
 _FIRST = struct.Struct("<Q")
@@ -47,7 +47,7 @@ class Measurements:
     """What was measured of many images.
 
     Attributes:
-        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 91 bytes each.
+        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 99 bytes each.
         problems: Why images cannot be read, by row.
         resumed: Rows that an earlier run had measured.
     """
@@ -138,8 +138,8 @@ def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
         file.seek(0)
         there = file.readline(_MAX_HEAD_BYTES)
         if there and there != head:
-            other = "measures of other images, or of these before they changed"
-            what = other if _MAGIC.encode() in there else "something else than measures"
+            other = "measures of other images, of these before they changed, or of another version of Stoker"
+            what = other if _MAGIC.rstrip("0123456789").encode() in there else "something else than measures"
             raise ConfigError(f"{path} holds {what}; name another file with {option('resume')}, or remove it")
         if not there:
             file.write(head)

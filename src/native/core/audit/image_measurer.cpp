@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <numbers>
 
@@ -82,7 +83,7 @@ const Waves& waves() {
 }
 
 // Of cells below 2^20: all sums stay below 2^60.
-uint64_t hash_of(const std::array<int64_t, kHashGrid * kHashGrid>& cells) {
+void hash_cells(const std::array<int64_t, kHashGrid * kHashGrid>& cells, ImageMeasure& measure) {
   const Waves& wave = waves();
   std::array<std::array<int64_t, kHashGrid>, kSide + 1> across{};  // by horizontal frequency, then by row
   for (size_t u = 0; u <= kSide; ++u) {
@@ -90,14 +91,20 @@ uint64_t hash_of(const std::array<int64_t, kHashGrid * kHashGrid>& cells) {
       for (size_t x = 0; x < kHashGrid; ++x) across[u][y] += cells[y * kHashGrid + x] * wave[u][x];
     }
   }
-  uint64_t hash = 0;
+  std::array<int64_t, kSide * kSide> sizes{};
   for (size_t bit = 0; bit < kSide * kSide; ++bit) {
     const size_t v = bit / kSide, u = bit == 0 ? kSide : bit % kSide;
     int64_t coefficient = 0;
     for (size_t y = 0; y < kHashGrid; ++y) coefficient += across[u][y] * wave[v][y];
-    if (coefficient > 0) hash |= uint64_t{1} << bit;
+    if (coefficient > 0) measure.hash |= uint64_t{1} << bit;
+    sizes[bit] = std::abs(coefficient);
   }
-  return hash;
+  auto sorted = sizes;
+  const auto middle = sorted.begin() + sorted.size() / 2 - 1;
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  for (size_t bit = 0; bit < sizes.size(); ++bit) {
+    if (sizes[bit] > *middle) measure.strong |= uint64_t{1} << bit;
+  }
 }
 
 }  // namespace
@@ -126,7 +133,7 @@ ImageMeasure ImageMeasurer::run(const uint8_t* rgb, Extent size) {
 }
 
 void ImageMeasurer::begin(Extent size) {
-  measured_ = {size, {}, {}, 0};
+  measured_ = {size, {}, {}, 0, 0};
   rows_ = whole_rows_ = 0;
   cells_.fill(0);
   greys_.resize(static_cast<size_t>(size.width));
@@ -179,7 +186,7 @@ ImageMeasure ImageMeasurer::finish() const {
   std::array<int64_t, kHashGrid * kHashGrid> means{};
   for (size_t i = 0; i < cells_.size(); ++i) means[i] = static_cast<int64_t>(cells_[i] * kScale / area);
   ImageMeasure measure = measured_;
-  measure.hash = hash_of(means);
+  hash_cells(means, measure);
   return measure;
 }
 

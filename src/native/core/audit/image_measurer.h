@@ -26,6 +26,8 @@ struct ImageMeasure {
   // where the coefficient (v, u), vertical and horizontal, is above 0; bit 0, the mean, stands for (0, 8)
   // instead.
   uint64_t hash = 0;
+  // Which of these are strong: further from 0 than half of them. Cut edges turn the signs of weak ones.
+  uint64_t strong = 0;
 };
 
 // Measures one image after another, all in integers, so that it is the same on every machine. One per thread;

@@ -48,6 +48,11 @@ class Sets {
   std::vector<uint32_t> parents_;
 };
 
+// How many steps are between two hashes that differ in `bits`: one from 0 to 1, and one to strong and back.
+int steps(uint64_t bits, uint64_t strong, uint64_t other) {
+  return std::popcount(bits) + 2 * std::popcount(bits & strong & other) + std::popcount(strong ^ other);
+}
+
 // Some bits of a hash, end to end.
 class Key {
  public:
@@ -94,8 +99,8 @@ class Table {
     }
   }
 
-  // Calls `found` with the indices of each pair of which one has this key, and the other, turned round in the
-  // bits of `flipped`, too; of which `flipped_key` is the key.
+  // Calls `found` with the indices and the differing bits of each pair of which one has this key, and the
+  // other, turned round in the bits of `flipped`, too; of which `flipped_key` is the key.
   template <typename Found>
   void find_near(uint32_t key, uint64_t flipped, uint32_t flipped_key, int distance,
                  const Found& found) const {
@@ -104,7 +109,8 @@ class Table {
     for (uint32_t i = starts_[key]; i < starts_[size_t{key} + 1]; ++i) {
       const uint64_t wanted = hashes_[i] ^ flipped;
       for (uint32_t j = other == key ? i + 1 : starts_[other]; j < starts_[size_t{other} + 1]; ++j) {
-        if (std::popcount(wanted ^ hashes_[j]) <= distance) found(indices_[i], indices_[j]);
+        const uint64_t bits = wanted ^ hashes_[j];
+        if (std::popcount(bits) <= distance) found(indices_[i], indices_[j], bits);
       }
     }
   }
@@ -155,11 +161,14 @@ Division cheapest(double hashes, int distance) {
 
 }  // namespace
 
-std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance, uint64_t mirrored,
-                                  size_t threads) {
+std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<const uint64_t> strong,
+                                  int distance, uint64_t mirrored, size_t threads) {
   if (distance < 0 || distance > kMostDistance) {
     throw Error(ErrorCode::kBadArgument, "A distance of " + std::to_string(distance) +
                                              " bits; it must be 0.." + std::to_string(kMostDistance));
+  }
+  if (strong.size() != hashes.size()) {
+    throw Error(ErrorCode::kBadArgument, "As many hashes as there are of their strong bits are needed");
   }
   if (hashes.size() >= std::numeric_limits<uint32_t>::max()) {
     throw Error(ErrorCode::kBadArgument, std::to_string(hashes.size()) + " hashes are too many");
@@ -178,7 +187,8 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance
         for (const auto& [a, b] : pairs) sets.join(a, b);
         pairs.clear();
       };
-      const auto found = [&](uint32_t a, uint32_t b) {
+      const auto found = [&](uint32_t a, uint32_t b, uint64_t bits) {
+        if (steps(bits, strong[a], strong[b]) > kMostSteps) return;
         pairs.emplace_back(a, b);
         if (pairs.size() == kPairsAtOnce) join();
       };

@@ -11,15 +11,19 @@ namespace stoker {
 // The most bits in which two hashes may differ that near_hashes() finds.
 inline constexpr int kMostDistance = 11;
 
+// The most steps that are between two hashes that near_hashes() finds. Each bit is one of four levels: strong
+// and 0, 0, 1, strong and 1.
+inline constexpr int kMostSteps = 24;
+
 // Returns for each hash the first one (the smallest index) that it is near to, or near to one that is near to
-// it, and so on; its own index where there is none. Two are near that differ in at most `distance` bits, or
-// do so once the bits of `mirrored` of one of them are the other way round; 0: none are. Exact. At most 2^32
-// - 1 hashes.
+// it, and so on; its own index where there is none. Two are near that differ in at most `distance` bits
+// and kMostSteps steps, or do so once the bits of `mirrored` of one of them are the other way round; 0: none
+// are. `strong` says which bits of each hash are. Exact. At most 2^32 - 1 hashes.
 //
 // Of two that differ in at most d bits, any d + k blocks have k that are equal: so for each choice of k
 // blocks only those are compared that agree in these, and k is what makes the least work. `threads` at once;
 // takes 16 bytes for each hash beside the result.
-std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, int distance, uint64_t mirrored,
-                                  size_t threads);
+std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<const uint64_t> strong,
+                                  int distance, uint64_t mirrored, size_t threads);
 
 }  // namespace stoker
