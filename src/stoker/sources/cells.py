@@ -20,9 +20,14 @@ from stoker.storage import join
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from stoker.sources.coco_masks import DrawnMask
     from stoker.sources.columns import Blobs
     from stoker.sources.items import ItemTable
     from stoker.types import Field
+
+
+DRAWN: Mapping[str, type[DrawnMask]] = {"coco": CocoMask, "yolo": YoloMask}
+"""What masks are drawn of, by its name in saved listings."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,17 +40,13 @@ class Cells:
 
     Attributes:
         columns: What each column is: a name and a field; None where it is not used.
-        coco: The COCO file whose annotations the values of masks are: width, height and objects of a `CocoMask`; empty
-            where masks are paths, or `yolo_classes`.
         fills: See above.
-        yolo_classes: How many classes YOLO's texts have whose paths the values of masks are, for a `YoloMask`; 0 where
-            they are no such paths.
+        drawn: A name of `DRAWN` and what its ``of_cell`` needs beside the value of a mask; None where masks are paths.
     """
 
     columns: tuple[tuple[str, Field] | None, ...]
-    coco: str = ""
     fills: bool = False
-    yolo_classes: int = 0
+    drawn: tuple[str, Any] | None = None
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -77,11 +78,8 @@ class Cells:
         return values
 
     def _value(self, field: Field, value: Any, base: bytes) -> Any:
-        if field.is_image and self.coco:
-            width, height, objects = value
-            return CocoMask(self.coco, width, height, objects)
-        if field.is_image and self.yolo_classes:
-            return YoloMask(join(base, os.fsencode(value)), self.yolo_classes)
+        if field.is_image and self.drawn is not None:
+            return DRAWN[self.drawn[0]].of_cell(self.drawn[1], value, base)
         if field.is_image:
             return os.fsdecode(join(base, os.fsencode(value))) if value else None
         if isinstance(value, str):
@@ -92,7 +90,7 @@ class Cells:
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
-        digest.update(b"fills" * self.fills + b"yolo" * bool(self.yolo_classes))
+        digest.update(b"fills" * self.fills + b"yolo" * bool(self.drawn and self.drawn[0] == "yolo"))
         cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())
@@ -102,7 +100,7 @@ class Cells:
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         columns = [column and [column[0], column[1].to_json()] for column in self.columns]
-        return {"columns": columns, "coco": self.coco, "fills": self.fills, "yolo_classes": self.yolo_classes}
+        return {"columns": columns, "fills": self.fills, "drawn": self.drawn}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> Self:
@@ -113,7 +111,10 @@ class Cells:
             KeyError, TypeError: It is damaged.
         """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
-        return cls(columns, str(described["coco"]), bool(described["fills"]), int(described["yolo_classes"]))
+        drawn = described["drawn"] and (str(described["drawn"][0]), described["drawn"][1])
+        if drawn and drawn[0] not in DRAWN:
+            raise KeyError(drawn[0])
+        return cls(columns, bool(described["fills"]), drawn or None)
 
 
 def json_bytes(value: Any) -> bytes:

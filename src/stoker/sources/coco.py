@@ -10,7 +10,6 @@ text has bytes. What masks are drawn from lies in temporary files until then.
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import json
 import math
@@ -25,9 +24,9 @@ import numpy as np
 
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Json, Mask, Text
+from stoker.fields import Json, Text
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.coco_masks import is_side, pycocotools_mask, shown
+from stoker.sources.coco_masks import drawn_mask, is_side, shown
 from stoker.sources.columns import Blobs, GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
@@ -45,6 +44,7 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.fields import Mask
     from stoker.sources.columns import Column
     from stoker.sources.look import Look
     from stoker.sources.source import Source
@@ -67,7 +67,6 @@ _BOX_NUMBERS = 4
 _TRIED_IMAGES = 8
 _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
-_MASK_CLASSES = 2**16 - 1
 
 
 def read_coco(path: Location) -> str | None:
@@ -159,16 +158,14 @@ def list_coco(look: Look, claim: tuple[Location, str]) -> Source:
     (path, text), options = claim, look.options
     contents = _Contents(path, _Objects() if options.masks else None)
     contents.read(text)
-    if options.masks:
-        pycocotools_mask()  # before anything is built
-        contents.check_masks()
+    mask = contents.mask() if options.masks else None
     folder = _find_images(path, contents) if options.image_root is None else image_base(look)
     split = _split_of(path)
     builder = SourceBuilder(look, folder.to_uri(), ())
     if look.layout is not None:
         builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {path.name}")
     _collect(builder, contents, split)
-    columns = contents.columns()
+    columns = contents.columns(mask)
     if columns:
         rows = GrowingBlobs()
         for row in contents.rows():
@@ -183,10 +180,9 @@ def list_coco(look: Look, claim: tuple[Location, str]) -> Source:
         builder.skipped.warnings.append(
             f"{path}: {format_count(contents.crowds, 'annotation')} of crowds: no box of them"
         )
-    cells = Cells(columns, str(path) if options.masks else "") if columns else None
-    tree = builder.finish({split: TableBoxes(str(path), has_labels=True)} if has_boxes else {}, cells=cells)
-    names = contents.class_names()
-    return dataclasses.replace(tree, classes=names, texts=(b"",) * len(names))
+    cells = Cells(columns, drawn=("coco", str(path)) if options.masks else None) if columns else None
+    boxes = {split: TableBoxes(str(path), has_labels=True)} if has_boxes else {}
+    return builder.finish(boxes, cells=cells, box_classes=contents.class_names())
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,20 +288,17 @@ class _Contents:
         """Return the names of the categories in the order of their ids."""
         return tuple(name for _, name in sorted(self.categories.items()))
 
-    def check_masks(self) -> None:
-        """Refuse to draw masks where there are no categories, or more than a mask can have."""
+    def mask(self) -> Mask:
+        """Return the field of masks; refuse them where there are no categories."""
         if not self.categories:
             message = f"{self.path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
             raise ConfigError(message)
-        if len(self.categories) > _MASK_CLASSES:
-            message = f"{self.path} has {len(self.categories)} categories; masks have {_MASK_CLASSES} at most"
-            raise ConfigError(f"{message}; omit {option('masks')}")
+        return drawn_mask(self.path, len(self.categories), "categories")
 
-    def columns(self) -> tuple[tuple[str, Field], ...]:
+    def columns(self, mask: Mask | None) -> tuple[tuple[str, Field], ...]:
         """Return the fields."""
         captions = (("caption", Text()), ("captions", Json())) if self.has_captions else ()
-        bits = 8 if len(self.categories) < 2**8 else 16
-        return (*captions, *((("mask", Mask(bits)),) if self.objects is not None else ()))
+        return captions if mask is None else (*captions, ("mask", mask))
 
     def rows(self) -> Iterator[bytes]:
         """Yield the values of the fields of each image, in the order of the file, as `Cells` has them.

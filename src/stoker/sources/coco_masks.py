@@ -6,19 +6,23 @@ whatever it is given is checked here. RLE needs no more than its numbers, and is
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from stoker.config import format_count
+from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
+from stoker.fields import Mask
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
+
+    from stoker.storage import Location
 
     Runs = NDArray[np.int64]
     """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
@@ -29,12 +33,34 @@ _MAX_COORDINATE = 2.0**27  # and fifths of them in 32 bits with a sign
 _MAX_POLYGON_EDGE = 2**20  # pixels; it takes 80 bytes for each
 _MAX_EDGES = 2**24  # pixels of all polygons of an image
 _MIN_NUMBERS = 6
+_MAX_CLASSES = 2**16 - 1
 _MAX_CHARACTERS = 7  # of a number of RLE: 35 bits
 _FIRST_CHARACTER, _LAST_CHARACTER = 48, 111
 
 
+class DrawnMask(ABC):
+    """What a mask is drawn of, in place of its file."""
+
+    @classmethod
+    @abstractmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
+        """Return that of an image: of what all have in common, its own value, and the folder of the source."""
+
+    @abstractmethod
+    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
+        """Return the number of each pixel: uint8 or uint16 (H, W), 0 where no object is.
+
+        Args:
+            size: Width and height that the image has: no memory is taken for a mask of another size.
+
+        Raises:
+            SourceError: The file says another size, or an annotation is damaged; the message names the file.
+            ConfigError: pycocotools is not installed.
+        """
+
+
 @dataclass(frozen=True, slots=True)
-class CocoMask:
+class CocoMask(DrawnMask):
     """What a COCO file says of the objects in one image, of which `draw` makes a mask.
 
     Attributes:
@@ -50,17 +76,16 @@ class CocoMask:
     height: Any
     objects: Sequence[Any]
 
+    @classmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:  # noqa: ARG003 - as all `DrawnMask`
+        """Return it, given the file, and width, height and objects."""
+        width, height, objects = value
+        return cls(str(source), width, height, objects)
+
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
-        """Return the number of each pixel: uint8 or uint16 (H, W), 0 where no object is.
+        """See `DrawnMask.draw`.
 
         Of two objects at a pixel the one of fewer pixels counts, of two of as many the later one in the file.
-
-        Args:
-            size: Width and height that the image has: no memory is taken for a mask of another size.
-
-        Raises:
-            SourceError: The file says another size, or an annotation is damaged; the message names the file.
-            ConfigError: pycocotools is not installed.
         """
         width, height = size
         if type(self.width) is not int or type(self.height) is not int or (self.width, self.height) != size:
@@ -136,6 +161,24 @@ def pycocotools_mask() -> ModuleType:
     except ModuleNotFoundError as error:
         raise ConfigError(f"no module {error.name!r}; run pip install 'stoker[coco]'") from error
     return mask  # type: ignore[no-any-return]
+
+
+def drawn_mask(path: Location, classes: int, what: str) -> Mask:
+    """Return the field of masks that are drawn, with 0 and a number for each class.
+
+    Args:
+        path: The file that has the classes.
+        classes: How many it has.
+        what: How it calls them.
+
+    Raises:
+        ConfigError: They are more than a mask can have, or pycocotools is not installed.
+    """
+    pycocotools_mask()
+    if classes > _MAX_CLASSES:
+        message = f"{path} has {classes} {what}; masks have {_MAX_CLASSES} at most"
+        raise ConfigError(f"{message}; omit {option('masks')}")
+    return Mask(8 if classes < 2**8 else 16)
 
 
 def is_side(value: object) -> bool:

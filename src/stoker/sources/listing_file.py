@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stoker.sources.columns import Column
     from stoker.storage import Location, Staging
 
-_FORMAT, _VERSION = "stoker-listing", 3
+_FORMAT, _VERSION = "stoker-listing", 4
 _ANNOTATIONS = {annotations.name: annotations for kind in KINDS for annotations in kind.annotations}
 _READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")

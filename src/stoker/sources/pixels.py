@@ -13,9 +13,8 @@ import numpy as np
 from stoker.errors import ImageError, SourceError
 from stoker.fields import encode_fields, mask_pixels
 from stoker.recipe import Recipe, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
-from stoker.sources.coco_masks import CocoMask
+from stoker.sources.coco_masks import DrawnMask
 from stoker.sources.record_reader import read_image
-from stoker.sources.yolo_labels import YoloMask
 from stoker.types import EncodedImage
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from stoker.types import Features, Field
 
 _KEEP = Recipe()
-_DRAWN = (CocoMask, YoloMask)
 
 
 class RecordPixels:
@@ -65,7 +63,7 @@ class RecordPixels:
             if width * height != wanted[0] * wanted[1]:
                 _check_size(name, "mask", (width, height), wanted)
 
-        given = _drawn(name, value, wanted) if isinstance(value, _DRAWN) else read_image(name, value)[0]
+        given = _drawn(name, value, wanted) if isinstance(value, DrawnMask) else read_image(name, value)[0]
         with _of_field(name):
             ids = given if isinstance(given, np.ndarray) else mask_ids(given, check_size)
         pixels = mask_pixels(name, ids, bits)
@@ -79,7 +77,7 @@ class _KeptPixels(RecordPixels):
     """An image that stays as it is, and masks beside it that do if they are grey PNGs already."""
 
     def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
-        given = value if isinstance(value, _DRAWN) else read_image(name, value)[0]
+        given = value if isinstance(value, DrawnMask) else read_image(name, value)[0]
         if isinstance(given, bytes) and self._is_stored(given, bits):
             return EncodedImage(given, "png", self._stored.height, self._stored.width)
         return super().mask(name, given, bits)
@@ -119,7 +117,7 @@ def _of_field(name: str) -> Iterator[None]:
         raise SourceError(f"field {name!r}: {error}") from error
 
 
-def _drawn(name: str, value: CocoMask | YoloMask, wanted: tuple[int, int]) -> Any:
+def _drawn(name: str, value: DrawnMask, wanted: tuple[int, int]) -> Any:
     try:
         return value.draw(wanted)
     except SourceError as error:

@@ -117,6 +117,7 @@ class SourceBuilder:
         boxes: Mapping[str, Annotations | BoxTable],
         reader: StoredReader | None = None,
         cells: Cells | None = None,
+        box_classes: tuple[bytes, ...] = (),
     ) -> Source:
         """Return the source, which must be settled.
 
@@ -124,6 +125,7 @@ class SourceBuilder:
             boxes: The annotations of each split that has some.
             reader: What reads the images; None of files.
             cells: How the values of files are read that a table says of them; None without any.
+            box_classes: The classes of boxes, where images have none.
 
         Raises:
             SourceError: The list of texts is damaged or names none of the classes.
@@ -135,8 +137,8 @@ class SourceBuilder:
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
         return Source(
             root=self.root,
-            classes=tuple(self._names),
-            texts=texts_of,
+            classes=box_classes or tuple(self._names),
+            texts=(b"",) * len(box_classes) or texts_of,
             table=self._with_boxes(boxes),
             splits=self._splits,
             ignored=dict(sorted(self.skipped.ignored.items())),

@@ -12,7 +12,6 @@ of ``ImageSets/Segmentation`` where masks are asked for, or there are no boxes. 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
 from dataclasses import dataclass
@@ -179,10 +178,9 @@ def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
         del columns["cells"]
     builder.collector.columns |= columns
     builder.settle()
-    splits = dict.fromkeys(group.split for group in builder.collector.groups if group.split)
-    boxes = {split: TableBoxes(builder.root, has_labels=True) for split in splits}
-    tree = builder.finish(boxes, cells=Cells(fields) if any(fields) else None)
-    return dataclasses.replace(tree, classes=classes, texts=(b"",) * len(classes))
+    boxes = TableBoxes(builder.root, has_labels=True)
+    splits = {group.split: boxes for group in builder.collector.groups if group.split}
+    return builder.finish(splits, cells=Cells(fields) if any(fields) else None, box_classes=classes)
 
 
 class _Images:

@@ -19,11 +19,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
-from stoker.config import option
-from stoker.errors import ConfigError, SourceError, StorageError
-from stoker.fields import Mask
+from stoker.errors import SourceError, StorageError
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.coco_masks import pycocotools_mask
+from stoker.sources.coco_masks import drawn_mask
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
@@ -50,7 +48,6 @@ _NAME, _CLASSES, _SUFFIXES = "data.yaml", "classes.txt", (".yaml", ".yml")
 _MAX_BYTES = 2**20
 _LOOKED_AT = 1000
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
-_MASK_CLASSES = 2**16 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,23 +219,19 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
     listed.report()
     cells = _masks(builder, contents) if look.options.masks else None
     builder.settle()
-    boxes = {group.split: YoloLabels(builder.base, len(contents.names)) for group in builder.collector.groups}
-    tree = builder.finish({split: labels for split, labels in boxes.items() if split is not None}, cells=cells)
-    return dataclasses.replace(tree, classes=contents.names, texts=(b"",) * len(contents.names))
+    labels = YoloLabels(builder.base, len(contents.names))
+    boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
+    return builder.finish(boxes, cells=cells, box_classes=contents.names)
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
     """Return what draws the masks of images, and note of each where its polygons are."""
-    pycocotools_mask()  # before anything is built
-    if len(contents.names) > _MASK_CLASSES:
-        message = f"{contents.path} has {len(contents.names)} classes; masks have {_MASK_CLASSES} at most"
-        raise ConfigError(f"{message}; omit {option('masks')}")
+    mask = drawn_mask(contents.path, len(contents.names), "classes")
     places, paths = GrowingBlobs(), builder.collector.paths()
     for path in paths.values(0, len(paths)):
         places.append(json_bytes([os.fsdecode(_text_of(path))]))
     builder.collector.columns["cells"] = places.finish()
-    mask = Mask(8 if len(contents.names) < 2**8 else 16)
-    return Cells((("mask", mask),), yolo_classes=len(contents.names))
+    return Cells((("mask", mask),), drawn=("yolo", len(contents.names)))
 
 
 def _parts(name: str) -> list[str]:

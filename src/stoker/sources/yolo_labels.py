@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from stoker.errors import SourceError
-from stoker.sources.coco_masks import CocoMask
+from stoker.sources.coco_masks import CocoMask, DrawnMask
 from stoker.sources.reading import read_annotation
+from stoker.storage import join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
 
 
 @dataclass(frozen=True, slots=True)
-class YoloMask:
+class YoloMask(DrawnMask):
     """The polygons of an image, of which `draw` makes a mask.
 
     Attributes:
@@ -72,16 +73,13 @@ class YoloMask:
     place: bytes
     classes: int
 
+    @classmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
+        """Return it, given how many classes there are, and the path of the text."""
+        return cls(join(base, os.fsencode(value)), int(source))
+
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
-        """Return the number of each pixel as `CocoMask.draw` does: the class and 1, 0 where no object is.
-
-        Args:
-            size: Width and height of the image.
-
-        Raises:
-            SourceError: A line is damaged, or a box.
-            ConfigError: pycocotools is not installed.
-        """
+        """See `CocoMask.draw`; a number is the class and 1."""
         objects = []
         for number, label, numbers in read_labels(self.place, self.classes):
             if len(numbers) == BOX_NUMBERS:
