@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import functools
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Never, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -115,12 +115,49 @@ DATASETS = _answers(
         "data images": "use dataset[i].decode(), or batches of a loader",
         "concatenate": "use stoker.mix([first, second])",
         "image": "use sample.decode() for its pixels, sample.encoded for its file",
+        "name filename file_name path filepath": "use sample.source",
         "[]": 'use dataset[i].decode(), dataset.labels and dataset[i].field("caption")',
         "sample[]": "a sample has .decode() for pixels, .label, .fields and .boxes; pairs of image and label for "
         "torch.utils.data.DataLoader are stoker.torch.MapDataset(dataset, transform)",
     }
 )
 """Attributes of `stoker.Dataset` and of samples."""
+
+BATCHES = _answers(
+    {
+        "image x data pixels pixel_values inputs": "use batch.images",
+        "label y target targets": "use batch.labels",
+        "mask masks": 'use batch.fields["mask"], of a loader with fields=["mask"]',
+        "bboxes": "use batch.boxes, of a loader with boxes=stoker.BoxOutput(...)",
+        "to cuda": "arrays are of NumPy; batches of stoker.torch.DataLoader have .to(device)",
+        "[]": "use batch.images, batch.labels, batch.boxes and batch.fields, or images, labels = batch",
+    }
+)
+"""Attributes of batches."""
+
+ITERATING = _answers(
+    {
+        "map with_transform": _IN_TRANSFORMS,
+        "batch unbatch repeat prefetch": "it yields batches that are made ahead; give batch_size= and prefetch=",
+        "next take": "use next(iter(loader))",
+    }
+)
+"""Attributes of loaders."""
+
+OPTIONS = _answers(
+    {
+        "--valid-pct --valid-percent --val-split --validation-split --val-size --test-size --valid-fraction": (
+            "--split-fraction validation=0.2"
+        ),
+        "--workers --num-workers --num-proc --jobs --processes": "--threads",
+        "--size --image-size --img-size --imgsz": "--resize short:256",
+        "--force --exist-ok": "--overwrite",
+        "--num-shards": "--shards",
+        "--output --output-dir --out-dir --dest": "--out",
+        "--classes --class-names --names": "--labels",
+    }
+)
+"""Options of commands."""
 
 NAMES = _answers(
     {
@@ -133,6 +170,7 @@ NAMES = _answers(
         "ConcatDataset concatenate_datasets": "use stoker.mix([first, second])",
         "Subset": "use dataset[[5, 3, 7]]",
         "random_split": "use dataset.random_split([0.9, 0.1])",
+        "StokerError SourceError ConfigError ImageError": "it is in stoker.errors",
     }
 )
 """Names in the module `stoker`."""
@@ -182,6 +220,16 @@ def refuse_unknown(function: str, unknown: Iterable[str], known: Iterable[str], 
     for keyword in unknown:
         hint = answer_to(keyword, [f"{name}=" for name in known], answers, f"its settings are {', '.join(known)}")
         raise TypeError(f"{function} has no setting {keyword!r}{hint}")
+
+
+def no_attribute(title: str, answers: Answers) -> Callable[[Any, str], Never]:
+    """Return the ``__getattr__`` of a class, which answers attributes that it lacks."""
+
+    def getattr_(self: Any, name: str) -> Never:
+        known = () if name.startswith("_") else dir(type(self))
+        raise AttributeError(f"{title} has no attribute {name!r}{answer_to(name, known, answers)}")
+
+    return getattr_
 
 
 def answering(cls: type[_T], answers: Answers) -> None:

@@ -23,7 +23,15 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.forks import process_number
-from stoker.habits import LOADERS, needs_transform, refuse_no_transform, refuse_unknown
+from stoker.habits import (
+    BATCHES,
+    ITERATING,
+    LOADERS,
+    needs_transform,
+    no_attribute,
+    refuse_no_transform,
+    refuse_unknown,
+)
 from stoker.loader import (
     Dataset,
     Feed,
@@ -128,6 +136,11 @@ class TorchBatch(Generic[ImagesT_co]):
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __getitem__(self, key: object) -> Never:
+        raise TypeError(f"stoker.torch.TorchBatch is no dict and no tuple: {BATCHES['[]']}")
+
+    __getattr__ = no_attribute("stoker.torch.TorchBatch", BATCHES)
 
     def to(self, device: torch.device | str | int, *, non_blocking: bool | None = None) -> TorchBatch[ImagesT_co]:
         """Return the batch with its tensors on a device.
@@ -329,6 +342,8 @@ class DataLoader(Generic[TransformT_co]):
 
     def _repr_html_(self) -> str:
         return self.loader._repr_html_().replace("stoker.Loader", "stoker.torch.DataLoader", 1)
+
+    __getattr__ = no_attribute("stoker.torch.DataLoader", ITERATING)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""

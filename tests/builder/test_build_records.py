@@ -454,7 +454,10 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
         "(height, width, 1 to 4 channels), or uint16 (height, width)",
         "record 9": "field 'image' is a PIL image of mode 'F', whose range of values is unknown; give an array of "
         "uint8 or uint16",
-        "record 10": "it is of type str; a record is a dict, or a pair of image and label",
+        "record 10": (
+            "it is of type str; a record is a dict, or a pair of image and label; "
+            "of paths make [{'image': path} for path in paths]"
+        ),
     }
     assert "cut short" in found["record 7"]
     accepted = build(made, tmp_path / "out", fields=chosen, max_rejects=10)

@@ -37,6 +37,8 @@ def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) 
         ("build a b --shard 4", "--shard is ambiguous: it could be --shards, --shard-size or --shard-names", "build"),
         ("build a b --shrads 4", "no option --shrads; did you mean --shards?", "build"),
         ("build a b --zzz", "no option --zzz", "build"),
+        ("build a b --valid_pct 0.2", "no option --valid_pct; use --split-fraction validation=0.2", "build"),
+        ("build a b --split-fraction .2", "--split-fraction '.2' is not understood; write validation=.2", "build"),
         ("build a b -z", "no option -z", "build"),
         ("build a b c", "one word too many: 'c'", "build"),
         (

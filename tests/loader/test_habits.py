@@ -80,6 +80,15 @@ ANSWERS = {
     "train[0]['image']": ".decode() for pixels",
     "tuple(train[0])": "stoker.torch.MapDataset(dataset, transform)",
     "train[0].image": "sample.decode()",
+    "train[0].filename": "use sample.source",
+    "next(iter(loader(train)))['image']": "use batch.images",
+    "next(iter(loader(train))).pixel_values": "use batch.images",
+    "next(iter(stoker.Loader(train, 4, transform=CROP))).cuda()": "stoker.torch.DataLoader",
+    "next(iter(stoker.Loader(train, 4, transform=CROP)))[0]": "images, labels = batch",
+    "stoker.Loader(train, 4, transform=CROP).map(len)": "transform=stoker.RandomResizedCrop(224)",
+    "stoker.open([folder, folder])": "[{'image': path} for path in paths]",
+    "stoker.open([{'image': np.zeros((9, 9)), 'boxes': [(1, 2, 8, 9)]}])": "divide pixels by the width and height",
+    "stoker.StokerError": "stoker.errors",
     "train.random_split(0.9)": "such as [0.9, 0.1]",
     "next(iter(data.DataLoader(train)))": "stoker.torch.MapDataset(dataset, transform)",
     "loader(data.ConcatDataset([train, train]))": "stoker.mix([first, second])",
@@ -124,6 +133,12 @@ def test_what_does_not_work_is_answered(folder: Path, train: stoker.Dataset, typ
     with pytest.raises((TypeError, AttributeError, StokerError)) as caught:
         eval(typed, names)
     assert ANSWERS[typed] in str(caught.value)
+
+
+def test_what_may_be_boxes_and_is_a_field_is_said() -> None:
+    objects = {"bbox": [[1, 2, 3, 4]], "category": [0]}
+    with pytest.warns(stoker.errors.SourceWarning, match="'objects' is a field, not the boxes of images"):
+        stoker.open([{"image": np.zeros((9, 9), np.uint8), "objects": objects}])
 
 
 @pytest.mark.parametrize("dtype", ["float32", np.float32, np.dtype("float32"), torch.float32, "jax", "tensorflow"])

@@ -281,4 +281,6 @@ def _held_out(text: str) -> tuple[str, float]:
     try:
         return split, float(fraction)
     except ValueError:
-        raise ConfigError(f"{option('split_fraction')} {text!r} is not understood; write validation=0.1") from None
+        example = text if re.fullmatch(r"0?\.\d+", text) else "0.1"
+        message = f"{option('split_fraction')} {text!r} is not understood; write validation={example}"
+        raise ConfigError(message) from None

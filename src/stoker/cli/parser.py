@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from stoker.config import alternatives
 from stoker.errors import ConfigError
+from stoker.habits import OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -83,7 +84,9 @@ class CommandParser(argparse.ArgumentParser):
         if " " in typed:  # argparse takes it for a value
             return word
         if not matching:
-            self.error(f"no option {typed}{did_you_mean(name, known)}")
+            answer = OPTIONS.get(name, "")
+            hint = f"; use {answer}" if answer.split(" ")[0] in known else did_you_mean(name, known)
+            self.error(f"no option {typed}{hint}")
         if len({id(self._option_string_actions[option]) for option in matching}) > 1:
             self.error(f"{typed} is ambiguous: it could be {alternatives(matching)}")
         return f"{matching[0]}{equals}{value}"

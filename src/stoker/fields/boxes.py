@@ -100,9 +100,9 @@ class Boxes(ClassField):
             raise WrongError(f"{describe(value)} is not a box: xmin, ymin, xmax, ymax, or a dict of these and label")
         left, top, right, bottom = (float(number) for number in value)
         if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-            raise WrongError(
-                f"the box {left:g}, {top:g}, {right:g}, {bottom:g} is not xmin < xmax, ymin < ymax within 0 to 1"
-            )
+            advice = "; divide pixels by the width and height of the image" if max(right, bottom) > 1 else ""
+            shown = f"{left:g}, {top:g}, {right:g}, {bottom:g}"
+            raise WrongError(f"the box {shown} is not xmin < xmax, ymin < ymax within 0 to 1{advice}")
         return Box(left, top, right, bottom, label)
 
     def _class(self, value: object) -> int:

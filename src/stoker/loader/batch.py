@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
 from stoker.fields import Padded, Ragged
+from stoker.habits import BATCHES, no_attribute
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -177,6 +178,11 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __getitem__(self, key: object) -> Never:
+        raise TypeError(f"stoker.Batch is no dict and no tuple: {BATCHES['[]']}")
+
+    __getattr__ = no_attribute("stoker.Batch", BATCHES)
 
 
 def batch_text(batch: Any) -> str:

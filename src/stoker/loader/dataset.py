@@ -15,7 +15,7 @@ from PIL import Image
 from stoker import _native
 from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
-from stoker.habits import DATASETS, answer_to
+from stoker.habits import DATASETS, no_attribute
 from stoker.loader.pictures import (
     box_classes,
     class_title,
@@ -95,9 +95,7 @@ class Sample:
     def __getitem__(self, key: object) -> Never:
         raise TypeError(f"stoker.Sample is no pair and no dict: {DATASETS['sample[]']}")
 
-    def __getattr__(self, name: str) -> Never:
-        known = () if name.startswith("_") else dir(type(self))
-        raise AttributeError(f"stoker.Sample has no attribute {name!r}{answer_to(name, known, DATASETS)}")
+    __getattr__ = no_attribute("stoker.Sample", DATASETS)
 
     def _repr_html_(self) -> str:
         from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
@@ -437,9 +435,7 @@ class Dataset:
             collation.default_collate_fn_map.setdefault(Sample, _refuse_collation)
         return [self[index] for index in indices]
 
-    def __getattr__(self, name: str) -> Never:
-        known = () if name.startswith("_") else dir(type(self))
-        raise AttributeError(f"stoker.Dataset has no attribute {name!r}{answer_to(name, known, DATASETS)}")
+    __getattr__ = no_attribute("stoker.Dataset", DATASETS)
 
     @property
     def targets(self) -> list[int]:

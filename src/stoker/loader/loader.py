@@ -19,7 +19,7 @@ from stoker import _native
 from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
 from stoker.forks import PerProcess
-from stoker.habits import needs_transform
+from stoker.habits import ITERATING, needs_transform, no_attribute
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
@@ -199,6 +199,8 @@ class Loader:
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
         return self.feed.steps
+
+    __getattr__ = no_attribute("stoker.Loader", ITERATING)
 
     def __iter__(self) -> Iterator[Batch]:
         """Yield the next epoch, or the rest of the one that a loaded state is in."""

@@ -104,7 +104,7 @@ def list_file_lists(look: Look, path: Location) -> Source:
     )
 
 
-_A_FILE = "an image, not a list of images; give the folder that holds the class folders"
+_A_FILE = "an image, not a list of images; give its folder, or a pattern in quotes, as in 'photos/*.jpg'"
 _NO_LISTS = {
     b"PK\x03\x04": "a zip archive, which is not read; unpack it and give the folder",
     b"\xff\xd8\xff": _A_FILE,

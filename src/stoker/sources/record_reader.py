@@ -34,6 +34,7 @@ ROOT = "the source"
 
 _SHOWN = 8
 _PAIR = ("image", "label")
+_LIKE_BOXES = ("objects", "bbox", "bboxes", "annotations", "detections")
 _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
@@ -47,7 +48,9 @@ def as_record(record: object) -> Mapping[str, Any]:
         record = dict(zip(_PAIR, record, strict=True))
     if isinstance(record, Mapping):
         return {name: _plain(value) for name, value in record.items()}
-    raise SourceError(f"it is of type {type(record).__name__}; a record is a dict, or a pair of image and label")
+    advice = "; of paths make [{'image': path} for path in paths]" if isinstance(record, (str, os.PathLike)) else ""
+    message = f"it is of type {type(record).__name__}; a record is a dict, or a pair of image and label"
+    raise SourceError(message + advice)
 
 
 def _plain(value: Any) -> Any:
@@ -69,7 +72,7 @@ def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
         record = as_record(first())
     except SourceError as error:
         message = f"the fields of the records are unknown: of record 0, {error}"
-        raise SourceError(f"{message}; give fields={{...}}") from error
+        raise SourceError(f"{message}; give fields={{...}}" if error.__cause__ else message) from error
     return find_fields(records, record)
 
 
@@ -131,6 +134,10 @@ class RecordFields:
         label, messages = self.roles.label, []
         if self.is_guess and label not in (None, "label"):
             messages.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
+        like_boxes = next((name for name in self.roles.extra if name in _LIKE_BOXES), None)
+        if self.is_guess and self.boxes is None and like_boxes is not None:
+            message = f"{ROOT}: {like_boxes!r} is a field, not the boxes of images; these are called 'boxes'"
+            messages.append(f"{message}, each (xmin, ymin, xmax, ymax) in fractions of the image, or a dict with label")
         if not self.unknown:
             return tuple(messages)
         names = sorted(self.unknown)

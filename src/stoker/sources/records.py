@@ -296,6 +296,8 @@ def index_records(
         SourceError: There are no records, the first one cannot be read, or a class is none.
     """
     known = _Sequences.look(given, chosen, progress)
+    if known.fields.is_guess and len(known.given[split]):
+        known.fields.boxes_of(read_record(known.given[split], 0))  # all may be in pixels where the first are
     index = _RecordIndex(known.given[split], known.fields)
     index.fill(progress)
     table, missing = index.table(), index.missing
