@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -265,3 +266,75 @@ def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
             ):
                 assert pixels[top + 2 : bottom - 2, left + 2 : right - 2].min() > 127
                 assert int((pixels[..., 0] > 127).sum()) <= (right - left + 4) * (bottom - top + 4)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize(
+    ("labels", "classes", "warning"),
+    [
+        (["007", "07", "7", "1"], {"7": 3, "1": 1}, "labels that are the same number are one class: 007, 07, 7"),
+        (
+            ["-1", "1", "1", "-1"],
+            {"-1": 2, "1": 2},
+            "the labels are -1 and 1, so these are the names of the classes 0 and 1",
+        ),
+        (["-1", "0", "1", "1"], {None: 1, "0": 1, "1": 2}, "1 row without a label"),
+    ],
+)
+def test_numbers_that_are_classes_are_said(
+    tmp_path: Path, labels: list[str], classes: dict[str | None, int], warning: str
+) -> None:
+    rows = [{"image": f"{i}.jpg", "label": label} for i, label in enumerate(labels)]
+    files = {f"{i}.jpg": picture(i) for i in range(4)}
+    text = "image,label\n" + "".join(f"{row['image']},{row['label']}\n" for row in rows)
+    source = listed(write(tmp_path, {"train.csv": text, **files}))
+    assert Counter(source.classes[item.label].decode() if item.label >= 0 else None for item in source.table) == classes
+    assert any(warning in text for text in source.warnings)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.jsonl"])
+def test_a_table_of_any_kind_beside_flat_images_says_their_classes(tmp_path: Path, name: str) -> None:
+    rows = [{"image": f"{i}.jpg", "label": "ab"[i % 2]} for i in range(4)]
+    between = "\t" if name.endswith("tsv") else ","
+    lines = [between.join(row.values()) for row in (dict.fromkeys(rows[0], ""), *rows)]
+    lines[0] = between.join(rows[0])
+    lines = list(map(json.dumps, rows)) if name.endswith("jsonl") else lines
+    files = {f"{i}.jpg": picture(i) for i in range(4)}
+    assert listed(write(tmp_path, {name: "\n".join(lines) + "\n", **files})).classes == (b"a", b"b")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "count", "classes"),
+    [
+        ("*/*.{jpg,png}", 4, (b"cat", b"dog")),
+        ("{cat,cow}/*.jpg", 1, (b"cat",)),
+        ("{cat,dog}/{0,1}.png", 2, (b"cat", b"dog")),
+        ("cat/0.{jpg,png}", 2, ()),
+    ],
+)
+def test_braces_stand_for_names_of_images(tmp_path: Path, pattern: str, count: int, classes: tuple[bytes, ...]) -> None:
+    files = {f"{name}/0.{end}": picture(0) for name in ("cat", "dog") for end in ("jpg", "png")}
+    source = listed(write(tmp_path, {**files, "cat/0.txt": "no image"}) / pattern)
+    assert (len(source.table), source.classes) == (count, classes)
+
+
+@pytest.mark.parametrize(
+    ("names", "inner"),
+    [
+        (("animals/train/cat", "animals/train/dog", "animals/val/cat"), "animals"),
+        (("a/b/cat", "a/b/dog"), "a/b"),
+        (("cats/train/tabby", "cats/val/tabby", "dogs/train/pug", "dogs/val/pug"), "cats"),
+    ],
+)
+def test_a_folder_around_a_data_set_is_no_class(tmp_path: Path, names: tuple[str, ...], inner: str) -> None:
+    files = {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)}
+    with pytest.raises(SourceError, match=rf"give {tmp_path}/{inner}; .*folders\.txt"):
+        listed(write(tmp_path, files))
+    assert len(listed(tmp_path / inner).table) > 1
+
+
+def test_data_sets_of_yolo_side_by_side_are_not_joined(tmp_path: Path) -> None:
+    files = {f"v{i}/train/images/{i}.jpg": picture(i) for i in (1, 2)}
+    files |= {f"v{i}/data.yaml": "names: [a]\ntrain: train/images\n" for i in (1, 2)}
+    with pytest.raises(SourceError, match=r"v1/data\.yaml and .*/v2/data\.yaml; give the folder of one"):
+        listed(write(tmp_path, files))

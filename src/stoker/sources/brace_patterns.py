@@ -14,12 +14,14 @@ any other ``{...}``             itself
 
 from __future__ import annotations
 
+import glob
 import re
 from itertools import pairwise
 from string import ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING
 
 from stoker.errors import SourceError
+from stoker.sources.walking import is_image_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +44,18 @@ def expand_braces(pattern: str) -> list[str]:
         SourceError: A brace has no partner, or there are more than `MAX_NAMES` names.
     """
     return [_ESCAPED.sub(r"\1", name) for name in _expanded(pattern, pattern, 0)]
+
+
+def image_patterns(pattern: str) -> list[str]:
+    """Return the names that a pattern stands for, if these are images or have wildcards; else nothing.
+
+    Raises:
+        SourceError: As `expand_braces`.
+    """
+    names = expand_braces(pattern) if "{" in pattern else []
+    return (
+        names if all(glob.has_magic(name) or is_image_name(name.encode("utf-8", "replace")) for name in names) else []
+    )
 
 
 def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:

@@ -6,11 +6,13 @@ lie in several folders and beside them have no classes.
 
 from __future__ import annotations
 
+import glob
 import os
 from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
+from stoker.sources.brace_patterns import image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.flat_folders import not_classes, without_others
 from stoker.sources.items import Group
@@ -18,7 +20,7 @@ from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk
-from stoker.storage import glob_matches
+from stoker.storage import glob_matches, location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,12 +30,26 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-def claim_pattern(look: Look) -> tuple[Location, Sequence[str]] | None:
-    """Return the folder before the first wildcard, and the pattern below it; None of a name without wildcards."""
-    return look.path.normalized().pattern() if look.layout is None and not look.is_file else None
+def claim_pattern(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
+    """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards.
+
+    Raises:
+        SourceError: It has a brace without a partner.
+    """
+    if look.layout is not None or look.is_file:
+        return None
+    places = [location(name).normalized() for name in image_patterns(look.root)]
+    if not places:
+        pattern = look.path.normalized().pattern()
+        return pattern and (pattern[0], [pattern[1]])
+    patterns = [place.pattern() or (place.parent, (glob.escape(place.name),)) for place in places]
+    parts = [folder.parts for folder, _ in patterns]
+    common = next((at for at, some in enumerate(zip(*parts, strict=False)) if len({*some}) > 1), min(map(len, parts)))
+    top = next(folder for folder in (patterns[0][0], *patterns[0][0].parents) if len(folder.parts) == common)
+    return top, [(*map(glob.escape, folder.parts[common:]), *parts) for folder, parts in patterns]
 
 
-def list_pattern(look: Look, pattern: tuple[Location, Sequence[str]]) -> Source:
+def list_pattern(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
     """List the images that a pattern matches.
 
     Args:
@@ -44,12 +60,16 @@ def list_pattern(look: Look, pattern: tuple[Location, Sequence[str]]) -> Source:
         SourceError: No image matches it, a folder cannot be read, or the folders are no classes, as it seems.
         OSError: A file cannot be read.
     """
-    base, parts = pattern[0].resolve(), pattern[1]
+    base, patterns = pattern[0].resolve(), pattern[1]
     builder = SourceBuilder(look, base.to_uri(), (base,))
     builder.is_ordered = False
     listings = Walk(builder.base, look.without).list_folders([b""] if base.is_dir() else [])
     files = [file for listing in listings for file in listing.files]
-    files = [(path, size) for path, size in files if glob_matches(os.fsdecode(path).split("/"), parts)]
+    files = [
+        (path, size)
+        for path, size in files
+        if any(glob_matches(os.fsdecode(path).split("/"), parts) for parts in patterns)
+    ]
     images = without_others(builder, files)
     if not images:
         what = f"{format_count(len(files), 'file')} with no name of an image" if files else "no file matches"
@@ -92,7 +112,7 @@ def _classes(
 
 PATTERN = Kind(
     name="pattern of image files",
-    looks_like="a path with `*`, `?` or `[...]`, at which nothing lies",
+    looks_like="a path with `*`, `?`, `[...]`, or `{jpg,png}` and other lists of images, at which nothing lies",
     claim=claim_pattern,
     list=list_pattern,
     options=LABEL_OPTIONS,

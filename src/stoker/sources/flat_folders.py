@@ -39,7 +39,7 @@ _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
 _ANNOTATIONS = (".txt", ".json", ".xml")
-_FEW, _LOOKED_AT, _TABLES = 4, 1000, (".csv", ".tsv")
+_FEW, _LOOKED_AT = 4, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,9 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
 
 def _are_told(look: Look, layout: Layout) -> bool:
     """Return whether a COCO file, a table, or a list of validation images may say more of the images."""
-    tables = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
-    tables = [place for place in tables if place.suffix.lower() in _TABLES]
+    files = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
     lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
-    return bool(lists or look.once(find_coco) or (tables and find_tables(look, layout.base, tables)))
+    return bool(lists or look.once(find_coco) or find_tables(look, layout.base, files))
 
 
 def list_flat_folder(look: Look, contents: _Contents) -> Source:

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS
+from stoker.sources.class_folders import SPLIT_FOLDERS, splits_among
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order
+from stoker.sources.walking import is_image_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ _MASKS = re.compile(
 )
 _MASK_ENDING = re.compile("[-_. ](mask|seg(mentation)?|label|gt)(_?[0-9]+)?$", re.IGNORECASE)
 YEAR = re.compile("(19|20)[0-9]{2}")
+_YOLO = "data.yaml"
 _FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
 
 
@@ -115,6 +117,9 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
     inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
     seen = [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
     seen += [_masks_among(folder, files) for folder, (_, files, _) in inner.items()]
+    own = [str(folder / _YOLO) for folder, (_, files, _) in inner.items() if _YOLO in files]
+    seen += [f"data sets of their own: {' and '.join(own)}; give the folder of one" if own else None]
+    seen += [_data_set(look, folder, is_lone=len(names) == 1) for folder in inner]
     if len(names) == 2:
         seen += [_paired(look, *below), _paired(look, *reversed(below))]
     return next(filter(None, seen), None)
@@ -130,6 +135,19 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
         hint = hint if masks[0] == "labels" else ""
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
+    return None
+
+
+def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
+    """Return what was seen if a folder may be the data set: by its splits, or as the only folder, with others in it."""
+    folders, files, _ = look.look_into(folder)
+    while is_lone and len(folders) == 1 and not any(map(is_image_name, map(os.fsencode, files))):
+        folder /= folders[0]
+        folders, files, _ = look.look_into(folder)
+    has_images = any(map(is_image_name, map(os.fsencode, files)))
+    splits = splits_among({*map(os.fsencode, folders)})
+    if len(folders) > 1 and not has_images and (is_lone or ("train" in folders and len(splits) == len(folders))):
+        return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {folder}"
     return None
 
 

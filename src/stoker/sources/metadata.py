@@ -189,6 +189,7 @@ class _Images:
         self._table_of = array("i")
         self._splits: list[str] = []  # of each row, where a column tells
         self._label_of = array("i")
+        self._class_of: Sequence[bytes | None] = ()
         self._has_labels = False
         self._used = array("q")  # hashes of the paths of all images and masks
 
@@ -284,7 +285,7 @@ class _Images:
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
         table = self._tables[0].place
-        names = self._labels.class_names(table)
+        names = self._class_of = self._labels.class_names(table, self._builder.skipped.warnings)
         folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
         by_folder = are_classes and not self._has_labels and not self._is_found and self._classes.field is None
@@ -408,7 +409,8 @@ class _Images:
             skipped.warnings.append(f"images that a row names again: {repeated:,}; each row is an item of its own")
         is_test = [table.split == "test" for table in self._tables]
         unlabelled = sum(
-            label < 0 and not is_test[table] for label, table in zip(self._label_of, self._table_of, strict=True)
+            (label < 0 or self._class_of[label] is None) and not is_test[table]
+            for label, table in zip(self._label_of, self._table_of, strict=True)
         )
         if self._has_labels and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")

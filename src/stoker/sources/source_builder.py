@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from dataclasses import replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
@@ -172,7 +173,11 @@ class SourceBuilder:
         names = self.collector.class_names()
         if self.labels is not None and self.names_may_be_numbers and names <= {*self.labels.names}:
             return None
-        return {name: int(name) for name in names}
+        ids = {name: int(name) for name in names}
+        counts = Counter(ids.values())
+        same = sorted(name for name, number in ids.items() if counts[number] > 1)
+        self.skipped.warn(same, "labels that are the same number are one class: {names}")
+        return ids
 
     def _names_of(self, ids: Mapping[bytes, int]) -> list[bytes]:
         """Return the name of every class up to the largest id: as the label map has it, or else its number."""

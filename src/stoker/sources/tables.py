@@ -630,12 +630,20 @@ class TableLabels:
         self.are_numbers &= bool(is_number)
         return self._labels.setdefault(str(value), len(self._labels))
 
-    def class_names(self, place: Location) -> list[bytes | None]:
-        """Return the class that each label stands for, by its number.
+    def class_names(self, place: Location, warnings: list[str]) -> list[bytes | None]:
+        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label.
+
+        Args:
+            place: The table, for messages.
+            warnings: Receives one of -1 and 1.
 
         Raises:
             SourceError: A label cannot be the name of one.
         """
+        if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
+            self.are_numbers = False
+            warnings.append(f"{place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+            return [label.removesuffix(".0").encode() for label in self._labels]
         names: list[bytes | None] = []
         for label in self._labels:
             text = label.removesuffix(".0") if self.are_numbers else label

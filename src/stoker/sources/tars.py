@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
-from stoker.sources.brace_patterns import expand_braces
+from stoker.sources.brace_patterns import expand_braces, image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
@@ -116,7 +116,8 @@ def named_tars(look: Look) -> dict[Location, str]:
     path = look.path
     if look.is_file:
         return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
-    return tars_of_pattern(look.root) if "{" in look.root and not path.exists() else {}
+    is_pattern = "{" in look.root and not path.exists() and not image_patterns(look.root)
+    return tars_of_pattern(look.root) if is_pattern else {}
 
 
 def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:

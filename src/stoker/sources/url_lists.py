@@ -226,7 +226,7 @@ def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | N
             values.add(row)
             url = (cell or "").strip().encode("utf-8", "backslashreplace")
             images.add(url or b"row %d, which has no URL" % len(images), label)
-    images.finish(labels.class_names(paths[0]))
+    images.finish(labels.class_names(paths[0], builder.skipped.warnings))
     builder.numbered = has_labels and labels.are_numbers
     if has_labels and unlabelled:
         builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
