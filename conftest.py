@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import os
 import signal
@@ -107,8 +108,16 @@ BEGIN_FIRST = [
     "tests/repository/test_notebooks.py",
     "tests/repository/test_site.py",
 ]
-WITH_CLUSTERS = ("tests/spark/", "tests/servers_smoke/test_spark_cluster.py", "tests/repository/test_examples.py")
-"""Folders and files whose tests share clusters, which are slow to start."""
+WITH_CLUSTERS = (
+    "tests/spark/",
+    "tests/servers_smoke/test_spark_cluster.py",
+    "tests/repository/test_examples.py",
+    "tests/loader/test_last_batches.py",
+    "tests/loader/test_rank_agreement.py",
+    "tests/loader/test_tensorflow_processes.py",
+    "tests/loader/test_jax_processes.py",
+)
+"""Folders and files whose tests share clusters, or what preloaded.py loads: both are slow to start."""
 
 # Times vary too much on a busy machine to be a property of an example.
 BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
@@ -184,6 +193,15 @@ def needs_framework(item: pytest.Item) -> bool:
     functions += item.callspec.params.values() if hasattr(item, "callspec") else ()
     functions = [getattr(function, "__wrapped__", function) for function in functions if callable(function)]
     return any(uses_framework(function) for function in functions if isinstance(function, FunctionType))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Let the collector of garbage pass over frameworks, once imported: with them, it would take a second each time."""
+    gc.disable()
+    yield
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import json
 import multiprocessing.spawn
@@ -119,8 +120,11 @@ def run(words: list[str], directory: str, environment: dict[str, str]) -> None:
 
 def main(folder: str, descriptor: str, *frameworks: str) -> None:
     """Serve programs; in each of their processes, run it."""
+    gc.disable()
     for name in [module for framework in frameworks for module in [framework, *LATE.get(framework, [])]]:
         importlib.import_module(name)
+    gc.freeze()  # no process forked from this one need pass over them
+    gc.enable()
     with socket.socket(fileno=int(descriptor)) as listener:
         request = next_program(listener)
     if request:

@@ -114,7 +114,7 @@ def outcome_of_native(payload: bytes) -> object:
 
 
 @given(grammatical)
-@settings(max_examples=400)
+@settings(max_examples=200)
 @pytest.mark.slow
 def test_every_form_of_a_message_reads_as_the_twin_says(payload: bytes) -> None:
     assert outcome_of_native(payload) == outcome_of_twin(payload)

@@ -1,4 +1,4 @@
-"""A million images are listed in a few hundred bytes each, all of Python and NumPy included."""
+"""Images are listed in 260 bytes each: a million in 300 MiB, of which Python and NumPy take 50."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-LIMIT_MIB = 300
-IMAGES, CLASSES = 1_000_000, 1_000
+LIMIT_MIB = 115
+IMAGES, CLASSES = 250_000, 1_000  # enough to tell; a million take half a minute
 
 PROGRAM = r"""
 import re, sys
@@ -28,7 +28,7 @@ print(re.search(r"VmHWM:\s+([0-9]+) kB", open("/proc/self/status").read())[1])
 
 
 @pytest.mark.slow
-def test_a_million_files_are_listed_in_bounded_memory(tmp_path: Path) -> None:
+def test_files_are_listed_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     with path.open("w") as file:  # in an order that is far from that of the table
         for number in range(IMAGES):
