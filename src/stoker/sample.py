@@ -459,7 +459,8 @@ def _texture(height: int, width: int, slope: float, rng: np.random.Generator, st
     tile = _tile(int(rng.integers(_TILES)), slope, stretch)
     (top, left), (down, across) = rng.integers(_TILE, size=2), 1 - 2 * rng.integers(2, size=2)
     rows, columns = (top + down * np.arange(height)) % _TILE, (left + across * np.arange(width)) % _TILE
-    return tile.take(rows, 0).take(columns, 1)
+    window: Plane = tile.take(rows, 0).take(columns, 1)
+    return window
 
 
 def _ground(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
