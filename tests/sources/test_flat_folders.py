@@ -74,7 +74,7 @@ def test_batches_have_no_labels_in_the_order_of_names(photos: Path) -> None:
             {"train": ["1.jpg"], "validation": ["2.jpg"], "test": ["3.jpg"]},
         ),
         (("val/2.jpg", "test/3.jpg"), {"validation": ["2.jpg"], "test": ["3.jpg"]}),
-        (("1.jpg", "x.ipynb", "clip.MP4", "a.csv", ".ipynb_checkpoints/2.jpg"), {"train": ["1.jpg"]}),
+        (("1.jpg", "x.ipynb", "clip.MP4", "a.html", ".ipynb_checkpoints/2.jpg"), {"train": ["1.jpg"]}),
     ],
 )
 def test_images_in_no_folder_or_in_those_of_splits(

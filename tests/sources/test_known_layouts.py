@@ -249,7 +249,7 @@ WARNINGS = {
     "metadata": 2,
     "coco_boxes": 1,
     "mask_folders": 3,
-    "flat_folder": 1,
+    "flat_folder": 2,
     "camera": 2,
     "voc": 2,
     "labelimg": 2,

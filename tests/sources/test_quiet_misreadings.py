@@ -126,7 +126,55 @@ def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path:
     files = {
         f"{i}{end}": picture(i) if end == ".jpg" else "0 .5 .5 .1 .1" for i in range(4) for end in (".jpg", ".txt")
     }
-    assert any("4 files beside the images are not read" in text for text in listed(write(tmp_path, files)).warnings)
+    assert any("not read: 4 files beside the images" in text for text in listed(write(tmp_path, files)).warnings)
+
+
+def test_masks_beside_flat_images_are_no_images(tmp_path: Path) -> None:
+    files = {f"{i}{end}": picture(i, mode) for i in range(3) for end, mode in ((".jpg", "RGB"), ("_mask.png", "L"))}
+    with pytest.raises(SourceError, match=r"0_mask\.png beside 0\.jpg in .*, an image and its mask; move the masks"):
+        listed(write(tmp_path, files))
+
+
+def test_a_folder_called_after_masks_at_its_end_has_masks(tmp_path: Path) -> None:
+    folders = {"Training_Data/{}.jpg": "RGB", "Training_GroundTruth/{}_segmentation.png": "L"}
+    files = {
+        name.format(i): picture(i, "RGB") if mode == "RGB" else grey_of_two_values(i)
+        for name, mode in folders.items()
+        for i in range(3)
+    }
+    source = listed(write(tmp_path, files))
+    assert (source.classes, len(source.table)) == ((), 3)
+
+
+def grey_of_two_values(seed: int) -> bytes:
+    out = io.BytesIO()
+    Image.fromarray(np.random.default_rng(seed).integers(0, 2, (24, 32), np.uint8) * 255).save(out, "PNG")
+    return out.getvalue()
+
+
+def test_splits_in_a_folder_alone_in_another_are_splits(tmp_path: Path) -> None:
+    names = [f"x/{split}/{name}/{split}.jpg" for split in ("train", "val", "test") for name in ("normal", "ill")]
+    root = write(tmp_path, {name: picture(0) for name in names})
+    source = listed(root)
+    assert (sorted(source.splits), len(source.classes)) == (["test", "train", "validation"], 2)
+    assert source.fingerprint() == listed(root / "x").fingerprint()
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("splits", [("train", "valid"), ("train",)])
+def test_tables_in_folders_of_splits_say_the_classes(tmp_path: Path, splits: tuple[str, ...]) -> None:
+    files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "valid") for i in range(4)}
+    rows = ["filename, cat, dog", *(f"{i}.jpg, {i % 2}, {1 - i % 2}" for i in range(4))]
+    tables = {f"{split}/_classes.csv": "\n".join(rows) for split in splits}
+    root = write(tmp_path, {**files, **tables})
+    data = stoker.open(root, "train")
+    assert [data.classes[data[i].label].name for i in range(4)] == ["dog", "cat", "dog", "cat"]
+    boxes = "filename,width,height,class,xmin,ymin,xmax,ymax\n" + "\n".join(
+        f"{i}.jpg,32,24,a,1,1,9,9" for i in range(4)
+    )
+    write(root, dict.fromkeys(tables, boxes))
+    with pytest.raises(SourceError, match="are boxes"):
+        listed(root)
 
 
 @pytest.mark.parametrize("name", ["images/0.jpg", "0.jpg"])
@@ -321,7 +369,6 @@ def test_braces_stand_for_names_of_images(tmp_path: Path, pattern: str, count: i
 @pytest.mark.parametrize(
     ("names", "inner"),
     [
-        (("animals/train/cat", "animals/train/dog", "animals/val/cat"), "animals"),
         (("a/b/cat", "a/b/dog"), "a/b"),
         (("cats/train/tabby", "cats/val/tabby", "dogs/train/pug", "dogs/val/pug"), "cats"),
     ],

@@ -16,13 +16,14 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from stoker.config import format_count
+from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco import find_coco
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.known_layouts import YEAR, insisting
+from stoker.sources.known_layouts import YEAR, insisting, masks_among
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_image_name, seen_in, suffix_of
 
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
-_ANNOTATIONS = (".txt", ".json", ".xml")
+_ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
 _FEW, _LOOKED_AT = 4, 1000
 
 
@@ -56,7 +57,7 @@ def claim_flat_folder(look: Look) -> _Contents | None:
     """Return the images of a folder; None if they have classes, a list or a table beside them may say these, or no one.
 
     Raises:
-        SourceError: A folder cannot be read, or two are the same split.
+        SourceError: A folder cannot be read, two are the same split, or masks lie among the images.
         OSError: A file cannot be read.
     """
     options = look.options
@@ -79,6 +80,11 @@ def claim_flat_folder(look: Look) -> _Contents | None:
     files = [name for listing in listings.values() for name, _ in listing.files]
     if not any(map(is_image_name, files)) or (not seen and any(b"/" in name for name in files)):
         return None
+    for path, listing in listings.items():
+        masks = masks_among(base / os.fsdecode(path), [os.fsdecode(name) for name, _ in listing.files])
+        if masks is not None:
+            message = f"{look.root} holds {masks}; move the masks to a folder masks/ beside images/"
+            raise SourceError(f"{message}, or name the images by a pattern, as of '*.jpg'", path=look.root)
     return None if _are_told(look, look.layout) else _Contents(base, listings, names, seen)
 
 
@@ -121,10 +127,8 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
         builder.skipped.add(listing.skipped)
         images = without_others(builder, listing.files)
         beside = {end: count for end in _ANNOTATIONS if (count := listing.skipped.ignored[end])}
-        if 2 * sum(beside.values()) >= len(images):
-            message = (
-                f"{format_count(sum(beside.values()), 'file')} beside the images are not read ({', '.join(beside)})"
-            )
+        if beside.keys() - {".txt"} or 2 * sum(beside.values()) >= len(images):
+            message = f"not read: {format_count(sum(beside.values()), 'file')} beside the images ({', '.join(beside)})"
             builder.skipped.warnings.append(message)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.config import option, option_with
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS
+from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, splits_among
 from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.moved_files import path_ends
@@ -165,6 +165,25 @@ def find_tables(
         )
         for table in chosen
     ]
+
+
+def find_tables_of_splits(look: Look) -> list[ImageTable]:
+    """Return the tables in folders of splits that hold images and no folders, at most one of each split.
+
+    Raises:
+        SourceError: See `find_tables`.
+    """
+    if look.layout is None:
+        return []
+    base, tables = look.layout.base, list[ImageTable]()
+    names = {name for name in map(os.fsencode, look.look_into(base)[0]) if name in SPLIT_FOLDERS}
+    for name, split in splits_among(names).items():
+        top = base / os.fsdecode(name)
+        if look.look_into(top)[0]:
+            return []
+        files = [top / os.fsdecode(child.name) for child in top.some_children() if child.is_file]
+        tables += [dataclasses.replace(table, split=split) for table in find_tables(look, base, files, [top])[:1]]
+    return tables
 
 
 def _look_at(

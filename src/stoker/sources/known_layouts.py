@@ -116,7 +116,7 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
     below = [top / name for name in names[:_FEW]]
     inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
     seen = [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
-    seen += [_masks_among(folder, files) for folder, (_, files, _) in inner.items()]
+    seen += [masks_among(folder, files) for folder, (_, files, _) in inner.items()]
     own = [str(folder / _YOLO) for folder, (_, files, _) in inner.items() if _YOLO in files]
     seen += [f"data sets of their own: {' and '.join(own)}; give the folder of one" if own else None]
     seen += [_data_set(look, folder, is_lone=len(names) == 1) for folder in inner]
@@ -151,7 +151,7 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     return None
 
 
-def _masks_among(folder: Location, files: Sequence[str]) -> str | None:
+def masks_among(folder: Location, files: Sequence[str]) -> str | None:
     """Return what was seen if many files are called after others in their folder, as masks of these."""
     stems = {name.rpartition(".")[0]: name for name in files}
     masks = [stem for stem in stems if (at := _MASK_ENDING.search(stem)) and stem[: at.start()] in stems]

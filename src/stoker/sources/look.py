@@ -7,6 +7,7 @@ ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val
                                               any folder on the way
 NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
 Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
+a folder alone in another, with splits        that folder
 anything else                                 the folder itself
 ============================================  ==============================================================
 """
@@ -72,6 +73,9 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
     annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
     if annotations is not None and (root.parent / annotations).is_dir():
         return Layout(root, (root, root.parent))
+    alone = [] if _holds_splits(root) else list(islice(_other_folders(root, NOT_CLASSES, without), 2))
+    if len(alone) == 1 and _holds_splits(inner_folder := root / os.fsdecode(alone[0])):
+        return Layout(inner_folder, (inner_folder, root))
     return Layout(root, (root,))
 
 

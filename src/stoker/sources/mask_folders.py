@@ -48,8 +48,8 @@ _SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
     rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
     "(?:(?P<images>images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?)"
-    "|(?P<masks>(?:annot(?:ation)?s?|ground[-_ ]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation)?s?|trimaps?"
-    "|targets?)(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
+    "|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:annot(?:ation)?s?|ground[-_ ]?truths?|gt(?:fine|coarse)?|labels?|masks?"
+    "|seg(?:mentation)?s?|trimaps?|targets?)(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
     rf"(?:[-_ ](?P<after>{_SPLIT}))?",
     re.IGNORECASE,
 )

@@ -21,7 +21,14 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
-from stoker.sources.image_tables import FILE_NAME, ImageTable, find_tables, image_base, split_of_cell
+from stoker.sources.image_tables import (
+    FILE_NAME,
+    ImageTable,
+    find_tables,
+    find_tables_of_splits,
+    image_base,
+    split_of_cell,
+)
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
@@ -104,7 +111,9 @@ def claim_metadata(look: Look) -> list[ImageTable]:
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
     if given and (look.is_file or look.options.image_column is not None or not tables):
-        return find_tables(look, image_base(look), _named_tables(look))
+        return find_tables(look, image_base(look), _named_tables(look)) or find_tables_of_splits(look)
+    if not tables:
+        return look.once(find_tables_of_splits)
     return tables if all(map(names_files, tables)) or not look.holds_folders else []
 
 

@@ -177,16 +177,18 @@ class _CsvLines:
             yield line
 
 
-def _separator_of(place: Location) -> str:
-    """Return what the header of a table has most of that may stand between columns."""
+def _dialect_of(place: Location, separator: str | None) -> tuple[str, bool]:
+    """Return what stands between columns, by default what the header has most of, and whether a space follows each."""
     head = place.read_head(_HEAD_BYTES)
     header = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace").partition("\n")[0]
-    return max(("\t" if place.suffix.lower() == ".tsv" else ",", *SEPARATORS), key=header.count)
+    separator = separator or max(("\t" if place.suffix.lower() == ".tsv" else ",", *SEPARATORS), key=header.count)
+    return separator, 0 < header.count(separator) == header.count(separator + " ")
 
 
 def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
     lines = _CsvLines(place, errors)
-    reader = csv.reader(lines, delimiter=separator or _separator_of(place), strict=True)
+    delimiter, is_spaced = _dialect_of(place, separator)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
     header: list[str] | None = None
     while True:
         number, lines.record_bytes = lines.number + 1, 0
