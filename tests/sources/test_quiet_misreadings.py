@@ -227,7 +227,7 @@ def read_by_name(place: Path, **options: str) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("kind", ["result.json", "labels.csv", "metadata.csv"])
 @pytest.mark.parametrize(
-    "names", [r"photos\{}.jpg", "/home/u/photos/{}.jpg", r"C:\u\photos\{}.jpg", "../x/photos/{}.jpg"]
+    "names", [r"photos\{}.jpg", "/data/photos/{}.jpg", r"C:\u\photos\{}.jpg", "../x/photos/{}.jpg"]
 )
 def test_paths_of_another_computer_name_the_files_here(kind: str, names: str, tmp_path: Path) -> None:
     files = {f"photos/{i}.jpg": picture(i) for i in range(6)}

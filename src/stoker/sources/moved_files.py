@@ -1,6 +1,6 @@
 r"""Files that a table or a COCO file names by the paths of another computer.
 
-Such paths are absolute (``/home/u/photos/cats/1.jpg``), of Windows (``photos\cats\1.jpg``), or lead out of the folder
+Such paths are absolute (``/data/photos/cats/1.jpg``), of Windows (``photos\cats\1.jpg``), or lead out of the folder
 (``../photos/1.jpg``). The files of one folder there are those of the folder here that has the longest end of its path.
 """
 
