@@ -170,6 +170,10 @@ def test_classes_in_a_column_of_another_name(tmp_path: Path) -> None:
     path = write_list(tmp_path / "two.csv", [{**row, "category": 1, "class": 2} for row in rows])
     with pytest.raises(SourceError, match="the classes may be 'category' or 'class'; give label_column='category'"):
         list_source(str(path))
+    assert list_source(str(path), SourceOptions(label_column="category")).classes == (b"0", b"1")
+    marks = [{"url": f"https://a.example/{at}.jpg", "x": at < 1001, "y": 0} for at in range(1002)]
+    with pytest.raises(SourceError, match=r"line 1003 of .*none has a 1, and in the first rows one has"):
+        list_source(str(write_list(tmp_path / "marks.csv", marks)), SourceOptions(label_column="x,y"))
 
 
 @pytest.mark.parametrize("labels", [[2, 0, -1], ["2", "0", "-1"], [2.0, 0.0, None]])

@@ -19,6 +19,7 @@ from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.tables import LABEL_NAME, Classes, check_columns, find_classes, first_rows
+from stoker.sources.url_lists import claim_urls
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def find_tables(
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     rows = {place: first for place in tables if (first := first_rows(place, options))}
     seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
-    if rows and not seen and not TABLE_OPTIONS.isdisjoint(options.given()):
+    if rows and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
         shown = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in rows.items())
         message = f"no column of a table names images below {base}: {shown}; give {option('image_column')}"
         raise SourceError(f"{message} and {option('image_root')}", path=look.root)

@@ -193,13 +193,12 @@ class _Images:
             fills=first.is_found,
             classes=self._classes,
         )
-        self._labels = TableLabels(is_json=is_json(first.place))
+        self._labels = TableLabels(is_json=is_json(first.place), classes=self._classes)
         self._paths: list[bytes] = []
         self._table_of = array("i")
         self._splits: list[str] = []  # of each row, where a column tells
         self._label_of = array("i")
         self._class_of: Sequence[bytes | None] = ()
-        self._has_labels = False
         self._used = array("q")  # hashes of the paths of all images and masks
 
     def _find_classes(self) -> Classes:
@@ -245,12 +244,7 @@ class _Images:
             if split is None:
                 raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
             self._splits.append(split)
-        self._has_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
-        try:
-            label = self._classes.take(row)
-        except ValueError as error:
-            raise damaged(table.place, line, str(error)) from error
-        self._label_of.append(self._labels.add(table.place, line, label))
+        self._label_of.append(self._labels.take(table.place, line, row))
         for name, value in row.items():
             if name == table.image:
                 continue
@@ -297,7 +291,7 @@ class _Images:
         names = self._class_of = self._labels.class_names(table, self._builder.skipped.warnings)
         folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
-        by_folder = are_classes and not self._has_labels and not self._is_found and self._classes.field is None
+        by_folder = are_classes and not self._labels.have_column and not self._is_found and self._classes.field is None
         groups: dict[tuple[str, bytes | None, bytes], int] = {}
         collector = self._builder.collector
         differ = False
@@ -319,7 +313,7 @@ class _Images:
             if group not in groups:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
             collector.add(groups[group], path, sizes[path])
-        self._builder.numbered = self._has_labels and self._labels.are_numbers
+        self._builder.numbered = self._labels.are_ids
         shown = shown_names(sorted(folders))
         if by_folder:
             message = (
@@ -421,7 +415,7 @@ class _Images:
             (label < 0 or self._class_of[label] is None) and not is_test[table]
             for label, table in zip(self._label_of, self._table_of, strict=True)
         )
-        if self._has_labels and unlabelled:
+        if self._labels.have_column and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
 
 

@@ -602,22 +602,35 @@ class TableLabels:
 
     Args:
         is_json: As the function of this name has it.
+        classes: What says them.
 
     Attributes:
-        are_numbers: Whether all so far are.
+        have_column: Whether any row so far has it.
     """
 
-    def __init__(self, *, is_json: bool) -> None:
-        self.are_numbers = True
+    def __init__(self, *, is_json: bool, classes: Classes) -> None:
+        self.have_column = False
+        self._are_numbers = True
         self._is_json = is_json
+        self._classes = classes
         self._labels: dict[str, int] = {}
 
-    def add(self, place: Location, line: int, value: Any) -> int:
-        """Return the number of a label among all; -1 for none.
+    @property
+    def are_ids(self) -> bool:
+        """Whether there are labels, and all so far are numbers."""
+        return self.have_column and self._are_numbers
+
+    def take(self, place: Location, line: int, row: dict[str, Any]) -> int:
+        """Take the label out of a row, and return its number among all; -1 for none.
 
         Raises:
             SourceError: It is no label.
         """
+        self.have_column |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
+        try:
+            value = self._classes.take(row)
+        except ValueError as error:
+            raise damaged(place, line, str(error)) from error
         if value is None or value == "":
             return -1
         if isinstance(value, float) and value.is_integer():
@@ -629,7 +642,7 @@ class TableLabels:
             raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
         if not is_number and not isinstance(value, str):
             raise damaged(place, line, "the label is neither text nor a whole number")
-        self.are_numbers &= bool(is_number)
+        self._are_numbers &= bool(is_number)
         return self._labels.setdefault(str(value), len(self._labels))
 
     def class_names(self, place: Location, warnings: list[str]) -> list[bytes | None]:
@@ -643,12 +656,12 @@ class TableLabels:
             SourceError: A label cannot be the name of one.
         """
         if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
-            self.are_numbers = False
+            self._are_numbers = False
             warnings.append(f"{place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
             return [label.removesuffix(".0").encode() for label in self._labels]
         names: list[bytes | None] = []
         for label in self._labels:
-            text = label.removesuffix(".0") if self.are_numbers else label
+            text = label.removesuffix(".0") if self._are_numbers else label
             try:
                 names.append(None if text == "-1" else text.encode())
             except UnicodeEncodeError as error:

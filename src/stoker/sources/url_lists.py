@@ -205,30 +205,30 @@ def _list_texts(paths: Sequence[Location], builder: SourceBuilder) -> None:
 def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | None:
     column = _url_column(paths)
     of_json = is_json(paths[0])
-    images, labels = _Images(builder), TableLabels(is_json=of_json)
+    images = _Images(builder)
     options = builder.options
     rows = [row for path in paths for row in first_rows(path, options)]
     for row in rows:
         row.pop(column, None)
     classes = find_classes(paths[0], rows, options, builder.skipped.warnings) or Classes()
+    labels = TableLabels(is_json=of_json, classes=classes)
     values = TableValues(
         is_json=of_json, without=(column,), only=options.columns, has_files=False, fills=True, classes=classes
     )
-    has_labels, unlabelled = False, 0
+    unlabelled = 0
     for path in paths:
         for line, row in table_rows(path):
             cell = row.get(column)
             if not isinstance(cell, str | None):
                 raise damaged(path, line, "its url is not text")
-            has_labels |= classes.field is None and not row.keys().isdisjoint(classes.columns)
-            label = labels.add(path, line, classes.take(row))
+            label = labels.take(path, line, row)
             unlabelled += label < 0
             values.add(row)
             url = (cell or "").strip().encode("utf-8", "backslashreplace")
             images.add(url or b"row %d, which has no URL" % len(images), label)
     images.finish(labels.class_names(paths[0], builder.skipped.warnings))
-    builder.numbered = has_labels and labels.are_numbers
-    if has_labels and unlabelled:
+    builder.numbered = labels.are_ids
+    if labels.have_column and unlabelled:
         builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
     return values.finish(builder, paths[0])
 
