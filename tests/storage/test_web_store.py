@@ -233,7 +233,10 @@ def test_what_is_not_there_is_told(server: FileServer) -> None:
 @pytest.mark.parametrize(
     ("behaviour", "message"),
     [
-        (ignore_ranges, "its server does not send parts of files; download it, and give the copy"),
+        (
+            ignore_ranges,
+            "its server does not send parts of files, and lists no folders; download it, and give the copy",
+        ),
         (send_another_part, "the server sends 'bytes 1-2/"),
         (say_busy, "HTTP 503 Service Unavailable; tried"),
         (break_off, "the connection ended before all of it was there; tried"),

@@ -355,7 +355,9 @@ async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
     if response.headers.get("Content-Encoding", "identity").strip().lower() not in ("", "identity"):
         raise StoreError("it comes compressed, which was not asked for", retry=False)
     if wanted.span is not None and wanted.span != _FIRST_BYTE:
-        raise StoreError("its server does not send parts of files; download it, and give the copy", retry=False)
+        raise StoreError(
+            "its server does not send parts of files, and lists no folders; download it, and give the copy", retry=False
+        )
     if wanted.span is not None:
         return Answer(await response.content.read(1), size, etag)
     if wanted.limit is not None and size is not None and size > wanted.limit:
