@@ -385,3 +385,23 @@ def test_data_sets_of_yolo_side_by_side_are_not_joined(tmp_path: Path) -> None:
     files |= {f"v{i}/data.yaml": "names: [a]\ntrain: train/images\n" for i in (1, 2)}
     with pytest.raises(SourceError, match=r"v1/data\.yaml and .*/v2/data\.yaml; give the folder of one"):
         listed(write(tmp_path, files))
+
+
+@pytest.mark.parametrize(
+    ("text", "is_said"), [('{"0": "a", "1": "b", "2": "c"}', True), ('{"0": "a"}', False), ("[1]", False)]
+)
+def test_names_of_class_ids_beside_a_table_are_said(tmp_path: Path, text: str, *, is_said: bool) -> None:
+    table = "image,label\n" + "".join(f"{i}.jpg,{i % 2}\n" for i in range(4))
+    root = write(tmp_path, {"train.csv": table, "names.json": text, **{f"{i}.jpg": picture(i) for i in range(4)}})
+    said = [text for text in listed(root).warnings if "names the class ids" in text]
+    assert len(said) == is_said
+    if said:
+        assert said[0].endswith(f"labels={str(root / 'names.json')!r}")
+        assert list_source(str(root), SourceOptions(labels=str(root / "names.json"))).classes == (b"a", b"b", b"c")
+
+
+def test_boxes_of_yolo_are_counted_by_class(tmp_path: Path) -> None:
+    files = {"data.yaml": "names: [a, b, c]\ntrain: images\n", "labels/0.txt": "0 .5 .5 .2 .2\n2 .5 .5 .1 .1\n"}
+    files |= {"labels/1.txt": "damaged", "labels/2.txt": "2 .5 .5 .2 .2\n"}
+    root = write(tmp_path, {**files, **{f"images/{i}.jpg": picture(i) for i in range(4)}})
+    assert listed(root).box_counts() == {"train": [1, 0, 2]}

@@ -80,7 +80,7 @@ def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["plan", str(yolo(tmp_path))]) == 0
-    assert ": 2 classes, 3 items, " in capsys.readouterr().out
+    assert ": 2 classes, 2 boxes, 3 items, " in capsys.readouterr().out
 
 
 def test_a_build_and_an_open_folder_have_the_same_boxes(tmp_path: Path) -> None:

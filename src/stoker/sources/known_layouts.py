@@ -71,7 +71,7 @@ def check_class_folders(
     levels = {base / os.fsdecode(split): sorted(map(os.fsdecode, names)) for split, names in classes.items()}
     folders = [top / name for top, names in levels.items() for name in names]
     names = sorted({folder.name for folder in folders})
-    if builder.labels is not None and {*map(os.fsencode, names)} <= {*builder.labels.names}:
+    if names and builder.labels is not None and {*map(os.fsencode, names)} <= {*builder.labels.names}:
         return []
     class_words = {_told(name) for name in names}
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stoker.config import format_count, option, option_with
-from stoker.errors import SourceError
+from stoker.errors import ConfigError, SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.image_tables import (
     FILE_NAME,
@@ -30,6 +30,7 @@ from stoker.sources.image_tables import (
     split_of_cell,
 )
 from stoker.sources.imagenet.annotations import BoxSearch
+from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
 from stoker.sources.moved_files import find_moved
@@ -314,6 +315,8 @@ class _Images:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
             collector.add(groups[group], path, sizes[path])
         self._builder.numbered = self._labels.are_ids
+        if self._builder.numbered and self._is_found and self._builder.labels is None:
+            self._name_label_map(table, max((int(name) for name in names if name is not None), default=0))
         shown = shown_names(sorted(folders))
         if by_folder:
             message = (
@@ -323,6 +326,16 @@ class _Images:
         elif is_guessed and differ:
             message = f"the classes are the labels in {table}, not the folders in which the images lie: {shown}"
             self._builder.skipped.warnings.append(message)
+
+    def _name_label_map(self, table: Location, most: int) -> None:
+        """Say which file beside the table has names for all class ids up to ``most``, if it is the only one."""
+        names = {os.fsdecode(child.name) for child in table.parent.some_children() if child.name.endswith(b".json")}
+        place = table.parent / min(names, default="")
+        with contextlib.suppress(SourceError, ConfigError, PermissionError):
+            is_map = len(names) == 1 and place.read_head(1) == b"{"
+            if is_map and most < len(read_label_map(str(place)).names):
+                message = f"{table}: {place.name} beside it names the class ids; to have these names give"
+                self._builder.label_warnings.append(f"{message} {option_with('labels', str(place))}")
 
     def _split(self, row: int, prefix: bytes) -> str:
         if self._splits:

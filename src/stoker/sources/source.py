@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -181,12 +182,26 @@ class Source:
         return struct.pack("<q", len(boxes)) + b"".join(column.tobytes() for column in columns)
 
     def box_counts(self) -> dict[str, list[int]]:
-        """Return how many boxes each class has in each split, where they have classes of their own."""
-        return {
-            split: boxes.counts(self.table, self.splits[split], len(self.classes))
-            for split, split_boxes in self.boxes.items()
-            if (boxes := _labelled(split_boxes)) is not None and split in self.splits
-        }
+        """Return how many boxes each class has in each split, where they have classes of their own.
+
+        Those in files of their own are read for it, unless these lie in a store.
+        """
+        counts = {}
+        for split, boxes in self.boxes.items():
+            rows = self.splits.get(split, np.empty(0, np.int64))
+            if (known := _labelled(boxes)) is not None:
+                counts[split] = known.counts(self.table, rows, len(self.classes))
+            elif boxes.has_labels and self.latency == "disk":
+                counts[split] = self._read_counts(split, rows[self.table.objects[rows] <= 0])
+        return counts
+
+    def _read_counts(self, split: str, rows: NDArray[np.int64]) -> list[int]:
+        counts = [0] * len(self.classes)
+        for row in rows.tolist():
+            with contextlib.suppress(SourceError):  # the build meets it again, and reports it
+                for box in self.read_boxes(self.table[row], split):
+                    counts[box.label or 0] += 1
+        return counts
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:
         """Return the rows of a split in the order in which its tables, lists or archives have them.

@@ -41,6 +41,10 @@ class Annotations(Protocol):
     def where(self) -> str:
         """The file or the folder they come from."""
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether boxes have classes of their own."""
+
     def read(self, item: Item, class_name: bytes) -> list[Box]:
         """Return the boxes of one image; an image without annotation has none.
 

@@ -321,6 +321,7 @@ class YoloLabels:
     base: bytes
     classes: int
     name: ClassVar[str] = "yolo"
+    has_labels: ClassVar[bool] = True
 
     @property
     def where(self) -> str:

@@ -77,6 +77,7 @@ class BoxFolder:
     class_names: frozenset[bytes]
     suffix: bytes = b".xml"
     name: ClassVar[str] = "folder"
+    has_labels: ClassVar[bool] = False
 
     @property
     def where(self) -> str:
@@ -123,6 +124,7 @@ class MappedBoxes:
     base: bytes
     class_names: frozenset[bytes]
     name: ClassVar[str] = "mapped"
+    has_labels: ClassVar[bool] = False
 
     @property
     def where(self) -> str:
