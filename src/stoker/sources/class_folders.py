@@ -30,6 +30,11 @@ SPLIT_WORDS = {
 }
 """Words in tables and in names of folders that are splits, beside words that say that something is divided."""
 
+MASK_WORDS = (
+    "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation)?s?|trimaps?|targets?"
+)
+"""Names of folders of masks or annotations."""
+
 IMAGES_FOLDER = b"images"
 """Folder of images in a class or a split, as Tiny ImageNet has it."""
 

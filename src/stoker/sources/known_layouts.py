@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, splits_among
+from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
@@ -39,10 +39,7 @@ _NEUTRAL = re.compile(
     re.IGNORECASE,
 )
 """Words that do not say what is in images."""
-_MASKS = re.compile(
-    "((annot(ation)?s?|ground.?truth|gt(coarse|fine)?|labels?|masks?|seg(mentations?)?)[-_ ]?)+",
-    re.IGNORECASE,
-)
+_MASKS = re.compile(f"((?:{MASK_WORDS})[-_ ]?)+", re.IGNORECASE)
 _MASK_ENDING = re.compile("[-_. ](mask|seg(mentation)?|label|gt)(_?[0-9]+)?$", re.IGNORECASE)
 YEAR = re.compile("(19|20)[0-9]{2}")
 _YOLO = "data.yaml"

@@ -28,7 +28,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.class_folders import SPLIT_WORDS
+from stoker.sources.class_folders import MASK_WORDS, SPLIT_WORDS
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -48,8 +48,7 @@ _SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
     rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
     "(?:(?P<images>images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?)"
-    "|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:annot(?:ation)?s?|ground[-_ ]?truths?|gt(?:fine|coarse)?|labels?|masks?"
-    "|seg(?:mentation)?s?|trimaps?|targets?)(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
+    rf"|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:{MASK_WORDS})(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
     rf"(?:[-_ ](?P<after>{_SPLIT}))?",
     re.IGNORECASE,
 )
