@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "core/audit/near_kernels.h"
 #include "core/base/errors.h"
 #include "core/threads/share_work.h"
 
@@ -18,11 +19,10 @@ namespace {
 
 constexpr int kHashBits = 64;
 constexpr int kMostKeyBits = 24;
-constexpr size_t kKeysAtOnce = 256;
 constexpr size_t kPairsAtOnce = 1024;
 
 // What a hash costs where it is put into a table, in comparisons of two.
-constexpr double kPutCost = 20;
+constexpr double kPutCost = 12;
 
 // Sets that grow together; the first of each is the smallest.
 class Sets {
@@ -58,11 +58,12 @@ class Key {
  public:
   // Blocks `chosen`, ascending, of so many that a hash has.
   Key(const std::vector<int>& chosen, int blocks) {
-    for (const int block : chosen) {
-      const int first = block * kHashBits / blocks, end = (block + 1) * kHashBits / blocks;
-      parts_.push_back({first, bits_, (uint32_t{1} << (end - first)) - 1});
-      bits_ += end - first;
-    }
+    for (const int block : chosen) add(block * kHashBits / blocks, (block + 1) * kHashBits / blocks);
+  }
+
+  void add(int first, int end) {
+    parts_.push_back({first, bits_, (uint32_t{1} << (end - first)) - 1});
+    bits_ += end - first;
   }
 
   size_t count() const { return size_t{1} << bits_; }
@@ -84,19 +85,36 @@ class Key {
   int bits_ = 0;
 };
 
-// The hashes in the order of their keys.
+// Hashes, and their indices.
+struct Items {
+  std::vector<uint64_t> hashes;
+  std::vector<uint32_t> indices;
+};
+
+// Hashes in the order of their keys. It keeps its memory.
 class Table {
  public:
-  Table(std::span<const uint64_t> hashes, const Key& key)
-      : starts_(key.count() + 1), hashes_(hashes.size()), indices_(hashes.size()) {
+  // All `indices`, or those from 0 on if there are none.
+  void fill(std::span<const uint64_t> hashes, std::span<const uint32_t> indices, const Key& key) {
+    starts_.assign(key.count() + 1, 0);
+    hashes_.resize(hashes.size());
+    indices_.resize(hashes.size());
     for (const uint64_t hash : hashes) ++starts_[size_t{key.of(hash)} + 1];
     std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-    std::vector<uint32_t> next(starts_.begin(), starts_.end() - 1);
+    next_.assign(starts_.begin(), starts_.end() - 1);
     for (size_t i = 0; i < hashes.size(); ++i) {
-      const uint32_t at = next[key.of(hashes[i])]++;
+      const uint32_t at = next_[key.of(hashes[i])]++;
       hashes_[at] = hashes[i];
-      indices_[at] = static_cast<uint32_t>(i);
+      indices_[at] = indices.empty() ? static_cast<uint32_t>(i) : indices[i];
     }
+  }
+
+  // Appends those that have a key.
+  void copy(size_t key, Items& items) const {
+    items.hashes.insert(items.hashes.end(), hashes_.begin() + starts_[key],
+                        hashes_.begin() + starts_[key + 1]);
+    items.indices.insert(items.indices.end(), indices_.begin() + starts_[key],
+                         indices_.begin() + starts_[key + 1]);
   }
 
   // Calls `found` with the indices and the differing bits of each pair of which one has this key, and the
@@ -108,28 +126,30 @@ class Table {
     if (other < key) return;  // found from there
     for (uint32_t i = starts_[key]; i < starts_[size_t{key} + 1]; ++i) {
       const uint64_t wanted = hashes_[i] ^ flipped;
-      for (uint32_t j = other == key ? i + 1 : starts_[other]; j < starts_[size_t{other} + 1]; ++j) {
-        const uint64_t bits = wanted ^ hashes_[j];
-        if (std::popcount(bits) <= distance) found(indices_[i], indices_[j], bits);
+      const size_t end = starts_[size_t{other} + 1];
+      for (size_t j = other == key ? i + 1 : starts_[other];
+           (j = next_near_(wanted, hashes_.data(), j, end, distance)) < end; ++j) {
+        found(indices_[i], indices_[j], wanted ^ hashes_[j]);
       }
     }
   }
 
  private:
-  std::vector<uint32_t> starts_;
+  decltype(NearKernels::next) next_near_ = near_kernels().front()->next;
+  std::vector<uint32_t> starts_, next_;
   std::vector<uint64_t> hashes_;
   std::vector<uint32_t> indices_;
 };
 
-// All choices of some of so many blocks.
-std::vector<std::vector<int>> choices(int blocks, int some) {
-  std::vector<bool> is_chosen(static_cast<size_t>(blocks));
+// All choices of some of the blocks from `from` on.
+std::vector<std::vector<int>> choices(int from, int blocks, int some) {
+  std::vector<bool> is_chosen(static_cast<size_t>(blocks - from));
   std::fill(is_chosen.begin(), is_chosen.begin() + some, true);
   std::vector<std::vector<int>> all;
   do {
     std::vector<int> chosen;
-    for (int block = 0; block < blocks; ++block) {
-      if (is_chosen[static_cast<size_t>(block)]) chosen.push_back(block);
+    for (int block = from; block < blocks; ++block) {
+      if (is_chosen[static_cast<size_t>(block - from)]) chosen.push_back(block);
     }
     all.push_back(std::move(chosen));
   } while (std::prev_permutation(is_chosen.begin(), is_chosen.end()));
@@ -176,10 +196,18 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
   Sets sets(hashes.size());
   std::mutex mutex;
   const auto [blocks, some] = cheapest(static_cast<double>(hashes.size()), distance);
-  for (const std::vector<int>& chosen : choices(blocks, some)) {
-    const Key key(chosen, blocks);
-    const Table table(hashes, key);
-    std::atomic<size_t> next{0};
+  Table parts;  // of equal values of the first chosen block, which the caches of the processor hold
+  for (int first = 0; first <= blocks - some; ++first) {
+    const Key part_key({first}, blocks);
+    parts.fill(hashes, {}, part_key);
+    std::vector<Key> keys;
+    for (const std::vector<int>& chosen : choices(first + 1, blocks, some - 1)) {
+      keys.emplace_back(chosen, blocks);
+      const uint64_t flipped = mirrored >> (first * kHashBits / blocks);
+      const int bit = first * kHashBits / blocks + std::countr_zero(flipped);
+      if (part_key.of(mirrored) != 0) keys.back().add(bit, bit + 1);  // tells a part from the mirrored one
+    }
+    std::atomic<uint32_t> next{0};
     share_work(threads, [&] {
       std::vector<std::pair<uint32_t, uint32_t>> pairs;
       const auto join = [&] {
@@ -192,12 +220,21 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
         pairs.emplace_back(a, b);
         if (pairs.size() == kPairsAtOnce) join();
       };
-      for (size_t first = next.fetch_add(kKeysAtOnce); first < key.count();
-           first = next.fetch_add(kKeysAtOnce)) {
-        for (size_t at = first; at < std::min(key.count(), first + kKeysAtOnce); ++at) {
-          table.find_near(static_cast<uint32_t>(at), 0, 0, distance, found);
-          if (mirrored != 0)
-            table.find_near(static_cast<uint32_t>(at), mirrored, key.of(mirrored), distance, found);
+      Items items;
+      Table table;
+      for (uint32_t part = next++; part < part_key.count(); part = next++) {
+        const uint32_t other = part ^ part_key.of(mirrored);
+        if (other < part) continue;  // found from there
+        items.hashes.clear();
+        items.indices.clear();
+        parts.copy(part, items);
+        if (other != part) parts.copy(other, items);
+        for (const Key& key : keys) {
+          table.fill(items.hashes, items.indices, key);
+          for (uint32_t at = 0; at < key.count(); ++at) {
+            table.find_near(at, 0, 0, distance, found);
+            if (mirrored != 0) table.find_near(at, mirrored, key.of(mirrored), distance, found);
+          }
         }
       }
       join();

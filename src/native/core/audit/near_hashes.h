@@ -21,8 +21,9 @@ inline constexpr int kMostSteps = 24;
 // are. `strong` says which bits of each hash are. Exact. At most 2^32 - 1 hashes.
 //
 // Of two that differ in at most d bits, any d + k blocks have k that are equal: so for each choice of k
-// blocks only those are compared that agree in these, and k is what makes the least work. `threads` at once;
-// takes 16 bytes for each hash beside the result.
+// blocks only those are compared that agree in these, and k is what makes the least work. They are taken
+// apart by the first of these blocks, and the parts are looked at by `threads` at once; takes 12 bytes for
+// each hash beside the result, and 24 for each in a part that is looked at.
 std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<const uint64_t> strong,
                                   int distance, uint64_t mirrored, size_t threads);
 
