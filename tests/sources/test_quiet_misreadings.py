@@ -106,6 +106,8 @@ def test_yolo_may_say_valid(tmp_path: Path) -> None:
         ("COVID/images", "COVID/masks", "Normal/images", "Normal/masks"),
         ("Train/cat", "Train/dog", "Test/cat", "Test/dog"),
         ("training/cat", "training/dog", "testing/cat", "testing/dog"),
+        ("seg_train/seg_train/sea", "seg_test/seg_test/sea", "seg_pred/seg_pred"),
+        ("signs_train/a", "signs_train/b", "signs_test"),
     ],
 )
 def test_folders_whose_names_say_nothing_of_classes_are_refused(tmp_path: Path, names: tuple[str, ...]) -> None:

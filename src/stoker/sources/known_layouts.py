@@ -85,7 +85,9 @@ def check_class_folders(
             return tables
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
-    if len(names) > 1 and class_words == {""} and builder.labels is None:
+    told = [*map(_told, names)]
+    parts = [name for name in names if "train" in name.lower() and _told(name) and told.count(_told(name)) > 1]
+    if len(names) > 1 and (class_words == {""} or parts) and builder.labels is None:
         if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
             return []  # which `list_folder` refuses as what they are
         shown = ", ".join(names[:_FEW])
