@@ -5,14 +5,13 @@ Which of them stay depends on the order of the listing alone, so that the build 
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from stoker.builder.convert import ITEM_ERRORS, is_item_error, request_threads
 from stoker.config import option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
-from stoker.sources import SPLITS
+from stoker.sources import SPLITS, image_digest
 from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from stoker.sources import Source
     from stoker.types import Progress
 
-_DIGEST_BYTES = 16
 _PROGRESS_ITEMS = 256
 
 
@@ -77,11 +75,8 @@ def duplicates_to_drop(
 def _digest(tree: Source, row: int, split: str) -> bytes | None:
     """Return what stands for the bytes of an image; None where it cannot be read."""
     try:
-        data = tree.load(tree.table[row], split).data
+        return image_digest(tree.load(tree.table[row], split).data)
     except ITEM_ERRORS as error:
         if isinstance(error, OSError) and not is_item_error(error, tree.root):
             raise
         return None
-    if isinstance(data, bytes):
-        return hashlib.sha256(data).digest()[:_DIGEST_BYTES]
-    return hashlib.sha256(f"{data.dtype}{data.shape}".encode() + data.tobytes()).digest()[:_DIGEST_BYTES]

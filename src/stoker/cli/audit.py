@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
@@ -9,7 +10,8 @@ from stoker.cli.output import EXIT_DAMAGED, Printer, check_writable, counted, fi
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import check_range, format_count, format_size
 from stoker.format import write_atomically
-from stoker.inspect import DEFAULT_DISTANCE, audit, audit_albums
+from stoker.inspect import DEFAULT_DISTANCE, audit_albums, audit_splits
+from stoker.loader import open_splits
 from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
 
@@ -47,23 +49,18 @@ def run(args: argparse.Namespace) -> int:
 
         check_writable("--html", args.html)
     threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
+    distance = check_range("--distance", args.distance, 0, 11)
+    resume = None if args.resume is None else Path(args.resume)
+    splits = open_splits(args.dataset, record_keys(args), source_options(args))
     with shown_progress("measuring", bad="unreadable") as progress:
-        report = audit(
-            args.dataset,
-            distance=check_range("--distance", args.distance, 0, 11),
-            threads=threads,
-            resume=args.resume,
-            keys=record_keys(args),
-            progress=progress,
-            **source_options(args).values(),
-        )
+        report = audit_splits(args.dataset, splits, distance, threads, resume, progress)
     if args.html is not None:
-        albums = audit_albums(report, record_keys(args), source_options(args))
+        albums = audit_albums(report, splits)
         write_atomically(location(args.html), page.audit_page(report, albums).encode())
     if args.json:
         classes = [fields_of(known) | {"total": known.total} for known in report.classes]
-        splits = {name: fields_of(split) for name, split in report.splits.items()}
-        print_json(fields_of(report) | {"images": report.images, "classes": classes, "splits": splits})
+        of_splits = {name: fields_of(split) for name, split in report.splits.items()}
+        print_json(fields_of(report) | {"images": report.images, "classes": classes, "splits": of_splits})
     else:
         _print(report)
         if args.html is not None:
@@ -96,7 +93,7 @@ def _print(report: AuditReport) -> None:
         printer.some([_line(image) for image in images], _SHOWN)
     for name, images in report.extremes.items():
         if images:
-            printer.detail(f"{name}: {_shown(images[0].value)}, {images[0].path}")
+            printer.detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
     printer.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
@@ -134,11 +131,11 @@ def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup])
     ordered = sorted(groups, key=lambda group: (-len(group.splits), -len(group.labels)))
     lines = []
     for group in ordered:
-        images = "  =  ".join(image.path for image in group.images[:_NAMED])
+        images = "  =  ".join(image.place for image in group.images[:_NAMED])
         lines.append(f"  {images}" + f"  and {len(group.images) - _NAMED:,} more" * (len(group.images) > _NAMED))
     printer.some(lines, _SHOWN)
 
 
 def _line(image: AuditedImage) -> str:
     value = f" ({_shown(image.value)})" if image.value is not None else ""
-    return f"  {image.path}{value}" + f": {image.problem}" * bool(image.problem)
+    return f"  {image.place}{value}" + f": {image.problem}" * bool(image.problem)

@@ -1,13 +1,14 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
-from stoker.inspect.audit_page import audit_albums
-from stoker.inspect.audit_report import (
+from stoker.inspect.auditing.page_contents import audit_albums
+from stoker.inspect.auditing.report import (
     DEFAULT_DISTANCE,
     AuditedImage,
     AuditedSplit,
     AuditReport,
     DuplicateGroup,
     audit,
+    audit_splits,
 )
 from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, LoaderSpeed, measure_configured, run_bench
 from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
@@ -86,6 +87,7 @@ __all__ = [
     "VerifyReport",
     "audit",
     "audit_albums",
+    "audit_splits",
     "dataset_info",
     "dataset_portrait",
     "decide",

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.audit_page import AuditAlbums
-    from stoker.inspect.audit_report import AuditReport
+    from stoker.inspect.auditing.page_contents import Album
+    from stoker.inspect.auditing.report import AuditReport
     from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.page_contents import Measured, Portrait, SplitPortrait
@@ -334,7 +334,7 @@ def bench_page(report: BenchReport) -> str:
     return _render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
 
 
-def audit_page(report: AuditReport, contents: AuditAlbums) -> str:
+def audit_page(report: AuditReport, contents: Mapping[str, Sequence[Album]]) -> str:
     """Return a self-contained page about an audit: one file, readable without network or JavaScript.
 
     Args:

@@ -36,6 +36,7 @@ from stoker.sources.source import Source, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
+from stoker.sources.value_digest import image_digest
 from stoker.sources.walking import is_dataset
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "find_files",
     "given_splits",
     "has_control_character",
+    "image_digest",
     "import_pyarrow",
     "index_records",
     "is_config",

@@ -6,12 +6,15 @@ import contextlib
 import hashlib
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stoker import _native, fields
 from stoker.types import Box
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _LONG_BYTES = 4096
 
@@ -24,6 +27,15 @@ def digest_of(value: Any) -> bytes:
     digest = hashlib.sha256()
     _add(digest, value)
     return digest.digest()
+
+
+def image_digest(data: bytes | NDArray[Any]) -> bytes:
+    """Return 16 bytes that only equal files have, or equal pixels of the same shape and type."""
+    if isinstance(data, bytes):
+        return hashlib.sha256(data).digest()[:16]
+    digest = hashlib.sha256(f"{data.dtype}{data.shape}".encode())
+    digest.update(np.ascontiguousarray(data).data)
+    return digest.digest()[:16]
 
 
 def _add(digest: Any, value: Any) -> None:

@@ -1,48 +1,40 @@
-"""``stoker audit``: what the images of a dataset are like, and which of them should not be in it.
+"""What an audit reports of the images of a dataset, and of those among them that should not be in it.
 
-Every image is read and decoded once; the pixels of those that may be exact duplicates once more.
+Every image is read and decoded once; the pixels of those that may be exact duplicates once more, and the records of
+those that are named, for their names.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from stoker.auditing import (
-    FLAT,
-    FORMAT_NAMES,
-    MAX_DISTANCE,
-    MODE_NAMES,
-    brightness,
-    counts_of_column,
-    deviations,
-    distances,
-    exact_duplicates,
-    measure_all,
-    near_duplicates,
-    of_channels,
-)
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range
-from stoker.errors import SourceError, StorageError
+from stoker.errors import SourceError, StokerError, StorageError
+from stoker.inspect.auditing.duplicates import FLAT, MAX_DISTANCE, distances, exact_duplicates, near_duplicates
+from stoker.inspect.auditing.measures import FORMAT_NAMES, MODE_NAMES, UNREADABLE
+from stoker.inspect.auditing.measuring import measure_all
 from stoker.inspect.info import ClassCount, class_count
 from stoker.loader import open_splits
 from stoker.sources import SourceOptions
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.auditing import Duplicates, Measurements
     from stoker.format import RecordKeys
+    from stoker.inspect.auditing.duplicates import Duplicates
     from stoker.loader import Dataset
     from stoker.storage import LocationLike
     from stoker.types import Box, Progress
@@ -54,6 +46,10 @@ _AT_ONCE_REMOTE = 16
 _DARK, _BRIGHT = 20.0, 235.0  # means of all channels
 _EXTREMES = 10
 _USUAL_BITS = 8
+_ROWS_AT_ONCE = 2**16  # so that the table of millions is not copied
+
+Named: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any] | None]"
+"""Rows of images that are part of a finding, and a number of each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +57,9 @@ class AuditedImage:
     """One image that is part of a finding.
 
     Attributes:
-        path: Its file; of a record, that of its shard.
+        path: Its file; of a record its shard, of a member its archive.
+        record: Zero-based number of the record in the shard; None where there is none.
+        source: The name that the record or the archive has of the image; empty where ``path`` is its file.
         split: Its split.
         index: Its number there.
         label: Its class; -1 for none.
@@ -71,11 +69,19 @@ class AuditedImage:
     """
 
     path: str
+    record: int | None
+    source: str
     split: str
     index: int
     label: int
     value: float | None = None
     problem: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it lies, in the words of ``stoker verify``: of a record with its number and its name."""
+        record = "" if self.record is None else f", record {self.record}"
+        return f"{self.path}{record}" + f" ({self.source})" * bool(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,27 +231,43 @@ def audit(  # noqa: PLR0913 - settings by name
         StokerError: The dataset as a whole cannot be opened.
         OSError: The store cannot be reached, or a file not be written.
     """
-    options = SourceOptions.among(locals())
+    splits = open_splits(path, keys, SourceOptions.among(locals()))
+    return audit_splits(str(path), splits, distance, threads, None if resume is None else Path(resume), progress)
+
+
+def audit_splits(
+    path: str,
+    splits: Mapping[str, Dataset],
+    distance: int,
+    threads: int | None,
+    resume: Path | None,
+    progress: Progress | None,
+) -> AuditReport:
+    """Do what `audit` does, with splits that are open."""
     started = time.monotonic()
     check_range("distance", distance, 0, MAX_DISTANCE)
     threads = available_cpus() if threads is None else check_range("threads", threads, 1, 4096)
-    images = _Images(open_splits(path, keys, options))
+    images = _Images(splits)
     at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
-    file = None if resume is None else Path(resume)
-    measured = measure_all(len(images), images.load, at_once, progress, file, images.identity)
+    measured = measure_all(len(images), images.load, at_once, progress, resume, images.identity)
     rows, readable = measured.rows, measured.readable
-    bright, contrasts = brightness(rows), deviations(rows)
-    exact = exact_duplicates(rows, readable, images.load)
-    near = near_duplicates(rows, contrasts, exact, distance, threads)
+    bright, contrasts = brightness_and_contrast(rows)
+    duplicates = exact_duplicates(rows, readable, images.load)
+    duplicates += near_duplicates(rows, contrasts, duplicates, distance, threads)
+    findings: dict[str, Named] = {"unreadable": (np.array(sorted(measured.problems), np.int64), None)}
+    findings |= _findings(rows, bright, contrasts)
+    extremes = _extremes(rows, readable, bright, contrasts)
+    images.problems = measured.problems
+    images.read_names([*findings.values(), *extremes.values()], duplicates, at_once)
     return AuditReport(
-        path=str(path),
+        path=path,
         splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},
         classes=images.classes(),
-        formats=_formats(rows),
+        formats=_formats(rows, readable),
         sizes=_sizes(rows, readable),
-        duplicates=tuple(_group(images, rows, group) for group in (*exact, *near)),
-        findings=_findings(images, measured, bright, contrasts),
-        extremes=_extremes(images, measured, bright, contrasts),
+        duplicates=tuple(_group(images, rows, group) for group in duplicates),
+        findings={name: images.named(some) for name, some in findings.items() if len(some[0])},
+        extremes={name: images.named(some) for name, some in extremes.items()},
         distance=distance,
         resumed=measured.resumed,
         seconds=time.monotonic() - started,
@@ -257,8 +279,10 @@ class _Images:
 
     def __init__(self, splits: Mapping[str, Dataset]) -> None:
         self.splits = splits
-        self._names = list(splits)
+        self._split_names = list(splits)
         self._ends = list(accumulate(map(len, splits.values())))
+        self.problems: Mapping[int, str] = {}
+        self._names_of_rows: dict[int, str] = {}
 
     def __len__(self) -> int:
         return self._ends[-1]
@@ -273,12 +297,12 @@ class _Images:
 
     def rows_of(self, split: str) -> slice:
         """Return the rows of a split."""
-        end = self._ends[self._names.index(split)]
+        end = self._ends[self._split_names.index(split)]
         return slice(end - len(self.splits[split]), end)
 
     def place(self, row: int) -> tuple[Dataset, int]:
         """Return the split of a row, and its number there."""
-        dataset = self.splits[self._names[bisect_right(self._ends, row)]]
+        dataset = self.splits[self._split_names[bisect_right(self._ends, row)]]
         return dataset, row - self.rows_of(dataset.split).start
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
@@ -292,10 +316,32 @@ class _Images:
             raise SourceError(f"the file cannot be read: {error.strerror or error}") from error
         return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
 
-    def image(self, row: int, value: float | None = None, problem: str = "") -> AuditedImage:
+    def read_names(self, findings: Sequence[Named], groups: Sequence[Duplicates], threads: int) -> None:
+        """Read what records and archives call the images that are named, each once."""
+        rows = np.unique(np.concatenate([*(rows for rows, _ in findings), *(group.rows for group in groups)]))
+        with stoppable_pool(threads, "stoker-names", only_reads=True) as pool:
+            self._names_of_rows = dict(zip(rows.tolist(), pool.map(self._name, rows.tolist()), strict=True))
+
+    def _name(self, row: int) -> str:
         dataset, index = self.place(row)
-        where, _, _ = dataset.records.where(index)
-        return AuditedImage(where, dataset.split, index, int(dataset.labels[index]), value, problem)
+        _, record, offset = dataset.records.where(index)
+        try:
+            return dataset[index].source if record >= 0 or offset else ""
+        except (StokerError, OSError) as error:
+            if isinstance(error, StorageError) or (isinstance(error, OSError) and is_machine_error(error)):
+                raise
+            return ""
+
+    def image(self, row: int, value: float | None = None) -> AuditedImage:
+        dataset, index = self.place(row)
+        path, record, _ = dataset.records.where(index)
+        number, source, label = None if record < 0 else record, self._names_of_rows[row], int(dataset.labels[index])
+        return AuditedImage(path, number, source, dataset.split, index, label, value, self.problems.get(row, ""))
+
+    def named(self, some: Named) -> tuple[AuditedImage, ...]:
+        rows, values = some
+        numbers = [None] * len(rows) if values is None else [round(float(values[row]), 3) for row in rows.tolist()]
+        return tuple(map(self.image, rows.tolist(), numbers))
 
     def classes(self) -> tuple[ClassCount, ...]:
         """Return how often each class occurs; those that have a name, also where they do not."""
@@ -308,27 +354,55 @@ class _Images:
         return tuple(class_count(some.classes, label, counts) for label in sorted(known - {-1}))
 
 
+def brightness_and_contrast(rows: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return mean and standard deviation of each image, 0 to 255, each channel around its own mean.
+
+    Returns:
+        float32 (N,) both; NaN where an image is unreadable.
+    """
+    bright, contrasts = np.full((2, len(rows)), np.nan, np.float32)
+    for places, means, squares in _channels(rows):
+        bright[places] = means.mean(1)
+        contrasts[places] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
+    return bright, contrasts
+
+
+def _channels(rows: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield places of readable images, and the means of their channels and of the squares of these."""
+    for first in range(0, len(rows), _ROWS_AT_ONCE):
+        part = rows[first : first + _ROWS_AT_ONCE]
+        places = np.flatnonzero(part["format"] != UNREADABLE)
+        some = part[places]
+        areas = (some["width"].astype(np.float64) * some["height"])[:, None]
+        yield first + places, some["sums"] / areas, some["squares"] / areas
+
+
 def _split(rows: NDArray[Any]) -> AuditedSplit:
-    unreadable = len(rows) - counts_of_column(rows, "format").total()
-    mean, std = of_channels(rows)
-    return AuditedSplit(len(rows), int(rows["size"].sum(dtype=np.int64)), unreadable, _channels(mean), _channels(std))
+    count, mean, square = 0, np.zeros(3), np.zeros(3)
+    for places, means, squares in _channels(rows):  # every image counts the same
+        count, mean, square = count + len(places), mean + means.sum(0), square + squares.sum(0)
+    mean, square = mean / max(1, count), square / max(1, count)
+    std = np.sqrt(np.maximum(0.0, square - mean**2))
+    size_bytes = int(rows["size"].sum(dtype=np.int64))
+    return AuditedSplit(len(rows), size_bytes, len(rows) - count, _fractions(mean), _fractions(std))
 
 
-def _channels(values: NDArray[np.float64]) -> tuple[float, float, float]:
+def _fractions(values: NDArray[np.float64]) -> tuple[float, float, float]:
     red, green, blue = (round(value / 255, 6) for value in values.tolist())
     return red, green, blue
 
 
-def _formats(rows: NDArray[Any]) -> dict[str, dict[str, int]]:
-    names: dict[str, Callable[[int], str]] = {
-        "format": FORMAT_NAMES.__getitem__,
-        "mode": MODE_NAMES.__getitem__,
-        "bits": str,
-        "orientation": str,
+def _formats(rows: NDArray[Any], readable: NDArray[np.int64]) -> dict[str, dict[str, int]]:
+    names: dict[str, Sequence[object]] = {
+        "format": FORMAT_NAMES,
+        "mode": MODE_NAMES,
+        "bits": range(2**8),
+        "orientation": range(2**8),
     }
+    counts = {column: Counter(dict(enumerate(np.bincount(rows[column][readable]).tolist()))) for column in names}
     return {
-        column: {name(value): count for value, count in counts_of_column(rows, column).most_common()}
-        for column, name in names.items()
+        column: {str(known[value]): count for value, count in (+counts[column]).most_common()}
+        for column, known in names.items()
     }
 
 
@@ -343,15 +417,12 @@ def _sizes(rows: NDArray[Any], readable: NDArray[np.int64]) -> dict[str, tuple[f
 
 def _group(images: _Images, rows: NDArray[Any], group: Duplicates) -> DuplicateGroup:
     apart = distances(rows["hash"][list(group.rows)]) if group.how == "near" else [None] * len(group.rows)
-    members = tuple(images.image(row, value) for row, value in zip(group.rows, apart, strict=True))
+    members = tuple(map(images.image, group.rows, apart))
     splits = dict.fromkeys(image.split for image in members)
     return DuplicateGroup(group.how, members, tuple(splits), tuple(sorted({image.label for image in members})))
 
 
-def _findings(
-    images: _Images, measured: Measurements, bright: NDArray[np.float32], contrasts: NDArray[np.float32]
-) -> dict[str, tuple[AuditedImage, ...]]:
-    rows = measured.rows
+def _findings(rows: NDArray[Any], bright: NDArray[np.float32], contrasts: NDArray[np.float32]) -> dict[str, Named]:
     has_alpha = np.isin(rows["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
     marked: dict[str, tuple[NDArray[np.bool_], NDArray[Any] | None]] = {
         "dark": (bright < _DARK, bright),
@@ -364,17 +435,12 @@ def _findings(
         "box outside": (rows["outside"], None),
         "box empty": (rows["empty"], None),
     }
-    unreadable = sorted(measured.problems.items())
-    findings = {"unreadable": tuple(images.image(row, None, problem) for row, problem in unreadable)}
-    for name, (mask, values) in marked.items():
-        findings[name] = _images_at(images, np.flatnonzero(mask), values)
-    return {name: members for name, members in findings.items() if members}
+    return {name: (np.flatnonzero(mask), values) for name, (mask, values) in marked.items()}
 
 
 def _extremes(
-    images: _Images, measured: Measurements, bright: NDArray[np.float32], contrasts: NDArray[np.float32]
-) -> dict[str, tuple[AuditedImage, ...]]:
-    rows, readable = measured.rows, measured.readable
+    rows: NDArray[Any], readable: NDArray[np.int64], bright: NDArray[np.float32], contrasts: NDArray[np.float32]
+) -> dict[str, Named]:
     width, height = rows["width"].astype(np.float64), rows["height"]
     with np.errstate(invalid="ignore"):  # of unreadable images
         aspects = width / height
@@ -388,10 +454,6 @@ def _extremes(
         "widest": (aspects, -1),
     }
     return {
-        name: _images_at(images, readable[np.argsort(sign * values[readable], kind="stable")[:_EXTREMES]], values)
+        name: (readable[np.argsort(sign * values[readable], kind="stable")[:_EXTREMES]], values)
         for name, (values, sign) in columns.items()
     }
-
-
-def _images_at(images: _Images, rows: NDArray[np.int64], values: NDArray[Any] | None) -> tuple[AuditedImage, ...]:
-    return tuple(images.image(row, None if values is None else round(float(values[row]), 3)) for row in rows.tolist())

@@ -8,7 +8,6 @@ in colour differ from the image in a few bits of ``hash``; where edges were cut 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from stoker.recipe import (
     own_mode,
     sniff,
 )
+from stoker.sources import image_digest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ MODE_NAMES = ("", "L", "LA", "RGB", "RGBA", "I;16", "CMYK")
 
 MEASURES = np.dtype(
     [
-        ("digest", "<u8", 2),  # the first half of the SHA-256 of its bytes
+        ("digest", "V16"),  # as `stoker.sources.image_digest` has it
         ("hash", "<u8"),
         ("strong", "<u8"),
         ("sums", "<u8", 3),  # of its pixels in RGB
@@ -83,10 +83,9 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
     if not isinstance(data, bytes):
         pixels = np.ascontiguousarray(data)
         width, height, sums, squares, image_hash, strong = _native.measure_pixels(pixels)
-        digest = _digest(f"{width} x {height}".encode() + pixels.tobytes())
         kind, mode, bits, turned, animated, size = "pixels", "RGB", 8, 1, False, pixels.nbytes
     else:
-        kind, digest, size = sniff(data), _digest(data), len(data)
+        kind, size = sniff(data), len(data)
         if kind == "jpeg":
             info = _native.probe_jpeg(data)
             mode, bits, turned, animated = _JPEG_MODES.get(info.color, "RGB"), info.bits, info.orientation, False
@@ -102,7 +101,7 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
             bits = data[_PNG_BITS] if kind == "png" else 16 if mode == "I;16" else 8
             turned = orientation(data, kind) if kind in NATIVE_FORMATS else turned
     return (
-        digest,
+        image_digest(data),
         image_hash,
         strong,
         sums,
@@ -122,12 +121,7 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
 
 def unreadable() -> tuple[Any, ...]:
     """Return the row of an image that cannot be measured."""
-    return ((0, 0), 0, 0, (0, 0, 0), (0, 0, 0), 0, 0, 0, UNREADABLE, 0, 0, 0, False, False, False)
-
-
-def _digest(data: bytes) -> tuple[int, int]:
-    digest = hashlib.sha256(data).digest()
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:16], "little")
+    return (bytes(16), 0, 0, (0, 0, 0), (0, 0, 0), 0, 0, 0, UNREADABLE, 0, 0, 0, False, False, False)
 
 
 def _flaws(boxes: Sequence[Box]) -> tuple[bool, bool]:

@@ -13,8 +13,9 @@ from PIL import Image
 from reference import measures as reference
 from reference import pictures
 from stoker import _native
-from stoker.auditing import FORMAT_NAMES, MEASURES, MODE_NAMES, measure, measure_all
 from stoker.errors import ConfigError, ImageError
+from stoker.inspect.auditing.measures import FORMAT_NAMES, MEASURES, MODE_NAMES, measure
+from stoker.inspect.auditing.measuring import measure_all
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ class Files:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr("stoker.auditing.measuring._BLOCK_ROWS", 5)
+    monkeypatch.setattr("stoker.inspect.auditing.measuring._BLOCK_ROWS", 5)
     file, files = tmp_path / "measures", Files(23)
     whole = measure_all(23, files.load, threads)
     assert whole.problems == {3: "not an image but text: it starts with 'no image'"}
@@ -125,12 +126,12 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
         damaged.write(b"\xff\xff\xff\xff a block that was cut short")
     files.read.clear()
     resumed = measure_all(23, files.load, threads, None, file, "some")
-    assert (resumed.resumed, sorted(files.read)) == (10, list(range(10, 23)))
+    assert (resumed.resumed, sorted(files.read)) == (9, [3, *range(10, 23)])
     again = measure_all(23, files.load, threads, None, file, "some")
     for made in (resumed, again):
         assert made.rows.tobytes() == whole.rows.tobytes()
         assert made.problems == whole.problems
-    assert again.resumed == 23
+    assert again.resumed == 22
 
 
 def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
@@ -144,6 +145,19 @@ def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"text")
     with pytest.raises(ConfigError, match="holds something else than measures"):
         measure_all(4, files.load, 1, None, file, "others")
+
+
+def test_a_second_run_with_the_file_of_a_first_is_refused(tmp_path: Path) -> None:
+    file, files = tmp_path / "measures", Files(4)
+
+    def load(row: int) -> tuple[bytes, tuple[()]]:
+        if row == 0:
+            with pytest.raises(ConfigError, match=r"another audit writes to .*measures; .* name another file with"):
+                measure_all(4, files.load, 1, None, file, "some")
+        return files.load(row)
+
+    assert measure_all(4, load, 1, None, file, "some").problems.keys() == {3}
+    assert measure_all(4, files.load, 1, None, file, "some").resumed == 3
 
 
 def test_every_damaged_byte_of_a_file_is_measured_again(tmp_path: Path) -> None:

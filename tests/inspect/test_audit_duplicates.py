@@ -11,7 +11,9 @@ from PIL import Image
 
 from reference import pictures
 from stoker import _native
-from stoker.auditing import Duplicates, deviations, exact_duplicates, measure_all, near_duplicates
+from stoker.inspect.auditing.duplicates import Duplicates, exact_duplicates, near_duplicates
+from stoker.inspect.auditing.measuring import measure_all
+from stoker.inspect.auditing.report import brightness_and_contrast
 
 
 def levels(signs: int, strong: int) -> list[int]:
@@ -79,5 +81,5 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
     measured = measure_all(len(data), lambda row: (data[row], ()), 2)
     exact = exact_duplicates(measured.rows, measured.readable, lambda row: (data[row], ()))
     assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
-    near = near_duplicates(measured.rows, deviations(measured.rows), exact, 6, 2)
+    near = near_duplicates(measured.rows, brightness_and_contrast(measured.rows)[1], exact, 6, 2)
     assert near == [Duplicates("near", (1, 4, 5))]

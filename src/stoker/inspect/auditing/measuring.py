@@ -1,8 +1,8 @@
 """Measuring many images: in threads, into a table, and into a file from which a later run goes on.
 
 The file is for one list of images, which its first line names. After that come blocks: the length and the CRC-32C of
-what follows, the first row, the rows of `MEASURES`, and the problems of those that cannot be read. A block that is
-damaged or cut short, as a run leaves it that was killed, and what follows it are measured again.
+what follows, the first row, and the rows of `MEASURES`. A block that is damaged or cut short, as a run leaves it that
+was killed, and what follows it are measured again; so are images that could not be read.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import IO, TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stoker import _native
-from stoker.auditing.measures import MEASURES, UNREADABLE, measure, unreadable
 from stoker.config import option
 from stoker.errors import ConfigError, StokerError, StorageError
+from stoker.inspect.auditing.measures import MEASURES, UNREADABLE, measure, unreadable
 from stoker.sources import new_column
-from stoker.storage import stoppable_pool
+from stoker.storage import lock_alone, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ _BLOCK_ROWS = 1024  # which a run that is killed measures again at most
 _ROWS_AT_ONCE = 8
 _MAGIC = "stoker measures 2"
 _MAX_HEAD_BYTES = 4096
-_BLOCK = struct.Struct("<III")  # bytes after these, their checksum, bytes of rows among them
+_BLOCK = struct.Struct("<II")  # bytes after these, and their checksum
 _FIRST = struct.Struct("<Q")
 
 
@@ -83,15 +83,17 @@ def measure_all(
         identity: Stands for the images.
 
     Raises:
-        ConfigError: ``file`` is of other images, or none of this kind.
+        ConfigError: ``file`` is of other images, or none of this kind, or another run writes to it.
         StorageError: The store cannot be reached.
         OSError: The file or the scratch file cannot be written, or the process has run out of something.
     """
     rows = new_column(count, MEASURES)
     with contextlib.ExitStack() as stack:
         journal = None if file is None else stack.enter_context(_open_journal(file, identity, count))
-        problems = {} if journal is None else _resume(journal, rows)
-        left = np.flatnonzero(rows["format"] == 0)
+        if journal is not None:
+            _resume(journal, rows)
+        left = np.flatnonzero((rows["format"] == 0) | (rows["format"] == UNREADABLE))
+        problems: dict[int, str] = {}
         measured = Measurements(rows, problems, resumed=count - len(left))
         done, size_bytes = measured.resumed, 0
         pool = stack.enter_context(stoppable_pool(threads, "stoker-audit", only_reads=True))
@@ -106,7 +108,7 @@ def measure_all(
                 if progress is not None:
                     progress(done=done, total=count, size_bytes=size_bytes, rejects=len(problems))
             if journal is not None:
-                _append(journal, block[0], rows[block[0] : block[-1] + 1], problems)
+                _append(journal, block[0], rows[block[0] : block[-1] + 1])
     return measured
 
 
@@ -135,6 +137,11 @@ def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
     """Open the file of a run, of which the first line is written if there is none; for one run at a time."""
     head = json.dumps({"format": _MAGIC, "images": count, "identity": identity}).encode() + b"\n"
     with path.open("a+b", buffering=0) as file:
+        try:
+            lock_alone(file.fileno(), path)
+        except BlockingIOError:
+            busy = f"another audit writes to {path}; wait for it, or name another file with {option('resume')}"
+            raise ConfigError(busy) from None
         file.seek(0)
         there = file.readline(_MAX_HEAD_BYTES)
         if there and there != head:
@@ -146,30 +153,22 @@ def _open_journal(path: Path, identity: str, count: int) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _resume(file: IO[bytes], rows: NDArray[Any]) -> dict[int, str]:
-    """Read what was measured, and cut off what is damaged; return the problems."""
-    problems: dict[int, str] = {}
+def _resume(file: IO[bytes], rows: NDArray[Any]) -> None:
+    """Read what was measured, and cut off what is damaged."""
     end, size = file.tell(), os.fstat(file.fileno()).st_size
     while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
-        length, checksum, row_bytes = _BLOCK.unpack(head)
-        if length > size - file.tell() or not 0 <= row_bytes <= length - _FIRST.size:
+        length, checksum = _BLOCK.unpack(head)
+        if not _FIRST.size <= length <= size - file.tell() or (length - _FIRST.size) % MEASURES.itemsize:
             break
         body = file.read(length)
-        if _native.crc32c(body) != checksum or row_bytes % MEASURES.itemsize:
-            break
-        (first,), texts = _FIRST.unpack_from(body), _FIRST.size + row_bytes
-        some = np.frombuffer(body[_FIRST.size : texts], MEASURES)
-        if len(some) > len(rows) or first > len(rows) - len(some):
+        (first,), some = _FIRST.unpack_from(body), np.frombuffer(body, MEASURES, offset=_FIRST.size)
+        if _native.crc32c(body) != checksum or len(some) > len(rows) or first > len(rows) - len(some):
             break
         rows[first : first + len(some)] = some
-        problems |= {int(row): str(problem) for row, problem in json.loads(body[texts:]).items()}
         end = file.tell()
     os.truncate(file.fileno(), end)
-    return problems
 
 
-def _append(file: IO[bytes], first: int, rows: NDArray[Any], problems: dict[int, str]) -> None:
-    data = rows.tobytes()
-    texts = json.dumps({row: problems[row] for row in range(first, first + len(rows)) if row in problems})
-    body = _FIRST.pack(first) + data + texts.encode()
-    file.write(_BLOCK.pack(len(body), _native.crc32c(body), len(data)) + body)
+def _append(file: IO[bytes], first: int, rows: NDArray[Any]) -> None:
+    body = _FIRST.pack(first) + rows.tobytes()
+    file.write(_BLOCK.pack(len(body), _native.crc32c(body)) + body)

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.inspect.page_contents import SampleHeader, Thumbnail, thumbnail
-from stoker.loader import open_splits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from stoker.format import RecordKeys
-    from stoker.inspect.audit_report import AuditedImage, AuditReport
+    from stoker.inspect.auditing.report import AuditedImage, AuditReport
     from stoker.inspect.info import ClassCount
     from stoker.loader import Dataset
-    from stoker.sources import SourceOptions
 
 _GROUPS, _SIDE_BY_SIDE = 60, 6
 _OF_FINDING = 24
@@ -53,38 +50,16 @@ class Album:
     pictures: tuple[Thumbnail, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AuditAlbums:
-    """All pictures of the page.
+def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str, tuple[Album, ...]]:
+    """Return the images that a page about an audit shows, by what its parts are about.
 
-    Attributes:
-        duplicates: A group each, those across splits and of several classes first.
-        findings: One for each finding.
-        extremes: One for each end of what was measured.
-        classes: Some images of each class, of many classes of the most and the least frequent.
-    """
-
-    duplicates: tuple[Album, ...]
-    findings: tuple[Album, ...]
-    extremes: tuple[Album, ...]
-    classes: tuple[Album, ...]
-
-
-def audit_albums(
-    report: AuditReport, keys: RecordKeys | None = None, options: SourceOptions | None = None
-) -> AuditAlbums:
-    """Read the images that a page about an audit shows.
+    Duplicates are a group each, those across splits and of several classes first; of many classes there are the most
+    and the least frequent.
 
     Args:
         report: What the audit found.
-        keys: Of TFRecords of other origin: as for `audit`.
-        options: Of images that are not built: as for `audit`.
-
-    Raises:
-        StokerError: The dataset cannot be opened any more.
-        OSError: The store cannot be read.
+        splits: Its splits, open.
     """
-    splits = open_splits(report.path, keys, options)
 
     def pictures(images: Iterable[AuditedImage], unit: str = "") -> tuple[Thumbnail, ...]:
         return tuple(_picture(splits[image.split], image, unit) for image in images)
@@ -97,24 +72,26 @@ def audit_albums(
         unit = "bits from the first" if group.how == "near" else ""
         shown = pictures(group.images[:_SIDE_BY_SIDE], unit)
         groups.append(Album(", ".join([title, *flaws]), "", len(group.images), shown))
-    return AuditAlbums(
-        tuple(groups),
-        tuple(
-            Album(name, _MEANINGS[name], len(images), pictures(images[:_OF_FINDING]))
-            for name, images in report.findings.items()
-        ),
-        tuple(Album(name, "", len(images), pictures(images)) for name, images in report.extremes.items() if images),
-        tuple(_class_album(splits, known) for known in _shown_classes(report.classes)),
+    findings = (
+        Album(name, _MEANINGS[name], len(images), pictures(images[:_OF_FINDING]))
+        for name, images in report.findings.items()
     )
+    return {
+        "duplicates": tuple(groups),
+        "findings": tuple(findings),
+        "extremes": tuple(Album(name, "", len(some), pictures(some)) for name, some in report.extremes.items() if some),
+        "classes": tuple(_class_album(splits, known) for known in _shown_classes(report.classes)),
+    }
 
 
 def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
     shown = thumbnail(dataset, SampleHeader(image.split, image.index, image.label))
-    name = image.path.rpartition("/")[2]
+    name = (image.source or image.path).rpartition("/")[2]
     value = [f"{image.value:,.5g} {unit}".rstrip()] if image.value is not None else []
-    title = f"{shown.title} · {name}" if not dataset.shards else shown.title
     problem = shown.problem and (image.problem or shown.problem)
-    return replace(shown, title=title, details=(f"{image.split} #{image.index}", *value), problem=problem)
+    shard = [] if image.record is None else [f"{image.path.rpartition('/')[2]}, record {image.record}"]
+    details = (f"{image.split} #{image.index}", *shard, *value)
+    return replace(shown, title=f"{shown.title} · {name}", details=details, problem=problem)
 
 
 def _shown_classes(classes: Iterable[ClassCount]) -> list[ClassCount]:

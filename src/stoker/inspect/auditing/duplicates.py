@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,13 +10,14 @@ import numpy as np
 from stoker import _native
 from stoker.errors import StokerError, StorageError
 from stoker.recipe import MAX_PIXELS, decode
+from stoker.sources import image_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.auditing.measuring import Load
+    from stoker.inspect.auditing.measuring import Load
 
 Sameness = Literal["bytes", "pixels", "near"]
 
@@ -60,7 +60,7 @@ def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load
         StorageError: The store cannot be reached.
     """
     digests = rows["digest"]
-    equal = _groups(readable, digests[readable, 0], lambda row: digests[row].tobytes())
+    equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
     firsts = _without_copies(readable, equal)
     alike = _groups(firsts, _mixed(rows, firsts), lambda row: _pixel_digest(load, row))
     groups = [*(Duplicates("bytes", group) for group in equal), *(Duplicates("pixels", group) for group in alike)]
@@ -132,9 +132,8 @@ def _pixel_digest(load: Load, row: int) -> bytes:
     """Return what stands for the pixels of an image; nothing that another has where it can no longer be read."""
     try:
         data, _ = load(row)
-        pixels = decode(data, MAX_PIXELS) if isinstance(data, bytes) else np.ascontiguousarray(data)
+        return image_digest(decode(data, MAX_PIXELS) if isinstance(data, bytes) else data)
     except StorageError:
         raise
     except StokerError:
         return b"row %d" % row
-    return hashlib.sha256(pixels.data).digest()
