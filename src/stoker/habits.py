@@ -226,6 +226,8 @@ def no_attribute(title: str, answers: Answers) -> Callable[[Any, str], Never]:
     """Return the ``__getattr__`` of a class, which answers attributes that it lacks."""
 
     def getattr_(self: Any, name: str) -> Never:
+        if name not in answers and hasattr(type(self), name):
+            object.__getattribute__(self, name)  # a property that raised raises again, with its own message
         known = () if name.startswith("_") else dir(type(self))
         raise AttributeError(f"{title} has no attribute {name!r}{answer_to(name, known, answers)}")
 

@@ -167,7 +167,8 @@ def test_rejects_name_positions(tmp_path: Path) -> None:
         build(some(), tmp_path / "out")
     assert {reject.key: reject.reason for reject in caught.value.report.rejects} == {
         "record 70": "field 'caption' is 7 (int), but must be text (str)",
-        "record 71": "it is of type str; a record is a dict, or a pair of image and label",
+        "record 71": "it is of type str; a record is a dict, or a pair of image and label; of paths make "
+        "[{'image': path} for path in paths]",
     }
     report = build(some(), tmp_path / "out", max_rejects=2)
     assert (report.outcome, report.items, report.manifest.records) == ("built", 0, 78)

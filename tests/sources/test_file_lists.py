@@ -100,7 +100,7 @@ def test_flat_lists_need_labels(tmp_path: Path) -> None:
         (b"1.jpg\n", "line 1 of .* lies in no class folder"),
         (b"a/1.jpg\na/\0.jpg\n", "line 2 of .* NUL"),
         (b"a/1.jpg\n" + b"x" * 2**17, "line 2 is longer than"),
-        (b"\xff\xd8\xff\xe0\0\x10JFIF", "is an image, not a list of images; give the folder"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "is an image, not a list of images; give its folder"),
         (b"PK\x03\x04rest", "is a zip archive, which is not read; unpack it"),
     ],
 )
@@ -160,7 +160,10 @@ def test_labels_that_are_all_numbers_are_class_ids(tmp_path: Path) -> None:
     tree = list_source(str(path))
     assert tree.classes == tuple(b"%d" % label for label in range(11))
     assert listed(tree) == [("4.jpg", None), ("2.jpg", "2"), ("3.jpg", "2"), ("1.jpg", "10")]
-    assert tree.warnings == ("class ids run from 0 to 10, and these have no images: 0, 1, 3, 4, 5 and 4 more",)
+    assert tree.warnings == (
+        "labels that are the same number are one class: 02, 2",
+        "class ids run from 0 to 10, and these have no images: 0, 1, 3, 4, 5 and 4 more",
+    )
     names = write_list(tmp_path / "names.txt", *(f"class {chr(97 + at)}\t" for at in range(11)))
     assert list_source(str(path), SourceOptions(labels=str(names))).classes[10] == b"class k"
     few = write_list(tmp_path / "few.txt", "one", "two")
