@@ -7,7 +7,7 @@ import json
 from scripts.fuzz_python.made import dataset
 from stoker.errors import ManifestError
 from stoker.format.manifest import Manifest, format_manifest, parse_manifest, with_checksum
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 
 
 def one_input(data: bytes) -> None:

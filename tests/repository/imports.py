@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = "stoker"
+_ENTRIES = {ROOT, f"{ROOT}.__main__"}  # what is imported or run, above every layer
 LIST = Path(__file__).with_name("layers.toml")
 _QUALIFIED = "fields"  # the package whose classes are written with its name: `fields.Text`, `fields.Boxes`
 _STANDARD = sys.stdlib_module_names | {"_typeshed"}
@@ -117,7 +118,7 @@ def problems(tree: Tree, rules: Rules) -> list[str]:
 
 
 def _unplaced(tree: Tree, rules: Rules) -> Iterator[str]:
-    found = {_package(module) for module in tree.modules if module != ROOT} | {"_native"}
+    found = {_package(module) for module in tree.modules if module not in _ENTRIES} | {"_native"}
     listed = Counter(name for layer in rules.layers for name in layer)
     yield from (f"{ROOT}.{name} is in no layer: add it to the list" for name in sorted(found - set(listed)))
     yield from (f"{ROOT}.{name} is in a layer, but there is no such package" for name in sorted(set(listed) - found))
@@ -133,7 +134,7 @@ def _upward(tree: Tree, rules: Rules) -> Iterator[str]:
             yield f"{found}: the package itself re-exports upper layers; import from where the name is defined"
         elif found.target.startswith(f"{ROOT}."):
             mine, other = _package(found.importer), _package(found.target)
-            if mine != other and level.get(mine, -1) >= level.get(other, len(level)):
+            if mine != other and found.importer not in _ENTRIES and level.get(mine, -1) >= level.get(other, len(level)):
                 yield f"{found}: {other} is not below {mine}"
 
 

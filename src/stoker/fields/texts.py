@@ -11,7 +11,7 @@ from stoker.config import format_size
 from stoker.errors import ConfigError
 from stoker.fields.arrow import list_column, value_column
 from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 from stoker.types import FeatureSpec
 
 if TYPE_CHECKING:

@@ -30,7 +30,8 @@ from stoker.errors import DestinationError
 from stoker.forks import process_number
 from stoker.format.directory import BUILD_FOLDER, JOURNAL_NAME, has_journal_folder
 from stoker.format.manifest import FormatCounts, Shard
-from stoker.storage import attach_filename, lock_alone, parse_json, stoppable_pool, sync_directory, write_all
+from stoker.storage import attach_filename, lock_alone, stoppable_pool, sync_directory, write_all
+from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 from stoker import fields
 from stoker.errors import ConfigError, ManifestError, NewerManifestError
 from stoker.format.directory import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, ListedFile, read_text
-from stoker.storage import location, parse_json
+from stoker.storage import location
+from stoker.strict_json import parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, Field, ImageEncoding, LabelEncoding, SchemaInfo
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from stoker.errors import ManifestError
 from stoker.format.directory import REJECTS_NAME, ListedFile, read_text, write_listed
-from stoker.storage import location, parse_json
+from stoker.storage import location
+from stoker.strict_json import parse_json
 from stoker.types import Reject
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, write_atomically
 from stoker.sources import UNPACKED_FOLDER
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from stoker.errors import ConfigError, ExampleError
 from stoker.fields import Padded, Ragged
 from stoker.loader.batch import padded
 from stoker.loader.mixes import Mix, parts_of
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 from stoker.types import Field
 
 if TYPE_CHECKING:

@@ -23,7 +23,8 @@ from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
-from stoker.storage import append_to_scratch, parse_json, scratch_file
+from stoker.storage import append_to_scratch, scratch_file
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

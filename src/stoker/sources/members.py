@@ -11,7 +11,7 @@ from stoker.fields import from_json
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import read_slice
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

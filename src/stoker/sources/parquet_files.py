@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError, SourceError, StokerError
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterator, Mapping, Sequence

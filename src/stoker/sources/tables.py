@@ -40,7 +40,7 @@ from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
-from stoker.storage import parse_json
+from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:

@@ -57,7 +57,8 @@ from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
-from stoker.storage import location, parse_json
+from stoker.storage import location
+from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
