@@ -190,17 +190,17 @@ PIXELS = _answers(
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'train'?`` for a word that is nearly one of those known; otherwise nothing."""
+    """Return ``; did you mean train?`` for a word that is nearly one of those known; otherwise nothing."""
     by_lower = {each.lower(): each for each in known}
     similar = difflib.get_close_matches(word.lower(), by_lower, n=1) if isinstance(word, str) else []
-    return f"; did you mean {by_lower[similar[0]]!r}?" if similar else ""
+    return f"; did you mean {by_lower[similar[0]]}?" if similar else ""
 
 
 def answer_to(word: str, known: Iterable[str], answers: Answers, of_all: str = "") -> str:
     """Return what to write instead of a word, after a colon; ``of_all`` where nothing is like it."""
     similar = difflib.get_close_matches(word, answers, n=1)
     likely = answers[similar[0]] if similar else of_all
-    answer = answers.get(word) or did_you_mean(word, known)[2:].replace("'", "") or likely
+    answer = answers.get(word) or did_you_mean(word, known)[2:] or likely
     return f": {answer}" if answer else ""
 
 

@@ -28,15 +28,10 @@ from stoker.cli.output import (
     set_verbosity,
     shown_log,
 )
-from stoker.cli.parser import (
-    CommandParser,
-    UsageError,
-    add_verbosity_options,
-    did_you_mean,
-    examples,
-)
+from stoker.cli.parser import CommandParser, UsageError, add_verbosity_options, examples
 from stoker.config import alternatives, settings_as_options, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
+from stoker.habits import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import os
 import re
 import shutil
@@ -11,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from stoker.config import alternatives
 from stoker.errors import ConfigError
-from stoker.habits import OPTIONS
+from stoker.habits import OPTIONS, did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 _Action = TypeVar("_Action", bound=argparse.Action)
 
@@ -97,9 +96,7 @@ class CommandParser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
-            self.error(
-                f"{_name(action)} is {value!r}; it must be {alternatives(known)}{did_you_mean(str(value), known)}"
-            )
+            self.error(f"{_name(action)} is {value!r}; it must be {alternatives(known)}{did_you_mean(value, known)}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         if not arg_string and action.nargs != argparse.PARSER:  # as a path it would mean the current directory
@@ -167,12 +164,6 @@ def add_verbosity_options(group: argparse._ArgumentGroup, *, default: bool | str
 def examples(*lines: str) -> str:
     """Return the end of a command's help: commands that can be copied."""
     return "\n".join(["examples:", *(f"  {line}" for line in lines)])
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean X?``, or nothing where no name is close to the word."""
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _name(action: argparse.Action) -> str:

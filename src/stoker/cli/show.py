@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import Printer, check_writable, counted, print_json
-from stoker.cli.parser import UsageError, add_output_options, did_you_mean, examples
+from stoker.cli.parser import UsageError, add_output_options, examples
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
+from stoker.habits import did_you_mean
 from stoker.inspect import SheetSpec, SheetTransform, write_sheet
 from stoker.transforms import OPERATIONS, CenterCrop, ColorJitter, ObjectCrops, RandomResizedCrop
 from stoker.types import Exif, Mode

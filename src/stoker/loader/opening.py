@@ -203,7 +203,7 @@ def _choose_split(wanted: str | None, splits: Mapping[str, object], path: Locati
             raise ConfigError(f"{message}; give one name")
         if part is not None and full_split_name(part[1]) in splits:
             raise ConfigError(f"{message}; a part is stoker.open(path, {part[1]!r})[{part[2]}]")
-        hint = "; did you mean 'validation'?" if full == "eval" and "validation" in splits else ""
+        hint = "; did you mean validation?" if full == "eval" and "validation" in splits else ""
         raise ConfigError(f"{message}{hint or did_you_mean(wanted, splits)}")
     return wanted if wanted in splits else full
 
