@@ -46,6 +46,8 @@ SHAPES = {
     "fastai's camvid": ("images/{}.png", "labels/{}_P.png"),
     "both renamed": ("images/image_{}.png", "masks/mask_{}.png"),
     "named": ("xray/{}.png", "masks/{}.png"),
+    "targets": ("images/{}.png", "masks/{}_targets.png"),
+    "ground truth in front": ("images/{}.png", "gt/ground_truth_{}.png"),
     "two suffixes": ("train/images/{}_rgb.png", "train/gt/{}_label.png"),
 }
 

@@ -131,9 +131,13 @@ def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path:
     assert any("not read: 4 files beside the images" in text for text in listed(write(tmp_path, files)).warnings)
 
 
-def test_masks_beside_flat_images_are_no_images(tmp_path: Path) -> None:
-    files = {f"{i}{end}": picture(i, mode) for i in range(3) for end, mode in ((".jpg", "RGB"), ("_mask.png", "L"))}
-    with pytest.raises(SourceError, match=r"0_mask\.png beside 0\.jpg in .*, an image and its mask; move the masks"):
+@pytest.mark.parametrize("ending", ["mask", "trimap"])
+def test_masks_beside_flat_images_are_no_images(tmp_path: Path, ending: str) -> None:
+    ends = {".jpg": "RGB", f"_{ending}.png": "L"}
+    files = {f"{i}{end}": picture(i, mode) for i in range(3) for end, mode in ends.items()}
+    with pytest.raises(
+        SourceError, match=rf"0_{ending}\.png beside 0\.jpg in .*, an image and its mask; move the masks"
+    ):
         listed(write(tmp_path, files))
 
 

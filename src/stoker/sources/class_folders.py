@@ -33,7 +33,7 @@ SPLIT_WORDS = {
 MASK_WORDS = (
     "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation)?s?|trimaps?|targets?"
 )
-"""Names of folders of masks or annotations."""
+"""Words in names of masks or annotations, and of their folders."""
 
 IMAGES_FOLDER = b"images"
 """Folder of images in a class or a split, as Tiny ImageNet has it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 from operator import methodcaller
 from typing import TYPE_CHECKING
 
@@ -40,7 +41,7 @@ _NEUTRAL = re.compile(
 )
 """Words that do not say what is in images."""
 _MASKS = re.compile(f"((?:{MASK_WORDS})[-_ ]?)+", re.IGNORECASE)
-_MASK_ENDING = re.compile("[-_. ](mask|seg(mentation)?|label|gt)(_?[0-9]+)?$", re.IGNORECASE)
+_MASK_ENDING = re.compile(f"[-_. ]({MASK_WORDS})(_?[0-9]+)?$", re.IGNORECASE)
 YEAR = re.compile("(19|20)[0-9]{2}")
 _YOLO = "data.yaml"
 _FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
@@ -70,10 +71,10 @@ def check_class_folders(
     names = sorted({folder.name for folder in folders})
     if names and builder.labels is not None and {*map(os.fsencode, names)} <= {*builder.labels.names}:
         return []
-    class_words = {_told(name) for name in names}
+    words = {name: _class_words(name) for name in names}
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
-    if len(class_words - {""}) <= 1:
+    if len({*words.values()} - {""}) <= 1:
         near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
         near += [top / name for top in folders[:_FEW] for name in look.look_into(top)[1]]
         files = [file for file in near if not (options.boxes or "").endswith(file.name)]
@@ -85,15 +86,15 @@ def check_class_folders(
             return tables
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
-    told = [*map(_told, names)]
-    parts = [name for name in names if "train" in name.lower() and _told(name) and told.count(_told(name)) > 1]
-    if len(names) > 1 and (class_words == {""} or parts) and builder.labels is None:
+    are_neutral, repeated = not any(words.values()), Counter(words.values())
+    parts = [name for name in names if "train" in name.lower() and words[name] and repeated[words[name]] > 1]
+    if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
         if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
             return []  # which `list_folder` refuses as what they are
         shown = ", ".join(names[:_FEW])
         message = f"{root} has folders whose names are no classes ({shown}); splits are called train, validation, test"
         raise SourceError(f"{message}{insists}", path=root)
-    if len(names) == 1 and (class_words == {""} or YEAR.fullmatch(names[0])):
+    if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
     return []
 
@@ -104,7 +105,7 @@ def insisting(names: Sequence[str]) -> str:
     return f"if its folders are classes, type: {typed}"
 
 
-def _told(name: str) -> str:
+def _class_words(name: str) -> str:
     """Return what of the name of a folder may be a class: nothing of neutral words and of numbers beside them."""
     rest = _NEUTRAL.sub("", name)
     return name if rest == name else re.sub(r"[\W\d_]+", " ", rest).strip()
@@ -126,8 +127,8 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
 
 def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen if folders are called after images, others after masks or annotations, and few otherwise."""
-    images = [name for name in names if not _told(name)]
-    masks = [name for name in names if _MASKS.fullmatch(_told(name))]
+    images = [name for name in names if not _class_words(name)]
+    masks = [name for name in names if _MASKS.fullmatch(_class_words(name))]
     if not masks and any(os.fsencode(name.lower().rstrip("0123456789")) not in SPLIT_FOLDERS for name in images):
         masks = [name for name in map(os.fsdecode, sorted(ANNOTATION_FOLDERS)) if (top / name).is_dir()]
     if images and masks and len(names) <= 2 * len([*images, *masks]):
@@ -165,7 +166,7 @@ def _paired(look: Look, images: Location, masks: Location) -> str | None:
     places = [images / (name.rpartition(".")[0] + end) for name in files]
     if _FEW * sum(in_order(methodcaller("is_file"), places, images.requests_at_once)) < max(1, 3 * len(places)):
         return None
-    called = _MASKS.fullmatch(_told(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
+    called = _MASKS.fullmatch(_class_words(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
     if called or (all(_grey(look, masks)) and not any(_grey(look, images))):
         return f"files in {masks.name}/ with the names of those in {images.name}/, to which they belong"
     return None

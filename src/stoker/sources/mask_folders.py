@@ -54,9 +54,7 @@ _FOLDER = re.compile(
 )
 _IMAGE_AFFIX = re.compile(rb"^im(g|age)?s?[-_ ]?(?=[0-9])|[-_. ](leftImg8bit|image|img|rgb|sat)$", re.IGNORECASE)
 _MASK_AFFIX = re.compile(
-    rb"^(gt|labels?|masks?|seg|target)[-_ ]?(?=[0-9])|\.(jpe?g|png)$"
-    rb"|([-_. ](annot(ation)?|gt(Fine|Coarse)?|ground_?truth|label(_?Id)?s?|masks?|seg(mentation)?|target|train_?id"
-    rb"|trimap|[LP]))+$",
+    rf"^({MASK_WORDS})[-_ ]?(?=[0-9])|\.(jpe?g|png)$|([-_. ]({MASK_WORDS}|(label|train)_?ids?|[LP]))+$".encode(),
     re.IGNORECASE,
 )
 """What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""

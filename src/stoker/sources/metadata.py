@@ -112,7 +112,7 @@ def claim_metadata(look: Look) -> list[ImageTable]:
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
     if given and (look.is_file or look.options.image_column is not None or not tables):
-        return find_tables(look, image_base(look), _named_tables(look)) or find_tables_of_splits(look)
+        return find_tables(look, image_base(look), _named_tables(look)) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)
     return tables if all(map(names_files, tables)) or not look.holds_folders else []
