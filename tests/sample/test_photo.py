@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from stoker.sample import _landscape, paint
+from stoker.sample import _enlarged, _landscape, paint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def difference_to_landscape(pixels: NDArray[np.uint8], seed: tuple[int, ...]) -> NDArray[np.float32]:
     """How far each pixel is from the landscape without objects, which the same seed begins with."""
     height, width = pixels.shape[:2]
-    image, _, _ = _landscape(width, height, np.random.default_rng(seed))
-    difference: NDArray[np.float32] = np.abs(pixels - np.clip(image, 0, 255).transpose(1, 2, 0)).max(2)
+    image, _, _ = _landscape((width + 1) // 2, (height + 1) // 2, np.random.default_rng(seed))
+    difference: NDArray[np.float32] = np.abs(pixels - _enlarged(image, width, height).astype(np.float32)).max(2)
     return difference
 
 
