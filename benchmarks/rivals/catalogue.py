@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 LINES = {
     "train": "Training transform: random order, RandomResizedCrop(224) with mirror images, batches of 64, uint8",
+    "multi-crop": "Two random crops of 224 and six of 96 of each photograph with mirror images, batches of 64, uint8",
     "eval": "Evaluation transform: shorter side 256, centre 224, batches of 64, uint8",
     "raw": "Raw 64 x 64 x 3 tensors in random order, batches of 256",
     "keep": "Build that keeps the bytes",
@@ -120,11 +121,11 @@ RIVALS: tuple[Entry, ...] = (
     Entry("webdataset", "tar", "WebDataset", (*TRANSFORMS, "raw"), files="{kind}-*.tar"),
     Entry("mosaic", "mds", "Mosaic Streaming", (*TRANSFORMS, "raw"), files="{kind}/*.mds"),
     Entry("litdata", "chunks", "LitData", (*TRANSFORMS, "raw")),
-    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", (*TRANSFORMS, *_JPEG_LINES)),
+    Entry("pytorch", "simplejpeg", "PyTorch + simplejpeg", (*TRANSFORMS, "multi-crop", *_JPEG_LINES)),
     Entry("pytorch", "simplejpeg-smaller", "PyTorch + simplejpeg, decoded smaller", LARGE),
-    Entry("pytorch", "opencv", "PyTorch + OpenCV", (*TRANSFORMS, *FORMATS)),
+    Entry("pytorch", "opencv", "PyTorch + OpenCV", (*TRANSFORMS, "multi-crop", *FORMATS)),
     Entry("pytorch", "opencv-smaller", "PyTorch + OpenCV, decoded smaller", LARGE),
-    Entry("pytorch", "pillow", "PyTorch + Pillow", (*TRANSFORMS, *_PHOTOS), exact=True),
+    Entry("pytorch", "pillow", "PyTorch + Pillow", (*TRANSFORMS, "multi-crop", *_PHOTOS), exact=True),
     Entry("pytorch", "pillow-smaller", "PyTorch + Pillow, decoded smaller", LARGE),
     Entry("torchvision", "tensors", "PyTorch + torchvision", _PHOTOS),
     Entry("torchvision", "imagefolder", "ImageFolder, one process", ("thumbnails",), exact=True),
@@ -146,7 +147,7 @@ RIVALS: tuple[Entry, ...] = (
 def own_entries(data: Path) -> tuple[Entry, ...]:
     """What this version of Stoker can do of what is measured; ``data`` is where its datasets were built."""
     entries = [
-        Entry(OURS, "files", "Stoker, loose files", (*TRANSFORMS, *FORMATS), exact=True),
+        Entry(OURS, "files", "Stoker, loose files", (*TRANSFORMS, "multi-crop", *FORMATS), exact=True),
         Entry(OURS, "files-fast", "Stoker, fast decode, loose files", _JPEG_LINES),
     ]
     for name in (name for name in BUILDS if name != "raw64" and (data / name / "manifest.json").exists()):

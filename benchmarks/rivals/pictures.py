@@ -15,7 +15,7 @@ import cv2
 import numpy as np
 import simplejpeg
 
-from benchmarks.rivals.work import RATIO, RESIZE, SCALE, SIDE, SMALL_QUALITY, SMALL_SIDE
+from benchmarks.rivals.work import RATIO, RESIZE, SCALE, SIDE, SMALL_QUALITY, SMALL_SIDE, VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,10 +27,10 @@ Box = tuple[int, int, int, int]
 cv2.setNumThreads(0)
 
 
-def random_box(height: int, width: int) -> Box:
+def random_box(height: int, width: int, scale: tuple[float, float] = SCALE) -> Box:
     """The crop that torchvision's RandomResizedCrop draws."""
     for _ in range(10):
-        area = height * width * random.uniform(*SCALE)
+        area = height * width * random.uniform(*scale)
         aspect = math.exp(random.uniform(math.log(RATIO[0]), math.log(RATIO[1])))
         w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
         if 0 < w <= width and 0 < h <= height:
@@ -90,16 +90,22 @@ def smaller_transform(decoded: Callable[[bytes, int], Pixels]) -> Callable[[byte
 
 
 def transform(line: str, decoded: Callable[[bytes], Pixels] = decode) -> Callable[[bytes], Pixels]:
-    """Return the function from encoded bytes to the 224 x 224 pixels of a line."""
+    """Return the function from encoded bytes to the pixels of a line: 224 x 224, or those of all crops."""
 
     def train(encoded: bytes) -> Pixels:
-        image = _cut(decoded(encoded), random_box)
-        return cv2.flip(image, 1) if random.random() < 0.5 else image
+        image = decoded(encoded)
+        return _random_crop(image, SIDE, random_box(*image.shape[:2]))
+
+    def views(encoded: bytes) -> list[Pixels]:
+        image = decoded(encoded)
+        height, width = image.shape[:2]
+        return [_random_crop(image, side, random_box(height, width, scale)) for side, scale in VIEWS]
 
     def center(encoded: bytes) -> Pixels:
-        return _cut(decoded(encoded), center_box)
+        image = decoded(encoded)
+        return _cut(image, SIDE, center_box(*image.shape[:2]))
 
-    return train if line == "train" else center
+    return {"train": train, "multi-crop": views, "eval": center}[line]
 
 
 def make_smaller(encoded: bytes) -> Pixels:
@@ -123,6 +129,11 @@ def payload(line: str, path: str) -> bytes:
     return small
 
 
-def _cut(image: Pixels, box: Callable[[int, int], Box]) -> Pixels:
-    top, left, height, width = box(*image.shape[:2])
-    return cv2.resize(image[top : top + height, left : left + width], (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
+def _random_crop(image: Pixels, side: int, box: Box) -> Pixels:
+    crop = _cut(image, side, box)
+    return cv2.flip(crop, 1) if random.random() < 0.5 else crop
+
+
+def _cut(image: Pixels, side: int, box: Box) -> Pixels:
+    top, left, height, width = box
+    return cv2.resize(image[top : top + height, left : left + width], (side, side), interpolation=cv2.INTER_LINEAR)

@@ -22,7 +22,7 @@ REFERENCES = {
     "keep": "exact",
     "small": "exact",
     "scan": "scan",
-    **dict.fromkeys(FORMATS, "files"),
+    **dict.fromkeys(("multi-crop", *FORMATS), "files"),
 }
 """Stoker's form that the rows of a line are compared with."""
 

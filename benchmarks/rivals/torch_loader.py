@@ -32,4 +32,4 @@ def loader_batches(work: Work, dataset: Any, *, workers: bool, **settings: Any) 
     )
     while True:
         for images, numbers in loader:
-            yield Batch(images.numpy(), numbers.numpy())
+            yield Batch((images[0] if work.line == "multi-crop" else images).numpy(), numbers.numpy())

@@ -10,6 +10,9 @@ from typing import Self
 SIDE, RESIZE = 224, 256
 SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)
 RAW_SIDE = 64
+VIEWS = ((SIDE, (0.4, 1.0)),) * 2 + ((96, (0.05, 0.4)),) * 6
+"""Of the line ``multi-crop``: side and scale of each crop of an image, those of DINO."""
+
 BATCH, RAW_BATCH, LARGE_BATCH = 64, 256, 8
 THUMBNAIL_SIDE = 32
 FORMATS = ("png", "webp", "progressive", "camera", "dense", "camera-progressive", "dense-progressive", "thumbnails")
@@ -27,9 +30,9 @@ class Work:
     """One kind of work for one process.
 
     Attributes:
-        line: ``train``: random order, random crop resized to 224 with mirror images. ``eval``: shorter side 256, centre
-            224. ``raw``: 64 x 64 tensors in random order. ``keep`` and ``small``: builds. ``scan``: checks of shards.
-            Or one of `FORMATS`.
+        line: ``train``: random order, random crop resized to 224 with mirror images. ``multi-crop``: random order,
+            `VIEWS` with mirror images. ``eval``: shorter side 256, centre 224. ``raw``: 64 x 64 tensors in random
+            order. ``keep`` and ``small``: builds. ``scan``: checks of shards. Or one of `FORMATS`.
         form: Which form of the rival, as its program names them.
         data: Directory in which this rival's ``prepare.py`` has put its data.
         sources: Directory of what all make their data of; see `sources.py`.
@@ -62,8 +65,8 @@ class Work:
 
     @property
     def transform(self) -> str:
-        """``train`` or ``eval``: what is done to the photographs of a line."""
-        return "eval" if self.line == "eval" else "train"
+        """``train``, ``eval`` or ``multi-crop``: what is done to the photographs of a line."""
+        return self.line if self.line in ("eval", "multi-crop") else "train"
 
     @property
     def tree(self) -> str:

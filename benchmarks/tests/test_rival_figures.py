@@ -14,7 +14,7 @@ from benchmarks.rivals.contest import Row
 from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import by_speed, ratio, steadied
 from benchmarks.rivals.plot import picture
-from benchmarks.rivals.table import tables
+from benchmarks.rivals.table import REFERENCES, tables
 
 
 def row(key: str, rates: list[float], stores: str = "", failed: str = "") -> Row:
@@ -43,6 +43,10 @@ def test_entries_of_a_line_have_different_names() -> None:
     for line in LINES:
         keys = [entry.key for entry in RIVALS if line in entry.lines]
         assert len(keys) == len(set(keys))
+
+
+def test_rows_of_every_line_are_compared_with_one_of_stoker() -> None:
+    assert set(REFERENCES) == set(LINES)
 
 
 def test_pytorch_is_installed_first_and_what_is_built_last() -> None:

@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from benchmarks.rivals.pictures import (
+    Box,
     center_box,
     decode_cv2,
     decode_smaller,
@@ -26,7 +27,7 @@ from benchmarks.rivals.pictures import (
 )
 from benchmarks.rivals.serving import Batch, serve_batches
 from benchmarks.rivals.torch_loader import loader_batches
-from benchmarks.rivals.work import SIDE, Work
+from benchmarks.rivals.work import SIDE, VIEWS, Work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,30 +36,36 @@ if TYPE_CHECKING:
 def pillow_pixels(path: str, line: str, *, smaller: bool = False) -> Any:
     """What torchvision's transforms do to a Pillow image, which the decoder may shrink first."""
     image: Image.Image = Image.open(path)
+    if line == "multi-crop":
+        image = image.convert("RGB")
+        return [_pillow_crop(image, random_box(image.height, image.width, scale), side) for side, scale in VIEWS]
     top, left, height, width = (random_box if line == "train" else center_box)(image.height, image.width)
-    box = (left, top, left + width, top + height)
+    box = (top, left, height, width)
     if smaller:
         factor, whole = factor_for(height, width), image.size
         image.draft("RGB", (-(-whole[0] // factor), -(-whole[1] // factor)))
         scale = image.width / whole[0]
-        box = (round(box[0] * scale), round(box[1] * scale), round(box[2] * scale), round(box[3] * scale))
-    crop = image.convert("RGB").crop(box).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    if line == "train" and random.random() < 0.5:
-        crop = crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return np.array(crop)
+        box = (round(top * scale), round(left * scale), round(height * scale), round(width * scale))
+    return _pillow_crop(image.convert("RGB"), box, SIDE, hflip=0.5 if line == "train" else 0)
+
+
+def _pillow_crop(image: Image.Image, box: Box, side: int, hflip: float = 0.5) -> Any:
+    top, left, height, width = box
+    crop = image.crop((left, top, left + width, top + height)).resize((side, side), Image.Resampling.BILINEAR)
+    return np.array(crop.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < hflip else crop)
 
 
 def pixels_of(work: Work) -> Callable[[str], Any]:
     """The function from a path to the pixels of an image."""
     if work.form.startswith("pillow"):
-        return lambda path: torch.from_numpy(pillow_pixels(path, work.transform, smaller=work.form == "pillow-smaller"))
+        return lambda path: pillow_pixels(path, work.transform, smaller=work.form == "pillow-smaller")
     pixels = {
         "simplejpeg": transform(work.transform),
         "opencv": decode_cv2 if work.line == "thumbnails" else transform(work.transform, decode_cv2),
         "simplejpeg-smaller": smaller_transform(decode_smaller),
         "opencv-smaller": smaller_transform(decode_smaller_cv2),
     }[work.form]
-    return lambda path: torch.from_numpy(pixels(Path(path).read_bytes()))
+    return lambda path: pixels(Path(path).read_bytes())
 
 
 class Photos(torch.utils.data.Dataset[Any]):

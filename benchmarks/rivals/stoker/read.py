@@ -13,7 +13,7 @@ import numpy as np
 
 import stoker
 from benchmarks.rivals.serving import Batch, serve_batches
-from benchmarks.rivals.work import RAW_SIDE, RESIZE, SIDE, THUMBNAIL_SIDE, Work
+from benchmarks.rivals.work import RAW_SIDE, RESIZE, SIDE, THUMBNAIL_SIDE, VIEWS, Work
 from stoker import _native
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def transform_of(line: str) -> Any:
         return stoker.RawTensor(RAW_SIDE)
     if line == "thumbnails":
         return stoker.TopLeft(THUMBNAIL_SIDE)
+    if line == "multi-crop":
+        return stoker.MultiCrop(*(stoker.RandomResizedCrop(side, scale=scale, hflip=0.5) for side, scale in VIEWS))
     return stoker.CenterCrop(SIDE, RESIZE) if line == "eval" else stoker.RandomResizedCrop(SIDE, hflip=0.5)
 
 
@@ -46,7 +48,7 @@ def loaded(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Ite
     ) as loader:
         while True:
             for batch in loader:
-                yield Batch(batch.images, batch.indices)
+                yield Batch(batch.images[0] if work.line == "multi-crop" else batch.images, batch.indices)
 
 
 def codec_alone(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -> Iterator[Batch]:
