@@ -29,7 +29,7 @@ from stoker.fields.base import ValueField
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
 from stoker.fields.images import Image, Mask, mask_pixels
-from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image
+from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image, named_image
 from stoker.fields.numbers import TRUTH_VALUES, Array, Float, Int
 from stoker.fields.padding import Padded, Ragged
 from stoker.fields.records import Roles, check_extra, encode_fields, given_value, roles, stored_values
@@ -62,6 +62,7 @@ __all__ = [
     "infer",
     "is_pil_image",
     "mask_pixels",
+    "named_image",
     "roles",
     "stored_values",
 ]

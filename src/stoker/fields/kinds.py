@@ -94,13 +94,17 @@ def _inferred(name: str, value: Any) -> Field:
     raise ConfigError(f"{message}; give fields={{{name!r}: stoker.fields.{fitting}(), ...}}")
 
 
+def named_image(name: str) -> Field | None:
+    """Return what ``image``, ``NAME_image``, ``mask`` and ``NAME_mask`` are by their names; None of another name."""
+    return {"image": Image(), "mask": Mask()}.get(name.rpartition("_")[2])
+
+
 def _by_name(name: str, value: Any) -> Field | None:
     is_array, is_pil = isinstance(value, np.ndarray), is_pil_image(value)
     if is_array or is_pil or isinstance(value, (str, bytes, bytearray, memoryview, os.PathLike)):
-        if name == "mask" or name.endswith("_mask"):
-            return Mask(16 if is_array and value.dtype == np.uint16 else 8)
-        if is_pil or name == "image" or name.endswith("_image"):
-            return Image()
+        image = named_image(name) or (Image() if is_pil else None)
+        if image is not None:
+            return Mask(16) if image == Mask() and is_array and value.dtype == np.uint16 else image
     if name == "boxes" and isinstance(value, (list, tuple, np.ndarray)):
         return Boxes()
     return Label() if name == "label" and (is_whole(value) or isinstance(value, str)) else None

@@ -18,7 +18,8 @@ from stoker.sources.imagenet.labels import LABEL_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
-from stoker.sources.tables import LABEL_NAME, Classes, check_columns, find_classes, first_rows
+from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
+from stoker.sources.tables import first_rows
 from stoker.sources.url_lists import claim_urls
 from stoker.storage import location
 

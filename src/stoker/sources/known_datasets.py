@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker import fields
-from stoker.sources.tables import find_label
+from stoker.sources.table_columns import find_label
 
 if TYPE_CHECKING:
     from stoker.types import Field
@@ -111,11 +111,9 @@ def _named(name: str, field: Field, feature: Any) -> Field:
     """Return the field that a name says, as `stoker.fields.infer` has it, where a feature says how values are held."""
     if name == "label" and isinstance(field, (fields.Int, fields.Text)) and feature.dtype != "bool":
         return fields.Label()
-    if field in (fields.Image(), fields.Text(), fields.Bytes()):
-        if name == "mask" or name.endswith("_mask"):
-            return fields.Mask()
-        if name == "image" or name.endswith("_image"):
-            return fields.Image()
+    image = fields.named_image(name)
+    if image is not None and field in (fields.Image(), fields.Text(), fields.Bytes()):
+        return image
     return fields.Boxes() if name == "boxes" and isinstance(field, fields.Array) else field
 
 

@@ -4,8 +4,8 @@
 split. Its column ``file_name`` has the paths of the images below the folder of the table (as in a file list they may
 also be absolute, lead out of it, or be URLs), ``label``, or else a column that says so by its name, their classes: ids
 from 0 if all are numbers, otherwise names; nothing or -1 is no class. Every other column is an extra field, as
-`stoker.sources.tables` says. A row that lacks a value is an item all the same, which a build names among the rejects,
-and so is one whose image is not there.
+`stoker.sources.table_columns` says. A row that lacks a value is an item all the same, which a build names among the
+rejects, and so is one whose image is not there.
 """
 
 from __future__ import annotations
@@ -36,18 +36,8 @@ from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
 from stoker.sources.moved_files import find_moved
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import (
-    IMAGE_NAME,
-    LABEL,
-    Classes,
-    TableLabels,
-    TableValues,
-    damaged,
-    find_classes,
-    first_rows,
-    is_json,
-    table_rows,
-)
+from stoker.sources.table_columns import IMAGE_NAME, LABEL, Classes, TableLabels, TableValues, find_classes
+from stoker.sources.tables import damaged, first_rows, is_json, table_rows
 from stoker.sources.walking import Walk, shown_names
 from stoker.storage import is_absolute, is_web
 

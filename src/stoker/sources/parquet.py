@@ -51,6 +51,7 @@ from stoker.fields import (
     Mask,
     Text,
     check_extra,
+    named_image,
 )
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
@@ -62,7 +63,7 @@ from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is
 from stoker.sources.parquet_reader import ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import LABEL, LABEL_NAME, check_columns, find_label
+from stoker.sources.table_columns import LABEL, LABEL_NAME, check_columns, find_label
 from stoker.sources.tars import named_tars
 from stoker.sources.unpacked import Columns
 
@@ -279,15 +280,11 @@ def _read_head(
 
 def _image_column(types: Mapping[str, Any]) -> str | None:
     """Return the column of the images: by its name, or else by its type."""
-    images = [name for name, kind in types.items() if _is_image(kind) and not _is_mask(name)]
+    images = [name for name, kind in types.items() if _is_image(kind) and named_image(name) != Mask()]
     if images:
         return _IMAGE if _IMAGE in images else images[0]
     names = {name.lower(): name for name in sorted(types, key=str.islower) if _is_bytes(types[name])}
     return next((names[name] for name in _IMAGE_NAMES if name in names), None)
-
-
-def _is_mask(name: str) -> bool:
-    return name == "mask" or name.endswith("_mask")
 
 
 def _is_image(kind: Any) -> bool:
@@ -335,7 +332,7 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
         if spec.get("_type") in _ARRAYS:
             return Array(str(spec.get("dtype")), tuple(spec.get("shape") or ()))
         if _is_image(kind):
-            return Mask() if _is_mask(name) else Image()
+            return named_image(name) or Image()
         return _plain_field(kind)
     except ConfigError:  # names that are none, a shape that no array has
         return _plain_field(kind)

@@ -2,8 +2,8 @@
 
 A table is CSV or TSV with a header, JSON lines or Parquet. The column may be called ``URL``, too. ``label`` has the
 classes, or else a column that says so by its name, as in metadata files: ids from 0 if all are numbers, otherwise
-names; nothing or -1 is no class. Every other column, such as ``caption``, is an extra field, as `stoker.sources.tables`
-says. Lists of one kind in a folder are one list.
+names; nothing or -1 is no class. Every other column, such as ``caption``, is an extra field, as
+`stoker.sources.table_columns` says. Lists of one kind in a folder are one list.
 
 Nothing of an image is known before it is downloaded. A row without a URL, or with one that is not of a web server, is
 an item all the same, which a build names among the rejects. Nothing in such a list leads to a file of this machine.
@@ -26,16 +26,8 @@ from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tables import (
-    Classes,
-    TableLabels,
-    TableValues,
-    damaged,
-    find_classes,
-    first_rows,
-    is_json,
-    table_rows,
-)
+from stoker.sources.table_columns import Classes, TableLabels, TableValues, find_classes
+from stoker.sources.tables import damaged, first_rows, is_json, table_rows
 from stoker.sources.tars import named_tars
 from stoker.storage import is_web, without_signature
 

@@ -1,0 +1,512 @@
+"""What the columns of tables of images are: which one says the classes, and which field each other one is.
+
+===============================================================  =================================
+column                                                           field
+===============================================================  =================================
+``NAME_file_name``: paths                                        ``NAME``: `Mask` if there is
+                                                                 "mask" in the name, else `Image`
+whole numbers of 64 bits, without leading zeros; true and false  `Int`: true is 1
+decimal numbers                                                  `Float`
+other text                                                       `Text`
+lists, objects, text beside numbers (JSON lines and Parquet)     `Json`
+===============================================================  =================================
+
+All rows decide what a column is; cells that are empty, or null, do not count. An empty cell of text is text.
+
+The classes are the column `LABEL`, or else the only one that `find_label` takes for them.
+
+Where the images are URLs, rows may lack values, as those of LAION do: such a text is empty, such a number is not a
+number. A column of whole numbers that lacks some is `Float` if float32 has all of them, otherwise `Text`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+from stoker.config import format_count, option, option_with
+from stoker.errors import ConfigError, SourceError
+from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
+from stoker.sources.cells import Cells, json_bytes
+from stoker.sources.columns import GrowingBlobs
+from stoker.sources.tables import damaged
+from stoker.types import MAX_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from stoker.sources.options import SourceOptions
+    from stoker.sources.source_builder import SourceBuilder
+    from stoker.storage import Location
+    from stoker.types import Field
+
+LABEL = "label"
+"""The column of the classes."""
+
+IMAGE_NAME = "_file_name"
+"""How names of columns with paths of images end."""
+
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
+_DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0)?")
+_NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
+"""Numbers, and lists of classes."""
+LABEL_NAME = re.compile(
+    r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|class(es)?|category|categories|targets?)"
+    r"([_ -]?(id|idx|index|name|label)s?)?",
+    re.IGNORECASE,
+)
+"""What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
+_MOST_ALONE = 20
+"""Of how many labels all may differ."""
+_FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
+"""Names of columns of 0 and 1 that are no classes."""
+_FEWEST_MARKED, _SHOWN_NAMES = 2, 10
+_INT64 = range(-(2**63), 2**63)
+_EXACT = 2**24
+"""Up to which float32 has all whole numbers."""
+
+
+def find_label(
+    where: object, values: Mapping[str, Sequence[Any]], warnings: list[str], advice: Callable[[str], str]
+) -> str | None:
+    """Return the only column with the name and the values of classes, where none is called `LABEL`; None without one.
+
+    Args:
+        where: What has the columns, for messages.
+        values: The first values of each column, without those that are missing.
+        warnings: Receives which column is taken, or that none is.
+        advice: Returns how to say that it is a column.
+
+    Raises:
+        SourceError: There are several.
+    """
+    names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
+    usable = [name for name in names if _are_classes(values[name])]
+    shown, message = " or ".join(map(repr, usable or names)), f"{where}: nothing is called {LABEL!r}"
+    if len(usable) > 1:
+        raise SourceError(f"{message}, and the classes may be {shown}; give {advice(usable[0])}", path=str(where))
+    if names:
+        what = f"the classes are {shown}" if usable else f"{shown} has neither ids nor repeated names, so it is a field"
+        warnings.append(f"{message}; {what}")
+    return usable[0] if usable else None
+
+
+def _are_classes(values: Sequence[Any]) -> bool:
+    if _MOST_ALONE < len(values) == len(set(map(str, values))):
+        return False
+    return all(
+        float(value) < MAX_CLASSES
+        if _CLASS_ID.fullmatch(str(value))
+        else isinstance(value, str) and not _NO_NAME.fullmatch(value)
+        for value in values
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Classes:
+    """What of a table says the classes of images.
+
+    Attributes:
+        columns: Its columns; none where nothing does.
+        form: ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1;
+            ``several``: cells have several names, or several columns a 1, which is a field; ``number``: so is a number.
+        between: What stands between several names in a cell.
+    """
+
+    columns: tuple[str, ...] = ()
+    form: Literal["one", "one-hot", "several", "number"] = "one"
+    between: str = ""
+
+    @property
+    def field(self) -> str | None:
+        """Name of the field that they are; None where each image has one class, or none."""
+        if self.form in ("one", "one-hot"):
+            return None
+        return self.columns[0] if len(self.columns) == 1 else "labels"
+
+    def take(self, row: dict[str, Any]) -> Any:
+        """Take the columns out of a row, or put the field in their place; return the class, or None."""
+        if self.form == "number" or row.keys().isdisjoint(self.columns):
+            return None
+        cells = [row.pop(name, None) for name in self.columns]
+        if self.form == "one":
+            return cells[0]
+        names = [name for name, cell in zip(self.columns, cells, strict=True) if _is_set(cell)]
+        if self.form == "one-hot" and len(names) != 1:
+            message = (
+                f"of the columns of the classes, {', '.join(names) or 'none'} has a 1, and in the first rows one has"
+            )
+            raise ValueError(f"{message}; give {option_with('label_separator', ' ')} to read any number of classes")
+        if self.form == "one-hot":
+            return names[0]
+        if len(self.columns) == 1:
+            names = cells[0] if isinstance(cells[0], list) else (cells[0] or "").split(self.between or None)
+        row[self.field or ""] = [text for text in map(str.strip, map(str, names)) if text]
+        return None
+
+
+def _is_set(cell: Any) -> bool:
+    return TRUTH_VALUES.get(str(cell), str(cell) in ("1", "1.0"))
+
+
+def _is_binary(cell: Any) -> bool:
+    return str(cell) in ("0", "1", "0.0", "1.0") or str(cell) in TRUTH_VALUES
+
+
+def find_classes(
+    where: Location,
+    rows: Sequence[Mapping[str, Any]],
+    options: SourceOptions,
+    warnings: list[str],
+    *,
+    alone: bool = False,
+) -> Classes | None:
+    """Return what of a table says the classes; None where that is not obvious.
+
+    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone`` also the only
+    column there is, or several of 0 and 1.
+
+    Args:
+        where: The table.
+        rows: Its first rows, without the columns of images and splits.
+        options: What the user says.
+        warnings: Receives what was found.
+        alone: Whether the table has no other use than to say the classes.
+
+    Raises:
+        SourceError: There is no such column, or there are several that may be it.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
+    columns = options.label_column
+    check_columns(where, (*(columns or ()), *(options.columns or ())), names)
+    if columns is not None:
+        pass
+    elif LABEL in names:
+        columns = (LABEL,)
+    elif (name := find_label(where, values, warnings, partial(option_with, "label_column"))) is not None:
+        columns = (name,)
+    elif alone and len(names) == 1:
+        columns = tuple(names)
+    elif alone:
+        columns = tuple(name for name in names if values[name] and all(map(_is_binary, values[name])))
+        columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
+        marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
+        if len(columns) < _FEWEST_MARKED or (columns != tuple(names) and marks != {1}):
+            return None
+    else:
+        return Classes()
+    return _with_form(where, columns, rows, values, options, warnings)
+
+
+def _with_form(
+    where: Location,
+    columns: tuple[str, ...],
+    rows: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Sequence[Any]],
+    options: SourceOptions,
+    warnings: list[str],
+) -> Classes:
+    if len(columns) > 1:
+        wrong = next((name for name in columns if not all(map(_is_binary, values[name]))), None)
+        if wrong is not None:
+            message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has other values"
+            raise SourceError(f"{message}; give one {option('label_column')}", path=str(where))
+        are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
+        classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
+        what = "the class of each row" if are_single else "any number of classes of each row, as the field 'labels'"
+        warnings.append(f"{where}: {len(columns)} columns, {columns[0]!r} to {columns[-1]!r}, mark {what}")
+        return classes
+    if not columns or not (known := values[columns[0]]):
+        return Classes(columns)
+    (name,) = columns
+    texts = [str(value) for value in known]
+    given = options.label_separator
+    between = _between(texts) if given is None else given.replace("none", "")
+    if between or any(isinstance(value, list) for value in known):
+        warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
+        return Classes(columns, "several", between)
+    if all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts)):
+        warnings.append(
+            f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
+        )
+        return Classes(columns, "number")
+    if options.label_column is None and name != LABEL and not _are_classes(known):
+        warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
+        return Classes()
+    return Classes(columns)
+
+
+def _between(texts: Sequence[str]) -> str:
+    """Return what stands between several names in cells: nothing unless it is obvious."""
+    for between in ("|", ";", ",", " "):
+        several = [text.split(between) for text in texts if between in text.strip()]
+        parts = {part.strip() for text in several for part in text} - {""}
+        are_known = parts <= {text for text in texts if between not in text} or all(map(str.isdigit, parts))
+        if several and (between in "|;" or are_known):
+            return between
+    return ""
+
+
+def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse columns that a table does not have.
+
+    Raises:
+        SourceError: The message names those that it has.
+    """
+    missing = next((name for name in wanted if name not in names), None)
+    if missing is not None:
+        known = ", ".join(map(repr, list(names)[:_SHOWN_NAMES])) or "none"
+        raise SourceError(f"{where} has no column {missing!r}, but {known}", path=str(where))
+
+
+class TableLabels:
+    """The labels of the rows of tables: ids of classes if all are numbers, otherwise names.
+
+    Args:
+        is_json: As the function of this name has it.
+        classes: What says them.
+
+    Attributes:
+        have_column: Whether any row so far has it.
+    """
+
+    def __init__(self, *, is_json: bool, classes: Classes) -> None:
+        self.have_column = False
+        self._are_numbers = True
+        self._is_json = is_json
+        self._classes = classes
+        self._labels: dict[str, int] = {}
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether there are labels, and all so far are numbers."""
+        return self.have_column and self._are_numbers
+
+    def take(self, place: Location, line: int, row: dict[str, Any]) -> int:
+        """Take the label out of a row, and return its number among all; -1 for none.
+
+        Raises:
+            SourceError: It is no label.
+        """
+        self.have_column |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
+        try:
+            value = self._classes.take(row)
+        except ValueError as error:
+            raise damaged(place, line, str(error)) from error
+        if value is None or value == "":
+            return -1
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # as pandas writes whole numbers beside missing ones
+        is_number = (
+            isinstance(value, int) and not isinstance(value, bool) if self._is_json else _CLASS_ID.fullmatch(value)
+        )
+        if self._is_json and is_number and value < -1:
+            raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
+        if not is_number and not isinstance(value, str):
+            raise damaged(place, line, "the label is neither text nor a whole number")
+        self._are_numbers &= bool(is_number)
+        return self._labels.setdefault(str(value), len(self._labels))
+
+    def class_names(self, place: Location, warnings: list[str]) -> list[bytes | None]:
+        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label.
+
+        Args:
+            place: The table, for messages.
+            warnings: Receives one of -1 and 1.
+
+        Raises:
+            SourceError: A label cannot be the name of one.
+        """
+        if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
+            self._are_numbers = False
+            warnings.append(f"{place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+            return [label.removesuffix(".0").encode() for label in self._labels]
+        names: list[bytes | None] = []
+        for label in self._labels:
+            text = label.removesuffix(".0") if self._are_numbers else label
+            try:
+                names.append(None if text == "-1" else text.encode())
+            except UnicodeEncodeError as error:
+                raise SourceError(
+                    f"{place}: the label {label!r} is no text that UTF-8 can hold", path=str(place)
+                ) from error
+        return names
+
+
+@dataclasses.dataclass(slots=True)
+class _Column:
+    """What the values of a column have been so far.
+
+    Attributes:
+        kinds: Any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``.
+        count: How many there were.
+        is_long: Whether one is a whole number that float32 may not have.
+    """
+
+    kinds: set[str] = dataclasses.field(default_factory=set)
+    count: int = 0
+    is_long: bool = False
+
+    def add(self, value: Any, *, is_json: bool) -> None:
+        """Note a value: of JSON, or the text of a cell."""
+        kind = _kind(value) if is_json else _kind_of_cell(value)
+        if kind is not None:
+            self.kinds.add(kind)
+            self.count += 1
+            self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
+
+    def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
+        """Return what a column is; None if it has no value.
+
+        Args:
+            name: Its name.
+            is_json: As the function of this name has it.
+            has_files: Whether it can have the paths of images.
+            fills: Whether some rows lack a value, and that is no error.
+        """
+        if not self.kinds or not name:
+            return None
+        are_paths = self.kinds <= ({"text"} if is_json else {"text", "whole", "decimal", "bool"})
+        if has_files and name.endswith(IMAGE_NAME) and are_paths:
+            return Mask() if "mask" in name.lower() else Image()
+        if self.kinds in ({"whole"}, {"bool"}):
+            return Int() if not fills else Text() if self.is_long else Float()
+        if self.kinds <= {"whole", "decimal"}:
+            return Float()
+        return Json() if is_json and self.kinds != {"text"} else Text()
+
+
+def _kind(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "whole" if value in _INT64 else "json"
+    return {float: "decimal", str: "text"}.get(type(value), "json")
+
+
+def _kind_of_cell(text: str) -> str | None:
+    if not text:
+        return None
+    if _WHOLE.fullmatch(text) and int(text) in _INT64:
+        return "whole"
+    if text in TRUTH_VALUES:
+        return "bool"
+    return "decimal" if _DECIMAL.fullmatch(text) and not _WHOLE.fullmatch(text) else "text"
+
+
+class TableValues:
+    """The values of the rows of tables that become fields.
+
+    Args:
+        is_json: As the function of this name has it.
+        without: Columns that are none.
+        only: Those that are wanted; None: all.
+        has_files: Whether columns can have the paths of images.
+        fills: Whether rows may lack values.
+        classes: What is the field of the classes, if there is one.
+
+    Attributes:
+        columns: Names of the columns so far.
+    """
+
+    def __init__(
+        self,
+        *,
+        is_json: bool,
+        without: Collection[str],
+        only: Collection[str] | None = None,
+        has_files: bool,
+        fills: bool,
+        classes: Classes,
+    ) -> None:
+        self.columns: dict[str, _Column] = {}
+        self._is_json = is_json
+        self._without = without
+        self._only = None if only is None else {*only, classes.field}
+        self._has_files = has_files
+        self._fills = fills
+        self._classes = classes
+        self._names: dict[str, None] = {}
+        self._rows = 0
+        self._cells = GrowingBlobs()
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append a row: its values by column."""
+        self._rows += 1
+        for name, value in row.items():
+            if name in self._without or (self._only is not None and name not in self._only):
+                continue
+            column = self.columns.setdefault(name, _Column())
+            if self._are_several(name):
+                self._names.update(dict.fromkeys(value))
+                column.count += 1
+            else:
+                column.add(value, is_json=self._is_json)
+        self._cells.append(json_bytes([row.get(name) for name in self.columns]))
+
+    def add_missing(self) -> None:
+        """Append an image that no row is about: without a value, and in none of several classes."""
+        self._rows += 1
+        self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
+
+    def _are_several(self, name: str) -> bool:
+        return self._classes.form == "several" and name == self._classes.field
+
+    def _field(self, name: str, column: _Column, *, fills: bool) -> Field | None:
+        if self._are_several(name):
+            numbers = {int(text) for text in self._names if text.isdigit()}
+            if len(numbers) == len(self._names) and max(numbers, default=MAX_CLASSES) < MAX_CLASSES:
+                return Labels([str(number) for number in range(max(numbers) + 1)])
+            return Labels(list(self._classes.columns[1:] and self._classes.columns) or sorted(self._names))
+        if name == self._classes.field:
+            return Float()
+        return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
+
+    def finish(self, builder: SourceBuilder, place: Location) -> Cells | None:
+        """Return what reads the values, which become a column of a source; None if there is no column with values.
+
+        Args:
+            builder: Has an image for each row, and receives what is not used.
+            place: The table, for messages.
+
+        Raises:
+            SourceError: The names of the columns cannot be those of fields.
+        """
+        warnings = builder.skipped.warnings
+        columns: list[tuple[str, Field] | None] = []
+        is_filled = False
+        for name, column in self.columns.items():
+            fills = self._fills and column.count < self._rows
+            field = self._field(name, column, fills=fills)
+            is_image = field is not None and field.is_image
+            columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
+            if field is None:
+                what = f"its column {name!r} has no value" if name else "one of its columns has no name"
+                warnings.append(f"{place}: {what}: not used")
+            elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
+                lacking = format_count(self._rows - column.count, "row")
+                filled = "empty" if isinstance(field, Text) else "nan"
+                warnings.append(f"{place}: its column {name!r} has no value in {lacking}: {filled} there")
+                is_filled = True
+            if isinstance(field, Float) and column.is_long:
+                warnings.append(f"{place}: its column {name!r} has whole numbers above {_EXACT}, which float32 rounds")
+        used = [column for column in columns if column is not None]
+        names = [name for name, _ in used]
+        try:
+            check_extra(dict(used))
+        except ConfigError as error:
+            raise SourceError(f"{place}: {error}", path=str(place)) from error
+        twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if twice is not None:
+            message = f"{place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field {twice!r}"
+            raise SourceError(f"{message}; rename one", path=str(place))
+        if not used:
+            return None
+        builder.collector.columns["cells"] = self._cells.finish()
+        return Cells(tuple(columns), fills=is_filled)
