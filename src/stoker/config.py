@@ -11,14 +11,15 @@ import shlex
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import ConfigError
 from stoker.habits import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+_T = TypeVar("_T")
 _CGROUPS = Path("/sys/fs/cgroup")
 _OWN_CGROUPS = Path("/proc/self/cgroup")
 
@@ -154,6 +155,12 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
         allowed = f"{low} or more" if whole < low and high >= _ENDLESS else f"between {low} and {high}"
         raise ConfigError(f"{name} is {whole}; it must be {allowed}")
     return whole
+
+
+def format_some(values: Sequence[_T], most: int, text: Callable[[_T], str] = str) -> str:
+    """Return a list for a message, of which ``most`` are named: ``a, b and 3 more``."""
+    more = f" and {len(values) - most:,} more" if len(values) > most else ""
+    return ", ".join(map(text, values[:most])) + more
 
 
 def alternatives(names: Sequence[str]) -> str:

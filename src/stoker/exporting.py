@@ -26,7 +26,15 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from stoker.builder import Report, Tally
-from stoker.config import check_range, check_size, format_count, format_seconds, format_size, full_split_name
+from stoker.config import (
+    check_range,
+    check_size,
+    format_count,
+    format_seconds,
+    format_size,
+    format_some,
+    full_split_name,
+)
 from stoker.errors import (
     ConfigError,
     DestinationError,
@@ -299,8 +307,7 @@ def _classes_with_images(datasets: Mapping[str, Dataset]) -> set[str]:
 
 
 def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
-    shown = ", ".join(map(repr, names[:_SHOWN])) + ", ..." * (len(names) > _SHOWN)
-    return f"{singular if len(names) == 1 else plural} {shown}"
+    return f"{singular if len(names) == 1 else plural} {format_some(names, _SHOWN, repr)}"
 
 
 @dataclass(frozen=True, slots=True)

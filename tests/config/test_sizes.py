@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stoker.config import MAX_SIZE, check_range, check_size, format_seconds, format_size, parse_size
+from stoker.config import MAX_SIZE, check_range, check_size, format_seconds, format_size, format_some, parse_size
 from stoker.errors import ConfigError
 
 
@@ -52,3 +52,9 @@ def test_sizes_and_durations_for_people() -> None:
     ]
     texts = [format_seconds(seconds) for seconds in (0.84, 11.2, 59.2, 200, 7500)]
     assert texts == ["0.8 s", "12 s", "1 min 00 s", "3 min 20 s", "2 h 05 min"]
+
+
+def test_a_list_in_a_message_names_a_few() -> None:
+    assert format_some(["a", "b"], 2) == "a, b"
+    assert format_some([7, *range(1001)], 2, "{:02d}".format) == "07, 00 and 1,000 more"
+    assert format_some([], 1) == ""

@@ -56,6 +56,12 @@ def test_boxes_and_classes_of_a_folder_and_of_its_file(tmp_path: Path) -> None:
     assert [cropped.load(item, "train").label for item in cropped.table.take(cropped.splits["train"])] == [1, 0, None]
 
 
+def test_an_image_without_a_suffix_has_its_text(tmp_path: Path) -> None:
+    text = {"1": "0 0.5 0.5 0.25 0.5\n"}
+    root = dataset(tmp_path, "names: [cat]\ntrain: images/train\n", "images/train/1", **text)
+    assert boxes(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
+
+
 def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
     root = dataset(tmp_path / "a", "names: [cat, dog]\ntrain: images\n", "images/1.jpg")
     (root / "labels/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder.plan import fields_record
-from stoker.config import check_range
+from stoker.config import check_range, format_some
 from stoker.errors import ConfigError, DestinationError, ManifestError
 from stoker.format import (
     BACKGROUND,
@@ -66,8 +66,7 @@ def check_destination(destination: Location, source: str | None) -> None:
     names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
     if foreign and MANIFEST_NAME not in names and not _is_built(destination):
-        shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
-        message = f"{destination} holds something else ({shown}); give a new or empty directory"
+        message = f"{destination} holds something else ({format_some(foreign, 3)}); give a new or empty directory"
         raise DestinationError(message, path=str(destination))
 
 

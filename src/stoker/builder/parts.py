@@ -27,7 +27,7 @@ from stoker.builder.convert import ItemConverter
 from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.estimate import sample_records
 from stoker.builder.plan import RecordSize, open_source, recipe_record
-from stoker.config import option
+from stoker.config import format_some, option
 from stoker.errors import ConfigError, DestinationError
 from stoker.format import BUILD_FOLDER, MANIFEST_NAME, ItemReject
 from stoker.sources import read_listing, write_listing
@@ -348,12 +348,8 @@ def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, l
 
 def missing_error(destination: Location, names: Sequence[str], missing: Sequence[int]) -> DestinationError:
     """Return an error that says which parts lack which of all shards, given the places of those that are missing."""
-    lacking = list(_parts_lacking(destination, missing).items())
-    phrases = [
-        f"{part} lacks {names[shards[0]]}" + (f" and {len(shards) - 1} more" if len(shards) > 1 else "")
-        for part, shards in lacking[:_SHOWN_PARTS]
-    ] or [names[missing[0]] + (", ..." if len(missing) > 1 else "")]
-    if len(lacking) > _SHOWN_PARTS:
-        phrases.append(f"and {len(lacking) - _SHOWN_PARTS} parts more")
-    message = f"{len(missing):,} of {len(names):,} shards are missing in {destination}: {', '.join(phrases)}"
+    lacking = _parts_lacking(destination, missing).items()
+    phrases = [f"{part} lacks {format_some(shards, 1, names.__getitem__)}" for part, shards in lacking]
+    which = format_some(phrases, _SHOWN_PARTS) or format_some(missing, 1, names.__getitem__)
+    message = f"{len(missing):,} of {len(names):,} shards are missing in {destination}: {which}"
     return DestinationError(f"{message}; run those parts again", path=str(destination))

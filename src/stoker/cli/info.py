@@ -18,7 +18,7 @@ from stoker.cli.output import (
     shown_progress,
 )
 from stoker.cli.parser import UsageError, add_output_options, examples
-from stoker.config import format_count, format_size
+from stoker.config import format_count, format_size, format_some
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import (
     DEFAULT_RECORDS,
@@ -202,8 +202,7 @@ def _print_dataset(info: DatasetInfo) -> None:
     printer.line("")
     _print_schema(printer, schema)
     if schema.box_names:
-        names = ", ".join(schema.box_names[:_NAMED]) + ", ..." * (len(schema.box_names) > _NAMED)
-        printer.line(f"classes of boxes: {len(schema.box_names):,}: {names}")
+        printer.line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
     _print_fields(printer, schema.fields, info.examples, "in the first record")
     printer.line("")
     _print_histograms(printer, info, list(manifest.splits), schema.label_note)
@@ -295,9 +294,7 @@ def _print_foreign(info: ForeignInfo) -> None:
     rows = []
     for name, split in info.splits.items():
         records = "?" if split.records is None else f"{split.records:,}"
-        missing = ", ".join(f"{number:05d}" for number in split.missing[:5]) + (
-            ", ..." if len(split.missing) > 5 else ""
-        )
+        missing = format_some(split.missing, 5, "{:05d}".format)
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     uncounted = [split for split in info.splits.values() if split.records is None]

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from stoker.config import check_range, option
+from stoker.config import check_range, format_some, option
 from stoker.errors import ConfigError
 from stoker.fields import check_extra
 from stoker.types import FeatureSpec, SchemaInfo
@@ -452,8 +452,8 @@ _IF_IT_DIFFERS = "if only this record lacks them, remove it: the layout of all i
 def _held(features: Features) -> str:
     """Return the keys of a record, truncated: hostile records have many keys, and long ones."""
     keys = sorted(features)
-    some = ", ".join(f"{key[:60]} ({features[key][0]} x {len(features[key][1])})" for key in keys[:_SHOWN_KEYS])
-    return (some or "nothing") + (f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else "")
+    described = format_some(keys, _SHOWN_KEYS, lambda key: f"{key[:60]} ({features[key][0]} x {len(features[key][1])})")
+    return described or "nothing"
 
 
 def _unknown(features: Features) -> str:

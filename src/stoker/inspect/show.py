@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
-from stoker.config import available_cpus, check_range, format_count
+from stoker.config import available_cpus, check_range, format_count, format_some
 from stoker.errors import ConfigError, StokerError
 from stoker.format import write_atomically
 from stoker.inspect.info import ranked
@@ -501,10 +501,11 @@ def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
     image = sample.decode()
     pixels = mask_of(sample, name, image)
     ids = np.unique(pixels).tolist()
-    shown = ", ".join(map(str, ids[:_SHOWN_IDS])) + (", ..." if len(ids) > _SHOWN_IDS else "")
     picture = fit(visible(image), PICTURE, PICTURE)
     draw_mask(picture, pixels)
-    return _draw_tile(picture, (name, f"class ids {shown}", f"{pixels.shape[1]} x {pixels.shape[0]}"))
+    return _draw_tile(
+        picture, (name, f"class ids {format_some(ids, _SHOWN_IDS)}", f"{pixels.shape[1]} x {pixels.shape[0]}")
+    )
 
 
 def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.builder import is_machine_error
-from stoker.config import available_cpus
+from stoker.config import available_cpus, format_some
 from stoker.errors import (
     ExampleError,
     ImageError,
@@ -243,8 +243,8 @@ def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
         raise no_records(place)
     for name, split in splits.items():
         if split.missing:
-            some = ", ".join(map(str, split.missing[:5])) + (", ..." if len(split.missing) > 5 else "")
-            what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {some}"
+            numbers = format_some(split.missing, 5)
+            what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {numbers}"
             problems.append(_problem(place, what))
     return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
 
@@ -754,8 +754,7 @@ def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[s
 
 def _some(keys: list[str]) -> str:
     """Return a few of the keys of a record, cut: hostile records have many and long ones."""
-    more = f" and {len(keys) - _SHOWN_KEYS} more" if len(keys) > _SHOWN_KEYS else ""
-    return ", ".join(key[:_SHOWN_LENGTH] for key in keys[:_SHOWN_KEYS]) + more
+    return format_some(keys, _SHOWN_KEYS, lambda key: key[:_SHOWN_LENGTH])
 
 
 def _cut(value: bytes | list[int]) -> str:

@@ -14,7 +14,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING
 
 from stoker import _native
-from stoker.config import option_with
+from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among
 from stoker.sources.image_tables import find_tables
@@ -91,8 +91,8 @@ def check_class_folders(
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
         if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
             return []  # which `list_folder` refuses as what they are
-        shown = ", ".join(names[:_FEW])
-        message = f"{root} has folders whose names are no classes ({shown}); splits are called train, validation, test"
+        message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
+        message += "; splits are called train, validation, test"
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
         builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")

@@ -33,7 +33,7 @@ from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Skipped, Walk, is_image_name
+from stoker.sources.walking import Skipped, Walk, divide_suffix, is_image_name
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def _folder_of(path: bytes) -> bytes:
 
 def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
     """Return what of the name of an image or a mask tells that they belong together: all of it, or what is in both."""
-    stem = path.rpartition(b"/")[2].rpartition(b".")[0] or path.rpartition(b"/")[2]
+    stem = divide_suffix(path.rpartition(b"/")[2])[0]
     if is_exact:
         return stem
     return _IMAGE_AFFIX.sub(b"", _MASK_AFFIX.sub(b"", stem) if is_mask else stem)

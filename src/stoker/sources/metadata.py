@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count, option, option_with
+from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.image_tables import (
@@ -38,7 +38,7 @@ from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, Classes, TableLabels, TableValues, find_classes
 from stoker.sources.tables import damaged, first_rows, is_json, table_rows
-from stoker.sources.walking import Walk, shown_names
+from stoker.sources.walking import Walk, divide_suffix, shown_names
 from stoker.storage import is_absolute, is_web
 
 if TYPE_CHECKING:
@@ -220,8 +220,8 @@ class _Images:
 
     def _add(self, table: ImageTable, line: int, row: dict[str, Any]) -> None:
         if table.image not in row:
-            columns = ", ".join(map(repr, list(row)[:10]))
-            raise damaged(table.place, line, f"there is no column {table.image!r}, but {columns or 'none'}")
+            columns = format_some(list(row), 10, repr) or "none"
+            raise damaged(table.place, line, f"there is no column {table.image!r}, but {columns}")
         name = row[table.image]
         if table.is_found and isinstance(name, int):
             name = str(name)
@@ -360,7 +360,7 @@ class _Images:
         if not all(map(sizes.__contains__, self._paths)):
             for path in sizes:
                 name = path.rpartition(b"/")[2].lower()
-                for key in {name, name.rpartition(b".")[0] or name}:
+                for key in {name, divide_suffix(name)[0]}:
                     by_name.setdefault(key, []).append(path)
         missing, other_case = [], []
         for row, (path, number) in enumerate(zip(self._paths, self._table_of, strict=True)):
@@ -452,7 +452,7 @@ def _top(path: bytes) -> bytes:
 
 def _ends_with(path: bytes, name: bytes) -> bool:
     """Return whether a path is a name, with or without a suffix, in any folder."""
-    return any((b"/" + each).endswith(b"/" + name) for each in (path, path.rpartition(b".")[0]))
+    return any((b"/" + each).endswith(b"/" + name) for each in (path, divide_suffix(path)[0]))
 
 
 METADATA = Kind(

@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stoker.config import format_count, option, option_with
+from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import (
     Array,
@@ -252,7 +252,7 @@ def _read_head(
         message = f"{file.place}: the column {image!r} is {types[image]}, neither bytes nor structs of bytes and path"
         raise SourceError(message, path=str(file.place))
     if image is None:
-        kinds = ", ".join(f"{name} ({kind})" for name, kind in list(types.items())[:10])
+        kinds = format_some([f"{name} ({kind})" for name, kind in types.items()], 10)
         message = f"{file.place} has no column of images: structs of bytes and path, or bytes called 'image'"
         raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.place))
     by_column = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from stoker import fields
+from stoker.config import format_some
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
 from stoker.sources.reader import Reader, SourceImage
@@ -140,9 +141,8 @@ class RecordFields:
             messages.append(f"{message}, each (xmin, ymin, xmax, ymax) in fractions of the image, or a dict with label")
         if not self.unknown:
             return tuple(messages)
-        names = sorted(self.unknown)
-        shown = ", ".join(repr(name) for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-        message = f"records have values that the first record lacks, and that are not stored: {shown}"
+        names = format_some(sorted(self.unknown), _SHOWN, repr)
+        message = f"records have values that the first record lacks, and that are not stored: {names}"
         return (*messages, f"{message}; give fields={{...}} with the fields to store")
 
     def description(self) -> str:

@@ -26,7 +26,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from stoker.config import format_count, option, option_with
+from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
 from stoker.sources.cells import Cells, json_bytes
@@ -259,7 +259,7 @@ def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) 
     """
     missing = next((name for name in wanted if name not in names), None)
     if missing is not None:
-        known = ", ".join(map(repr, list(names)[:_SHOWN_NAMES])) or "none"
+        known = format_some(names, _SHOWN_NAMES, repr) or "none"
         raise SourceError(f"{where} has no column {missing!r}, but {known}", path=str(where))
 
 

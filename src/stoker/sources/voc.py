@@ -30,7 +30,7 @@ from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.voc_objects import VocObjects, read_label_map
-from stoker.sources.walking import Walk, is_sidecar, seen_in
+from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
@@ -128,7 +128,9 @@ def _holds_both(base: bytes, part: _Part) -> bool:
     images = list(islice(seen_in(_at(base, part.images).to_uri()), _LOOKED_AT))
     texts = islice(seen_in(_at(base, part.annotations).to_uri()), _LOOKED_AT)
     stems = sorted(name[: -len(_XML)] for name, is_folder in texts if name.endswith(_XML) and not is_folder)[:_TRIED]
-    ends = sorted({_divide(name)[1] for name, is_folder in images if not is_folder and not is_sidecar(name)})[:_TRIED]
+    ends = sorted({divide_suffix(name)[1] for name, is_folder in images if not is_folder and not is_sidecar(name)})[
+        :_TRIED
+    ]
     if not stems or (part.images != part.annotations and any(is_folder for _, is_folder in images)):
         return False
     return any(
@@ -141,11 +143,6 @@ def _holds_both(base: bytes, part: _Part) -> bool:
 def _at(base: bytes, path: bytes) -> Location:
     """Return what lies below the folder of the source."""
     return from_uri(join(base, path.rstrip(b"/")) if path else base)
-
-
-def _divide(path: bytes) -> tuple[bytes, bytes]:
-    """Return a path without its ending, and that."""
-    return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 
 
 def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
@@ -218,7 +215,7 @@ class _Images:
                 group = self._builder.collector.add_group(Group(split, None, len(part.images)))
                 for path, size in files:
                     self._builder.collector.add(group, part.images + path, size)
-                    stem = _divide(path)[0]
+                    stem = divide_suffix(path)[0]
                     place = part.annotations + stem + _XML if part in self._annotated else b""
                     yield place, part.top + _MASKS + stem + b".png"
 
@@ -233,7 +230,7 @@ class _Images:
         self._has_lists = True
         by_stem: dict[bytes, tuple[bytes, int]] = {}
         for path, size in files:
-            by_stem.setdefault(_divide(path)[0], (path, size))
+            by_stem.setdefault(divide_suffix(path)[0], (path, size))
         listed: set[bytes] = set()
         lists = self._lists(sets)
         for split, place in lists.items():

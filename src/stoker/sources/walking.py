@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stoker.config import format_some
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order
 from stoker.storage import from_uri
@@ -72,8 +73,7 @@ class Skipped:
 
 def shown_names(names: Sequence[bytes]) -> str:
     """Return a few names for a message."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(os.fsdecode(name) for name in names[:_SHOWN]) + more
+    return format_some(names, _SHOWN, os.fsdecode)
 
 
 def is_sidecar(name: bytes) -> bool:
@@ -109,6 +109,11 @@ def is_image_name(name: bytes) -> bool:
 def suffix_of(name: bytes) -> bytes:
     """Return what the name of a file ends with, in small letters and with its dot; empty without one."""
     return name[name.rfind(b".") :].lower() if b"." in name else b""
+
+
+def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
+    """Return a path without what its name ends with, and that; the name of a hidden file is all of it."""
+    return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 
 
 @dataclass(frozen=True, slots=True)

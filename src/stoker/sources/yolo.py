@@ -30,7 +30,7 @@ from stoker.sources.kind import Kind
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk, seen_in
+from stoker.sources.walking import Walk, divide_suffix, seen_in
 from stoker.sources.yolo_labels import BOX_NUMBERS, read_labels
 from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
@@ -359,7 +359,7 @@ def _text_of(path: bytes) -> bytes:
     """Return the path of the text that belongs to an image."""
     *folders, name = path.split(b"/")
     replace_last(folders, b"images", b"labels")
-    return b"/".join((*folders, name.rpartition(b".")[0] + b".txt"))
+    return b"/".join((*folders, divide_suffix(name)[0] + b".txt"))
 
 
 YOLO = Kind(

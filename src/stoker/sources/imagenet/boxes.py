@@ -19,12 +19,14 @@ import numpy as np
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
+from stoker.config import format_some
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, read_annotation
 from stoker.sources.table_boxes import BOX
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
+from stoker.sources.walking import divide_suffix
 from stoker.storage import join, split_bucket
 from stoker.types import Box
 
@@ -58,7 +60,7 @@ _SHOWN_LINES = 5
 
 def image_stem(path: bytes) -> bytes:
     """Return the name of a file without its folders and its ending, which is what its annotation is called."""
-    return os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122 - pathlib has no bytes paths
+    return divide_suffix(os.path.basename(path))[0]  # noqa: PTH119 - pathlib has no bytes paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class MappedBoxes:
         mapped = annotations_beside(join(self.base, item.path))
         if mapped is None:
             return []
-        annotation = os.path.splitext(mapped)[0] + b".xml"  # noqa: PTH122 - pathlib has no bytes paths
+        annotation = divide_suffix(mapped)[0] + b".xml"
         return read_boxes(annotation, class_name, self.class_names)
 
     def to_json(self) -> dict[str, Any]:
@@ -526,8 +528,8 @@ def _fraction(text: bytes) -> float:
 
 
 def _bad_lines(path: Location, bad: list[int]) -> str:
-    shown = ", ".join(map(str, bad[:_SHOWN_LINES])) + (", ..." if len(bad) > _SHOWN_LINES else "")
-    return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {shown}"
+    where = format_some(bad, _SHOWN_LINES)
+    return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {where}"
 
 
 def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:
