@@ -147,10 +147,12 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
         ConfigError: It does not, or is not an integer; the message names the setting, the value and the range.
     """
     try:
-        whole = operator.index(value)
+        whole = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
+        whole = None
+    if whole is None:
         allowed = f"of {low} or more" if high >= _ENDLESS else f"from {low} to {high}"
-        raise ConfigError(f"{name} is {value!r}; it must be a whole number {allowed}") from None
+        raise ConfigError(f"{name} is {value!r}; it must be a whole number {allowed}")
     if not low <= whole <= high:
         allowed = f"{low} or more" if whole < low and high >= _ENDLESS else f"between {low} and {high}"
         raise ConfigError(f"{name} is {whole}; it must be {allowed}")

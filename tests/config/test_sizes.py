@@ -30,7 +30,7 @@ def test_a_size_in_settings_is_a_text_or_a_number() -> None:
             check_size("budget", wrong, 1)
 
 
-@pytest.mark.parametrize("value", [1.0, "1", None, [1], float("nan")])
+@pytest.mark.parametrize("value", [1.0, "1", None, [1], float("nan"), True])
 def test_a_number_is_whole(value: object) -> None:
     with pytest.raises(ConfigError, match="it must be a whole number from 1 to 8"):
         check_range("threads", value, 1, 8)
