@@ -94,6 +94,13 @@ def window_of(corners: Corners, width: int, height: int, orientation: int) -> tu
     return min(first[0], second[0]), min(first[1], second[1]), max(first[0], second[0]), max(first[1], second[1])
 
 
+def turn_corners(corners: Corners, width: int, height: int, orientation: int) -> Corners:
+    """Return a part of an image of ``width`` x ``height`` pixels in pixels of that image turned."""
+    left, top, right, bottom = window_of(corners, width, height, orientation)
+    wide, high = (height, width) if orientation >= 5 else (width, height)
+    return round(left * wide), round(top * high), round(right * wide), round(bottom * high)
+
+
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """How the stored image lies in the source image; resizing does not change fractions.

@@ -11,7 +11,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ImageError, ImageTooLargeError
-from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, window_of
+from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, turn_corners, window_of
 from stoker.recipe.image_formats import (
     FORMATS,
     NATIVE_FORMATS,
@@ -363,11 +363,12 @@ def _convert_jpeg(
     if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
         stored, width, height = _reencode(data, corners, recipe, encode)
         return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (header.width, header.height))
-    pixels: Pixels = _native.decode_image(data, corners, max_pixels=recipe.max_pixels)
+    part = turn_corners(corners, header.width, header.height, turned)
+    pixels: Pixels = _native.decode_image(data, part, max_pixels=recipe.max_pixels, turns=turned != 1)
     if header.is_grey and "L" in _modes(encode, recipe):
         pixels = np.ascontiguousarray(pixels[:, :, :1])
     size = header.width, header.height
-    return _store(_Picture(turn(pixels, turned), turned, window, storing, size), recipe, encode)
+    return _store(_Picture(pixels, turned, window, storing, size), recipe, encode)
 
 
 def _foreign_kind(info: _native.JpegInfo) -> str | None:
