@@ -60,16 +60,18 @@ def test_two_classes_of_grey_images_are_no_images_and_masks(tmp_path: Path, name
     [
         (",id,label", [f"{i},{7 - i},{'cat' if i % 3 else 'dog'}" for i in range(8)]),
         ("label,img", [f"{i % 2},{i}" for i in range(8)]),
+        ("score,img", [f"{7 - i},{i}" for i in range(8)]),
     ],
 )
 def test_an_index_or_a_class_is_no_name_of_an_image(tmp_path: Path, header: str, rows: list[str]) -> None:
     files = {f"images/{i}.jpg": picture(i) for i in range(8)}
     root = write(tmp_path, {"train.csv": "\n".join([header, *rows]) + "\n", **files})
-    train = stoker.open(root, label_column="label")
+    label = "score" if "score" in header else "label"
+    train = stoker.open(root, label_column=label)
     cells = [dict(zip(header.split(","), row.split(","), strict=True)) for row in rows]
     for number, row in enumerate(cells):
         assert train[number].encoded == files[f"images/{row.get('id') or row['img']}.jpg"]
-        assert train.classes[train[number].label].name == row["label"]
+        assert train.classes[train[number].label].name == row[label]
 
 
 def test_rows_of_boxes_are_not_rows_of_images(tmp_path: Path) -> None:

@@ -198,7 +198,8 @@ def _look_at(
     wanted = look.options.image_column
     if wanted is not None and wanted not in rows[0]:
         return None
-    usable = [name for name in rows[0] if name and not LABEL_NAME.fullmatch(name)][:_SOME]
+    others = {*(look.options.label_column or ()), look.options.split_column, ""}
+    usable = [name for name in rows[0] if name not in others and not LABEL_NAME.fullmatch(name)][:_SOME]
     names = usable if wanted is None else [wanted]
     if not names:
         return None
