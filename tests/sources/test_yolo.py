@@ -62,6 +62,20 @@ def test_an_image_without_a_suffix_has_its_text(tmp_path: Path) -> None:
     assert boxes(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
 
 
+def test_plan_and_info_name_the_folder_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = dataset(tmp_path, "names: [cat]\ntrain: images/train\nval: images/val\n")
+    for split in ("train", "val"):
+        (root / f"images/{split}").mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(root / f"images/{split}/1.png")
+    for command in ("plan", "info"):
+        assert main([command, str(root)]) == 0
+        shown = capsys.readouterr().out
+        assert shown.count(str(root)) == 1
+        assert "boxes: train, validation\n" in shown
+    assert main(["plan", str(root / "data.yaml")]) == 0
+    assert f"boxes: {root} for train, validation\n" in capsys.readouterr().out
+
+
 def test_label_studio_names_classes_in_a_text(tmp_path: Path) -> None:
     root = dataset(tmp_path / "a", "names: [cat, dog]\ntrain: images\n", "images/1.jpg")
     (root / "labels/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")

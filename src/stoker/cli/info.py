@@ -9,6 +9,7 @@ from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import (
     Printer,
     bar,
+    boxes_lines,
     check_writable,
     converted_line,
     counted,
@@ -334,9 +335,8 @@ def _print_images(info: ImagesInfo) -> None:
     ]
     printer.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
     printer.line(f"names end in: {_named(info.suffixes)}")
-    for where in dict.fromkeys(info.boxes.values()):
-        splits = ", ".join(name for name, place in info.boxes.items() if place == where)
-        printer.line(f"boxes: {where} for {splits}")
+    for line in boxes_lines(info.path, info.boxes):
+        printer.line(line)
     if info.ignored:
         printer.line(f"ignored: {counted(info.ignored)}")
     for warning in info.warnings:

@@ -142,6 +142,15 @@ def formats_line(manifest: Manifest) -> str:
     return ", ".join(f"{count:,} {name} {how_made(name, method, kind)}" for name, method, count in pairs)
 
 
+def boxes_lines(root: str, places: Mapping[str, str]) -> list[str]:
+    """Return where the annotations of splits lie, a line for each place; the root is not said again."""
+    lines = []
+    for where in dict.fromkeys(places.values()):
+        splits = ", ".join(name for name, place in places.items() if place == where)
+        lines.append(f"boxes: {splits}" if where == root else f"boxes: {where} for {splits}")
+    return lines
+
+
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts as a list, in their order: ``18 png, 12 webp``."""
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())

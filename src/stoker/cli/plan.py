@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
 from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
-from stoker.cli.output import EXIT_REJECTS, Printer, counted, fields_of, how_made, print_json, shown_progress
+from stoker.cli.output import (
+    EXIT_REJECTS,
+    Printer,
+    boxes_lines,
+    counted,
+    fields_of,
+    how_made,
+    print_json,
+    shown_progress,
+)
 from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
@@ -130,8 +139,8 @@ def _print(report: BuildForecast) -> None:
     if tree.fields:
         fields = (f"{name} ({field.summary})" for name, field in tree.fields.items())
         printer.line(f"fields: {', '.join(fields)}")
-    if tree.boxes:
-        printer.line("boxes: " + ", ".join(f"{boxes.where} for {name}" for name, boxes in tree.boxes.items()))
+    for line in boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
+        printer.line(line)
     rejected = {reject.key for reject in survey.rejects}
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
     printer.some(odd, _SHOWN)
