@@ -155,6 +155,13 @@ def test_folders_that_programs_leave_are_no_classes(tmp_path: Path) -> None:
     assert tree.ignored == {"junk": 9}
 
 
+def test_a_folder_that_is_read_though_the_one_around_it_was_named_is_told(tmp_path: Path) -> None:
+    fill(tmp_path, "dataset/train/cat/1.jpg", "dataset/val/cat/2.jpg", "readme.txt")
+    (warning,) = list_source(str(tmp_path)).warnings
+    assert warning == f"{tmp_path} holds one folder alone, which is read: dataset"
+    assert list_source(str(tmp_path / "dataset")).warnings == ()
+
+
 def test_classes_that_differ_in_case_alone_are_named(tmp_path: Path) -> None:
     fill(tmp_path, "Class_01/1.jpg", "class_01/2.jpg", "dog/3.jpg")
     tree = list_source(str(tmp_path))

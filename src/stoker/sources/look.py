@@ -45,10 +45,12 @@ class Layout:
     Attributes:
         base: Folder of the splits or the classes.
         tops: Folders in which lists and annotations are looked for, in this order.
+        is_alone: Whether the base lies alone in the folder.
     """
 
     base: Location
     tops: tuple[Location, ...]
+    is_alone: bool = False
 
     def holds_folders(self, without: Location | None = None) -> bool:
         """Return whether there are folders besides ``without`` that could be classes or splits."""
@@ -75,7 +77,7 @@ def find_layout(root: Location, without: Location | None = None) -> Layout:
         return Layout(root, (root, root.parent))
     alone = [] if _holds_splits(root) else list(islice(_other_folders(root, NOT_CLASSES, without), 2))
     if len(alone) == 1 and _holds_splits(inner_folder := root / os.fsdecode(alone[0])):
-        return Layout(inner_folder, (inner_folder, root))
+        return Layout(inner_folder, (inner_folder, root), is_alone=True)
     return Layout(root, (root,))
 
 

@@ -91,6 +91,8 @@ class SourceBuilder:
         self.numbered = False
         self.names_may_be_numbers = True
         self._text_folders = text_folders
+        if look.layout is not None and look.layout.is_alone and base == look.layout.base.to_uri():
+            self.skipped.warnings.append(f"{look.root} holds one folder alone, which is read: {look.layout.base.name}")
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
