@@ -234,6 +234,37 @@ def coco_boxes(root: Path) -> Path:
     return path
 
 
+def coco_splits(root: Path) -> Path:
+    """The official layout, with captions that are not used, a category that one file lacks, and a folder of none."""
+    fill(root, "train2017/2.jpg", "train2017/1.jpg", "val2017/1.jpg", "val2017/unused.jpg", "test2017/3.jpg")
+    fill(root, "stuff/1.png")
+    (root / "annotations").mkdir()
+    categories = [{"id": 18, "name": "dog"}, {"id": 17, "name": "cat"}, {"id": 90, "name": "bus"}]
+    for subject, year, names, count in (
+        ("instances", "train2017", ("2.jpg", "missing.jpg", "1.jpg"), 3),
+        ("instances", "val2017", ("1.jpg",), 2),
+        ("image_info", "test2017", ("3.jpg",), 2),
+        ("captions", "val2017", ("1.jpg",), 0),
+    ):
+        images = [{"id": at, "file_name": name, "width": 80, "height": 60} for at, name in enumerate(names)]
+        boxes = [{"image_id": 0, "category_id": 18, "bbox": [1, 2, 30, 40]}] * (subject == "instances")
+        document = {"images": images, "annotations": boxes, "categories": categories[:count]}
+        (root / f"annotations/{subject}_{year}.json").write_text(json.dumps(document))
+    return root
+
+
+def roboflow_coco(root: Path) -> Path:
+    """As Roboflow exports it, whose first category is the name of the data set and has no boxes."""
+    categories = [{"id": 0, "name": "pets", "supercategory": "none"}, {"id": 1, "name": "cat", "supercategory": "pets"}]
+    for split, names in (("train", ("2.jpg", "1.jpg")), ("valid", ("1.jpg",)), ("test", ("3.jpg",))):
+        fill(root / split, *names)
+        images = [{"id": at, "file_name": name, "width": 80, "height": 60} for at, name in enumerate(names)]
+        boxes = [{"image_id": 0, "category_id": 1, "bbox": [len(split), 2, 30, 40]}]
+        document = {"images": images, "annotations": boxes, "categories": categories}
+        (root / split / "_annotations.coco.json").write_text(json.dumps(document))
+    return fill(root, "README.roboflow.txt")
+
+
 def yolo(root: Path) -> Path:
     fill(root, "images/train/2.jpg", "images/train/1.jpg", "images/val/3.jpg")
     (root / "data.yaml").write_text("path: .\ntrain: images/train\nval: images/val\nnames:\n  0: cat\n  1: dog\n")
@@ -402,6 +433,8 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         metadata,
         metadata_lines,
         coco_boxes,
+        coco_splits,
+        roboflow_coco,
         mapped_list,
         pipeline_config,
         yolo,

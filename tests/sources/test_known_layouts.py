@@ -248,6 +248,8 @@ WARNINGS = {
     "labelled_list": 1,
     "metadata": 2,
     "coco_boxes": 1,
+    "coco_splits": 6,
+    "roboflow_coco": 1,
     "mask_folders": 3,
     "flat_folder": 2,
     "camera": 2,

@@ -43,6 +43,8 @@ ORDERS: dict[tuple[str, str], list[tuple[str | None, int]]] = {
     ("metadata", "train"): [("1.jpg", 0), ("2.jpg", 1), (".3.jpg", -1), (None, 0)],
     ("metadata_lines", "train"): [(f"{number}.jpg", number % 3) for number in range(5)],
     ("coco_boxes", "validation"): [("2.jpg", -1), ("1.jpg", -1), (None, -1), (".hidden.jpg", -1)],
+    ("coco_splits", "train"): [("2.jpg", -1), (None, -1), ("1.jpg", -1)],
+    ("roboflow_coco", "train"): [("2.jpg", -1), ("1.jpg", -1)],
     ("mapped_list", "train"): [("1.jpg", 0), ("2.jpg", 1)],
     ("pipeline_config", "train"): [("1.jpg", 0), ("2.jpg", 1)],
 }

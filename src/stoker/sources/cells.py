@@ -73,7 +73,7 @@ class Cells:
                     values[column[0]] = self._value(column[1], value, base)
             if self.fills:
                 values.update((name, fields[name].missing) for name, cell in values.items() if cell is None)
-        except (TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             raise SourceError(f"the values of its fields are damaged: {error}; list the source again") from error
         return values
 

@@ -1,10 +1,10 @@
 """COCO's JSON files: ``instances_val2017.json`` with boxes, ``captions_val2017.json`` with captions of images.
 
-The images lie in the folder that the name of the file ends with, such as ``val2017``, beside the folder of the file or
-in ``images`` there; in that ``images`` itself; or beside the file. They have no class; their boxes do. An image that is
-not there is an item all the same, which a build names among the rejects. Boxes of crowds are omitted.
+`stoker.sources.coco_folders` says where files and images lie. The files of several splits are one source, in which
+categories of one name are one class. Images have no class; their boxes do. An image that is not there is an item all
+the same, which a build names among the rejects. Boxes of crowds are omitted.
 
-The file is decoded one image, one annotation and one category at a time, so that it takes little more memory than its
+A file is decoded one image, one annotation and one category at a time, so that it takes little more memory than its
 text has bytes. What masks are drawn from lies in temporary files until then.
 """
 
@@ -16,8 +16,9 @@ import math
 import os
 import re
 from array import array
+from collections import Counter
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -26,43 +27,37 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text
 from stoker.sources.cells import Cells, json_bytes
+from stoker.sources.coco_folders import CocoFile, find_coco, find_images, of_each_split, path_below, unused_beside
 from stoker.sources.coco_masks import drawn_mask, is_side, shown
-from stoker.sources.columns import Blobs, GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.moved_files import find_moved, path_ends
+from stoker.sources.moved_files import find_moved
 from stoker.sources.reading import sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes
-from stoker.sources.walking import Walk
+from stoker.sources.walking import Walk, shown_names
 from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from stoker.fields import Mask
-    from stoker.sources.columns import Column
     from stoker.sources.look import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
-    from stoker.types import Field
 
 
 _MAX_BYTES = 2**30
 _IMAGES = re.compile(rb'"images"\s*:\s*\[')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LISTS = ("images", "annotations", "categories")
-_LIST = re.compile(rb'"(images|annotations)"\s*:\s*\[')
-_HEAD_BYTES = 2**16
-_ANNOTATIONS = "annotations"
-_ROBOFLOW = "_annotations.coco.json"
-_ROBOFLOW_FOLDERS = ("train", "valid", "test")
-_SPLIT_WORD = re.compile("train|val|test|unlabeled|images$")
-_SPLITS = (("val", "validation"), ("test", "test"))
 _BOX_NUMBERS = 4
 _TRIED_IMAGES = 8
 _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
@@ -93,96 +88,128 @@ def read_coco(path: Location) -> str | None:
         raise SourceError(f"{path} is not UTF-8 at byte {error.start}; copy it again", path=str(path)) from error
 
 
-def claim_coco(look: Look) -> tuple[Location, str] | None:
-    """Return a COCO file and its text: the file that is named, or the only one of a folder with no other images.
+def claim_coco(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
+    """Return the COCO file of each split in a folder, or the one that is named, and its text.
 
     Raises:
         SourceError: It is too large, or not UTF-8.
         OSError: It cannot be read.
     """
-    files = [look.path]
     if look.layout is not None:
-        files = look.once(find_coco)
-        folders = {*look.folders_in(look.layout.base.to_uri())} - {_ANNOTATIONS.encode()} if files else ()
-        files = files if len(folders) == 1 else []
-    text = read_coco(files[0]) if len(files) == 1 else None
-    return None if text is None else (files[0], text)
+        files = of_each_split(look.once(find_coco))
+        return (files, None) if files else None
+    text = read_coco(look.path)
+    return None if text is None else ([CocoFile.called(look.path)], text)
 
 
-def find_coco(look: Look) -> list[Location]:
-    """Return the COCO files of a folder whose images lie beside them in folders that are no classes.
-
-    Such are ``annotations/instances_val2017.json`` beside ``val2017``, ``train/_annotations.coco.json``, as Roboflow
-    has it, and ``result.json`` beside ``images``, as Label Studio has it.
-
-    Raises:
-        OSError: A folder cannot be listed, or a file cannot be read.
-    """
-    if look.layout is None:
-        return []
-    base = look.layout.base
-    children = list(base.children())
-    names = {os.fsdecode(child.name) for child in children if child.is_folder}
-    image_folders = {base / name / _ROBOFLOW: name for name in _ROBOFLOW_FOLDERS if name in names}
-    if "images" in names:  # Label Studio's, and others'
-        tops = [base / os.fsdecode(child.name) for child in children if child.name.endswith(b".json")]
-        image_folders |= dict.fromkeys(tops[:_TRIED_IMAGES], "images")
-    if _ANNOTATIONS in names:
-        files = [
-            base / _ANNOTATIONS / os.fsdecode(child.name)
-            for child in (base / _ANNOTATIONS).children()
-            if child.name.endswith(b".json")
-        ]
-        files.sort(key=lambda path: not path.name.startswith("instances"))
-        image_folders |= {path: _last_word(path) for path in files if _last_word(path) in names}
-    return [path for path, name in image_folders.items() if _SPLIT_WORD.match(name) and _has_list(path, base / name)]
-
-
-def _has_list(path: Location, images: Location) -> bool:
-    """Return whether a file begins as COCO's do, and the folder of its images has no folders of classes in it."""
-    return path.is_file() and _LIST.search(path.read_head(_HEAD_BYTES)) is not None and not images.folders()
-
-
-def list_coco(look: Look, claim: tuple[Location, str]) -> Source:
-    """List the images of a COCO file.
+def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
+    """List the images of COCO files.
 
     Args:
-        look: The file, or its folder.
+        look: The file, or the folder of them.
         claim: What `claim_coco` returned.
 
     Raises:
         ConfigError: Masks are asked for, and there are no categories, or pycocotools is not installed.
-        SourceError: The file is damaged, or its images are not found.
+        SourceError: A file is damaged, its images are not found, or two disagree on what a category is.
         OSError: A folder cannot be read.
     """
-    (path, text), options = claim, look.options
-    contents = _Contents(path, _Objects() if options.masks else None)
-    contents.read(text)
-    mask = contents.mask() if options.masks else None
-    folder = _find_images(path, contents) if options.image_root is None else image_base(look)
-    split = _split_of(path)
-    builder = SourceBuilder(look, folder.to_uri(), ())
-    if look.layout is not None:
-        builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {path.name}")
-    _collect(builder, contents, split)
-    columns = contents.columns(mask)
+    (files, text), options = claim, look.options
+    parts = [_Contents(file.path, _Objects() if options.masks else None) for file in files]
+    for part in parts:
+        part.read(read_coco(part.path) if text is None else text)
+    warnings: list[str] = []
+    classes = _number_categories(parts, warnings)
+    mask = _mask(parts[0].path, classes) if options.masks else None
+    top = None if look.layout is None else look.path.resolve()
+    if options.image_root is None:
+        folders = [part.find_images(file, top) for part, file in zip(parts, files, strict=True)]
+    else:
+        folders = [image_base(look)] * len(parts)
+    base = folders[0] if top is None or len({*folders}) == 1 else top
+    builder = SourceBuilder(look, base.to_uri(), ())
+    if top is not None:
+        _warn_of_others(builder, look, top, files, folders)
+    builder.skipped.warnings += warnings
+    splits = [file.split for file in files]
+    prefixes = [path + b"/" if (path := path_below(folder, base)) else b"" for folder in folders]
+    _collect(builder, parts, splits, prefixes)
+    captions = (("caption", Text()), ("captions", Json())) if any(part.has_captions for part in parts) else ()
+    columns = captions if mask is None else (*captions, ("mask", mask))
     if columns:
         rows = GrowingBlobs()
-        for row in contents.rows():
-            rows.append(row)
+        for number, part in enumerate(parts):
+            for row in part.rows(b",%d" % number if len(parts) > 1 else b"", has_captions=bool(captions)):
+                rows.append(row)
         builder.collector.columns["cells"] = rows.finish()
-    has_boxes = bool(contents.categories or contents.box_images)
+    has_boxes = bool(classes) or any(part.box_images for part in parts)
     if has_boxes:
-        builder.collector.columns |= contents.boxes(builder.skipped.warnings)
+        own, damaged = GrowingBlobs(), GrowingBlobs()
+        for part in parts:
+            part.add_boxes(own, damaged, builder.skipped.warnings)
+        annotated = np.concatenate([part.annotated() for part in parts])
+        builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish(), "annotated": annotated}
     builder.settle()
-    if contents.crowds:
-        builder.skipped.ignored["with iscrowd"] += contents.crowds
+    for part in filter(lambda part: part.crowds, parts):
+        builder.skipped.ignored["with iscrowd"] += part.crowds
         builder.skipped.warnings.append(
-            f"{path}: {format_count(contents.crowds, 'annotation')} of crowds: no box of them"
+            f"{part.path}: {format_count(part.crowds, 'annotation')} of crowds: no box of them"
         )
-    cells = Cells(columns, drawn=("coco", str(path)) if options.masks else None) if columns else None
-    boxes = {split: TableBoxes(str(path), has_labels=True)} if has_boxes else {}
-    return builder.finish(boxes, cells=cells, box_classes=contents.class_names())
+    paths = [str(part.path) for part in parts]
+    drawn = ("coco", paths if len(paths) > 1 else paths[0]) if options.masks else None
+    boxes = {split: TableBoxes(path, has_labels=True) for split, path in zip(splits, paths, strict=True) if has_boxes}
+    return builder.finish(boxes, cells=Cells(columns, drawn=drawn) if columns else None, box_classes=classes)
+
+
+def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes, ...]:
+    """Give every category its label, and return their names in that order: that of their ids, as the first file has it.
+
+    Raises:
+        SourceError: An id has different names in two files, neither of which is a category of the other file.
+    """
+    ids: dict[bytes, int] = {}
+    for number, part in enumerate(parts):
+        for category, name in part.categories.items():
+            ids.setdefault(name, category)
+            for other in parts[:number]:
+                theirs = other.categories.get(category, name)
+                if theirs != name and name not in other.names and theirs not in part.names:
+                    message = f"the category {category} is {os.fsdecode(name)!r} in {part.path}, but"
+                    message += f" {os.fsdecode(theirs)!r} in {other.path}; name it alike in both, or give one of them"
+                    raise SourceError(message, path=str(part.path))
+    names = sorted(ids, key=ids.__getitem__)
+    if len(names) > MAX_CLASSES:
+        raise SourceError(f"{parts[0].path} and the others have more than {MAX_CLASSES} categories; give one of them")
+    label_of = {name: label for label, name in enumerate(names)}
+    for part in parts:
+        part.labels = {category: label_of[name] for category, name in part.categories.items()}
+        others = [name for category, name in sorted(part.categories.items()) if ids[name] != category]
+        missing = [name for name in names if name not in part.names] if part.categories else []
+        if others:
+            warnings.append(f"{part.path} has other ids of categories, which count by name: {shown_names(others)}")
+        if missing:
+            warnings.append(f"{part.path} lacks categories of other splits: {shown_names(missing)}; no label changes")
+    return tuple(names)
+
+
+def _mask(path: Location, classes: Sequence[bytes]) -> Mask:
+    """Return the field of masks; refuse them where there are no categories."""
+    if not classes:
+        message = f"{path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
+        raise ConfigError(message)
+    return drawn_mask(path, len(classes), "categories")
+
+
+def _warn_of_others(
+    builder: SourceBuilder, look: Look, top: Location, files: Sequence[CocoFile], folders: Sequence[Location]
+) -> None:
+    """Say which files of a folder are read, which are not, and which folders have none of the images."""
+    names = " and ".join(os.fsdecode(path_below(file.path, top)) for file in files)
+    builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {names}")
+    root = look.root.replace("{", "{{").replace("}", "}}")
+    others = [path_below(file.path, top) for file in look.once(find_coco) if file not in files]
+    builder.skipped.warn(others, f"COCO files in {root} that are not used: {{names}}; each may be given by itself")
+    builder.skipped.warn([*unused_beside(look, top, folders)], f"folders in {root} that are not used: {{names}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +271,7 @@ class _Contents:
         images: By id, in the order of the file.
         categories: Names by id.
         names: Those names.
+        labels: Labels by id, once those of all files are known.
         captions: Of each image that has some, by its id; what JSON has in their place, if it is no text.
         has_captions: Whether any annotation is one.
         box_images: Id of the image of each box.
@@ -259,6 +287,7 @@ class _Contents:
     images: dict[int, _Image] = field(default_factory=dict)
     categories: dict[int, bytes] = field(default_factory=dict)
     names: set[bytes] = field(default_factory=set)
+    labels: dict[int, int] = field(default_factory=dict)
     captions: dict[int, list[Any]] = field(default_factory=dict)
     has_captions: bool = False
     box_images: array[int] = field(default_factory=lambda: array("q"))
@@ -268,8 +297,10 @@ class _Contents:
     damaged: dict[int, str] = field(default_factory=dict)
     crowds: int = 0
 
-    def read(self, text: str) -> None:
-        """Take everything from the file."""
+    def read(self, text: str | None) -> None:
+        """Take everything from the file, whose text is None if it has no list of images."""
+        if text is None:
+            self._refuse("it has no list images; export it as COCO, or move it away to read the images alone")
         paths: dict[bytes, int] = {}
         for name, number, value in _elements(text, self.path):
             where = f"{name}[{number}]"
@@ -284,44 +315,38 @@ class _Contents:
         if not self.images:
             self._refuse("it names no images")
 
-    def class_names(self) -> tuple[bytes, ...]:
-        """Return the names of the categories in the order of their ids."""
-        return tuple(name for _, name in sorted(self.categories.items()))
+    def find_images(self, file: CocoFile, within: Location | None) -> Location:
+        """Return the folder in which the images lie; see `stoker.sources.coco_folders.find_images`."""
+        tried = [image.path for image in islice(self.images.values(), _TRIED_IMAGES)]
+        return find_images(file, tried, {image.path.partition(b"/")[0] for image in self.images.values()}, within)
 
-    def mask(self) -> Mask:
-        """Return the field of masks; refuse them where there are no categories."""
-        if not self.categories:
-            message = f"{self.path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
-            raise ConfigError(message)
-        return drawn_mask(self.path, len(self.categories), "categories")
-
-    def columns(self, mask: Mask | None) -> tuple[tuple[str, Field], ...]:
-        """Return the fields."""
-        captions = (("caption", Text()), ("captions", Json())) if self.has_captions else ()
-        return captions if mask is None else (*captions, ("mask", mask))
-
-    def rows(self) -> Iterator[bytes]:
+    def rows(self, end: bytes, *, has_captions: bool) -> Iterator[bytes]:
         """Yield the values of the fields of each image, in the order of the file, as `Cells` has them.
 
         For use once.
+
+        Args:
+            end: What a mask has behind its objects.
+            has_captions: Whether any file has some.
         """
-        numbers = {category: number for number, category in enumerate(sorted(self.categories), 1)}
+        numbers = {category: label + 1 for category, label in self.labels.items()}
         images = list(self.images)
         objects = repeat(b"") if self.objects is None else self.objects.rows(images, numbers)
         for image_id, mask in zip(images, objects, strict=False):
             several, image = self.captions.get(image_id, []), self.images[image_id]
-            parts = [json_bytes([several[0] if several else None, several or None])[1:-1]] * self.has_captions
+            parts = [json_bytes([several[0] if several else None, several or None])[1:-1]] * has_captions
             if self.objects is not None:
-                parts.append(b"%b,%b]" % (json_bytes([image.width, image.height])[:-1], mask))
+                parts.append(b"%b,%b%b]" % (json_bytes([image.width, image.height])[:-1], mask, end))
             yield b"[%b]" % b",".join(parts)
 
-    def boxes(self, warnings: list[str]) -> dict[str, Column]:
-        """Return the columns of `TableBoxes`, in the order of the images.
+    def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> None:
+        """Append the columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images.
 
         Args:
+            own: The first of them.
+            damaged: The other one.
             warnings: Receives warnings.
         """
-        label_of = {category: label for label, category in enumerate(sorted(self.categories))}
         place_of = {image: place for place, image in enumerate(self.images)}
         corners, labels, places = array("d"), array("i"), array("q")
         orphans = outside = 0
@@ -330,7 +355,7 @@ class _Contents:
             where = f"annotations[{self.box_numbers[row]}]"
             if image is None:
                 orphans += 1
-            elif category not in label_of:
+            elif category not in self.labels:
                 self.damaged.setdefault(image_id, f"{where}: there is no category {category}")
             elif not (is_side(image.width) and is_side(image.height)):
                 problem = f"the width and height of the image are {shown(image.width)} and {shown(image.height)}"
@@ -342,7 +367,7 @@ class _Contents:
                     outside += 1
                     continue
                 corners.extend((box.xmin, box.ymin, box.xmax, box.ymax))
-                labels.append(label_of[category])
+                labels.append(self.labels[category])
                 places.append(place_of[image_id])
         if orphans:
             warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
@@ -351,14 +376,15 @@ class _Contents:
         boxes = np.empty(len(labels), BOX)
         boxes["corners"], boxes["label"] = np.array(corners, np.float64).reshape(-1, _BOX_NUMBERS), labels
         order = np.argsort(places, kind="stable")
-        starts = np.searchsorted(np.array(places, np.int64)[order], np.arange(len(self.images) + 1))
-        damaged = GrowingBlobs()
+        counts = np.bincount(np.array(places, np.int64), minlength=len(self.images))
+        own.extend(boxes[order].tobytes(), counts * BOX.itemsize)
         for image_id in self.images:
             damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
+
+    def annotated(self) -> NDArray[np.int32]:
+        """Return the column ``annotated`` of `TableBoxes`."""
         sizes = [(each.width, each.height) for each in self.images.values()]
-        annotated = np.array([size if all(map(is_side, size)) else (0, 0) for size in sizes], np.int32)
-        own = Blobs(boxes[order].tobytes(), starts * BOX.itemsize)
-        return {"boxes": own, "damaged": damaged.finish(), "annotated": annotated}
+        return np.array([size if all(map(is_side, size)) else (0, 0) for size in sizes], np.int32)
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)
@@ -550,71 +576,60 @@ def _numbers(value: object) -> list[float] | None:
     return [x, y, width, height] if width >= 0 and height >= 0 and not math.isnan(x + y) else None
 
 
-def _split_of(path: Location) -> str:
-    """Return the split that the last word of a name stands for, as in ``instances_val2017.json``.
+def _collect(
+    builder: SourceBuilder, parts: Sequence[_Contents], splits: Sequence[str], folders: Sequence[bytes]
+) -> None:
+    """Add the images; report what lies beside them.
 
-    Of a file of Roboflow's it is the folder: ``valid/_annotations.coco.json``.
+    Args:
+        builder: Receives them.
+        parts: What the files say.
+        splits: The split of each.
+        folders: Where the images of each lie below the source: empty, or ending in a slash.
     """
-    last = path.parent.name if path.name == _ROBOFLOW else _last_word(path)
-    return next((split for start, split in _SPLITS if last.startswith(start)), "train")
-
-
-def _last_word(path: Location) -> str:
-    return path.name.rpartition(".")[0].rpartition("_")[2]
-
-
-def _find_images(path: Location, contents: _Contents) -> Location:
-    """Return the folder in which the images lie."""
-    above, name = path.parent.absolute().parent, _last_word(path)
-    images, beside = above / "images", (path.parent, path.parent / "images")
-    folders = (above / name, images / name, images, *beside) if name else (images, *beside)
-    tried = [image.path for image in list(contents.images.values())[:_TRIED_IMAGES]]
-    for ends in (tried, [end for image_path in tried for end in path_ends(image_path)]):
-        for folder in folders:
-            if any(from_uri(join(folder.to_uri(), end)).is_file() for end in ends):
-                return folder
-    firsts = {image.path.partition(b"/")[0] for image in contents.images.values()}
-    for folder in folders:  # where the first images are missing, others may be there
-        if folder.is_dir() and any(child.name in firsts for child in folder.some_children()):
-            return folder
-    shown = ", ".join(map(str, folders))
-    message = f"the images that {path} names, such as {os.fsdecode(tried[0])}, are in none of {shown}"
-    raise SourceError(f"{message}; give the folder in which they lie as {option('image_root')}", path=str(path))
-
-
-def _collect(builder: SourceBuilder, contents: _Contents, split: str) -> None:
-    """Add the images; report what lies beside them."""
-    listing = next(iter(Walk(builder.base).list_folders([b""])))
-    builder.skipped.add(listing.skipped)
-    sizes = dict(listing.files)
-    paths = [image.path for image in contents.images.values()]
-    unlisted = [path for path in paths if path not in sizes]
-    moved = find_moved(contents.path, unlisted, sizes.keys() - {*paths}, builder.base, builder.skipped)
-    paths = [moved.get(path, path) for path in paths]
-    unlisted = [path for path in unlisted if path not in moved]
-    unused = sorted(sizes.keys() - {*paths})
-    sizes |= sizes_of(builder.base, unlisted)
-    if not any(sizes[path] for path in paths):
-        seen = f", which has {os.fsdecode(unused[0])}" if unused else ""
-        message = (
-            f"no image that {contents.path} names, such as {os.fsdecode(paths[0])}, is in {from_uri(builder.base)}"
-        )
-        message += (
-            f"{seen}; give the folder to which file_name is relative as {option('image_root')}, or mend file_name"
-        )
-        raise SourceError(message, path=str(contents.path))
-    group = builder.collector.add_group(Group(split, None))
-    for path in paths:
-        builder.collector.add(group, path, sizes[path])
+    tops = [top for top in dict.fromkeys(folders) if not any(top != each and top.startswith(each) for each in folders)]
+    sizes: dict[bytes, int] = {}
+    for top, listing in zip(tops, Walk(builder.base).list_folders(tops), strict=True):
+        builder.skipped.add(listing.skipped)
+        sizes |= {top + path: size for path, size in listing.files}
+    named = Counter[bytes]()
+    for part, split, folder in zip(parts, splits, folders, strict=True):
+        own = {path[len(folder) :]: size for path, size in sizes.items() if path.startswith(folder)}
+        group = builder.collector.add_group(Group(split, None, len(folder)))
+        for path, size in _sizes_of_images(builder, part, join(builder.base, folder).rstrip(b"/"), own):
+            place = path if is_absolute(path) else folder + path
+            builder.collector.add(group, place, size)
+            named[place] += 1
+    shown = " and ".join(str(part.path) for part in parts).replace("{", "{{").replace("}", "}}")
+    unused = sorted(sizes.keys() - named.keys())
     if unused:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
-        name = str(contents.path).replace("{", "{{").replace("}", "}}")
-        builder.skipped.warn(unused, f"{name} does not name these files: {{names}}")
+        builder.skipped.warn(unused, f"{shown} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
+    again = sorted(path for path, count in named.items() if count > 1)
+    builder.skipped.warn(again, f"{shown} name the same images, which are items of each split: {{names}}")
+
+
+def _sizes_of_images(
+    builder: SourceBuilder, part: _Contents, base: bytes, sizes: dict[bytes, int]
+) -> list[tuple[bytes, int]]:
+    """Return the path and the size of each image of a file, given those of all files in a folder."""
+    paths = [image.path for image in part.images.values()]
+    unlisted = [path for path in paths if path not in sizes]
+    moved = find_moved(part.path, unlisted, sizes.keys() - {*paths}, base, builder.skipped)
+    paths = [moved.get(path, path) for path in paths]
+    sizes |= sizes_of(base, (path for path in paths if path not in sizes))
+    if not any(sizes[path] for path in paths):
+        unused = min(sizes.keys() - {*paths}, default=None)
+        seen = "" if unused is None else f", which has {os.fsdecode(unused)}"
+        message = f"no image that {part.path} names, such as {os.fsdecode(paths[0])}, is in {from_uri(base)}{seen}"
+        message += f"; give the folder to which file_name is relative as {option('image_root')}, or mend file_name"
+        raise SourceError(message, path=str(part.path))
+    return [(path, sizes[path]) for path in paths]
 
 
 COCO = Kind(
     name="COCO file",
-    looks_like="a file called `*.json` with a list `images`, or a folder with one such file and its images",
+    looks_like="a file called `*.json` with a list `images`, or a folder with one of each split and its images",
     claim=claim_coco,
     list=list_coco,
     options=frozenset({"masks", "imagenet_labels", "image_root"}),

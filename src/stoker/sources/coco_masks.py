@@ -78,9 +78,9 @@ class CocoMask(DrawnMask):
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:  # noqa: ARG003 - as all `DrawnMask`
-        """Return it, given the file, and width, height and objects."""
-        width, height, objects = value
-        return cls(str(source), width, height, objects)
+        """Return it, given the file, and width, height and objects; of several files also the number of its own."""
+        width, height, objects, *number = value
+        return cls(str(source[number[0]] if number else source), width, height, objects)
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
         """See `DrawnMask.draw`.

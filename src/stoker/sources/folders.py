@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
-from stoker.sources.coco import find_coco
+from stoker.sources.coco_folders import find_coco
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
@@ -348,11 +348,11 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
 
 
 def _refuse_coco(look: Look) -> None:
-    """Refuse a folder with several files of COCO, whose folders of images are no classes."""
+    """Refuse a folder with several COCO files of a split, whose folders of images are no classes."""
     files = look.once(find_coco)
     if files:
-        message = f"{look.path} has the images of COCO files, which are in no folders of classes; give the file"
-        raise SourceError(f"{message}, such as {files[0]}", path=str(look.path))
+        message = f"{look.path} has the images of several COCO files, which are in no folders of classes; give one file"
+        raise SourceError(f"{message}: {' or '.join(str(file.path) for file in files)}", path=str(look.path))
 
 
 def _refuse_tables(path: Location, tree: Source) -> None:

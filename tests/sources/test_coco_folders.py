@@ -1,0 +1,276 @@
+"""Folders with several COCO files: one source of several splits, in which each file is as ``pycocotools`` reads it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from pycocotools.coco import COCO
+
+import stoker
+from sources.making import fill
+from stoker.cli.main import main
+from stoker.errors import SourceError
+from stoker.sources import SourceOptions, list_source, read_listing, write_listing
+from stoker.storage import location
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning"),
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # of pycocotools' own decode
+]
+
+CATEGORIES = [{"id": 18, "name": "dog"}, {"id": 1, "name": "person"}, {"id": 90, "name": "bus"}]
+SIZES = {"1.png": (40, 30), "2.png": (25, 50), "3.png": (10, 10)}
+SPLITS = {"train": 3, "validation": 2, "test": 1}
+"""How many images each split has: they are called alike in all."""
+
+LAYOUTS: dict[str, tuple[dict[str, str], str]] = {
+    "roboflow": ({name: f"{name}/_annotations.coco.json" for name in ("train", "valid", "test")}, "{}"),
+    "official": ({f"{name}2017": f"annotations/instances_{name}2017.json" for name in ("train", "val", "test")}, "{}"),
+    "no annotations": ({f"{name}2017": f"instances_{name}2017.json" for name in ("train", "val", "test")}, "{}"),
+    "cvat": ({name: f"annotations/instances_{name}.json" for name in ("Train", "Validation", "Test")}, "images/{}"),
+    "small cvat": ({name: f"annotations/instances_{name}.json" for name in ("train", "val", "test")}, "images/{}"),
+    "fiftyone": ({name: f"{name}/labels.json" for name in ("train", "validation", "test")}, "{}/data"),
+    "supervisely": ({name: f"{name}/annotations/instances.json" for name in ("train", "val", "test")}, "{}/images"),
+    "beside": ({name: f"{name}.json" for name in ("train", "val", "test")}, "{}"),
+    "without years": ({f"{name}2017": f"lvis_v1_{name}.json" for name in ("train", "val", "test")}, "{}"),
+    "in a folder": ({name: f"export/{name}/_annotations.coco.json" for name in ("train", "valid")}, "export/{}"),
+}
+"""The file of each folder, and where its images lie."""
+
+
+def document(count: int, shift: int = 0, categories: list[dict[str, Any]] = CATEGORIES) -> dict[str, Any]:
+    """Images with two objects each, and a crowd; those of different splits differ by a shift."""
+    images = [
+        {"id": 7 - at, "file_name": name, "width": width, "height": height}
+        for at, (name, (width, height)) in enumerate([*SIZES.items()][:count])
+    ]
+    annotations = [
+        {"id": 3 * at + number, "image_id": image["id"], "iscrowd": int(number == 2), "area": 1.0}
+        | {"category_id": categories[(at + number + shift) % len(categories)]["id"]}
+        | {"bbox": [number + shift, 1.5, 5 + at, 4], "segmentation": [[1 + shift, 1, 6 + number, 1, 6 + number, 7.5]]}
+        for at, image in enumerate(images)
+        for number in range(3)
+    ]
+    return {"images": images, "annotations": annotations, "categories": categories}
+
+
+def write(path: Path, content: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+    return path
+
+
+def paint(folder: Path, count: int, shift: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for at, (name, size) in enumerate([*SIZES.items()][:count]):
+        Image.new("RGB", size, (at, shift, 200)).save(folder / name)
+
+
+def make(root: Path, layout: str) -> dict[str, Path]:
+    """Write a layout, and return the file of each split."""
+    files, folder = LAYOUTS[layout]
+    paths = {}
+    for shift, ((split, count), (name, file)) in enumerate(zip(SPLITS.items(), files.items(), strict=False)):
+        paint(root / folder.format(name), count, shift)
+        paths[split] = write(root / file, document(count, shift))
+    return paths
+
+
+def roboflow(root: Path, **categories: list[tuple[int, str]]) -> Path:
+    """Write Roboflow's layout, with the categories of each split."""
+    for shift, (name, pairs) in enumerate(categories.items()):
+        paint(root / name, 2, shift)
+        own = [{"id": category, "name": text} for category, text in pairs]
+        write(root / name / "_annotations.coco.json", document(2, 0, own))
+    return root
+
+
+def check_split(dataset: stoker.Dataset, path: Path) -> None:
+    """Compare labels, boxes and masks with those of ``pycocotools``."""
+    theirs, names = COCO(str(path)), [each.name for each in dataset.classes]
+    categories = {category["id"]: category["name"] for category in theirs.loadCats(theirs.getCatIds())}
+    assert len(dataset) == len(theirs.getImgIds()) > 0
+    for at in range(len(dataset)):
+        sample = dataset[at]
+        (image,) = [
+            each
+            for each in theirs.loadImgs(theirs.getImgIds())
+            if each["file_name"] == sample.source.rpartition("/")[2]
+        ]
+        boxes = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=False))
+        assert [names[box.label] for box in sample.boxes] == [categories[each["category_id"]] for each in boxes]
+        for box, each in zip(sample.boxes, boxes, strict=True):
+            x, y, width, height = each["bbox"]
+            sides = np.array([image["width"], image["height"]] * 2)
+            corners = np.clip(np.array([x, y, x + width, y + height]) / sides, 0, 1)
+            assert np.allclose([box.xmin, box.ymin, box.xmax, box.ymax], corners, atol=1e-6)
+        mask = np.zeros((image["height"], image["width"]), np.int64)
+        drawn = [(each, theirs.annToMask(each)) for each in theirs.imgToAnns[image["id"]]]
+        for each, pixels in sorted(drawn, key=lambda pair: -int(pair[1].sum())):
+            mask[pixels == 1] = names.index(categories[each["category_id"]]) + 1
+        assert np.array_equal(np.asarray(sample.fields["mask"]), mask)
+        assert mask.any()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_every_split_is_that_of_pycocotools(tmp_path: Path, layout: str) -> None:
+    paths = make(tmp_path / "source", layout)
+    stoker.build(tmp_path / "source", tmp_path / "out", masks=True, progress=False)
+    for shift, (split, path) in enumerate(paths.items()):
+        for dataset in (
+            stoker.open(tmp_path / "source", split=split, masks=True),
+            stoker.open(tmp_path / "out", split=split),
+        ):
+            assert [each.name for each in dataset.classes] == ["person", "dog", "bus"]
+            check_split(dataset, path)
+            assert {int(dataset[at].decode()[0, 0, 1]) for at in range(len(dataset))} == {shift}
+
+
+def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
+    paint(tmp_path / "images", 3, 0)
+    train, validation = document(3), document(3)
+    train["images"], validation["images"] = train["images"][:2], validation["images"][2:]
+    write(tmp_path / "train_annotations.json", train)
+    write(tmp_path / "val_annotations.json", validation)
+    tree = list_source(str(tmp_path))
+    keys = {split: [tree.table[row].key for row in rows] for split, rows in tree.splits.items()}
+    assert keys == {"train": ["1.png", "2.png"], "validation": ["3.png"]}
+    assert "not in the COCO file" not in tree.ignored
+
+
+def test_an_image_of_two_splits_is_told(tmp_path: Path) -> None:
+    paint(tmp_path / "images", 3, 0)
+    train, validation = (
+        write(tmp_path / f"{name}.json", document(count)) for name, count in (("train", 3), ("val", 1))
+    )
+    tree = list_source(str(tmp_path))
+    assert tree.warnings[1] == f"{train} and {validation} name the same images, which are items of each split: 1.png"
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 1}
+
+
+@pytest.mark.parametrize(
+    ("train", "valid", "names", "warnings"),
+    [
+        ([(1, "cat"), (7, "dog")], [(7, "dog"), (1, "cat")], b"cat dog", []),
+        ([(1, "cat"), (7, "dog")], [(3, "bus"), (7, "dog")], b"cat bus dog", ["lacks", "lacks"]),
+        ([(1, "cat"), (2, "dog")], [(1, "dog"), (2, "cat")], b"cat dog", ["other ids"]),
+        ([(1, "cat"), (2, "dog")], [(1, "dog")], b"cat dog", ["other ids", "lacks"]),
+        ([(1, "cat"), (2, "dog")], [(1, "dog"), (2, "bus")], b"cat dog bus", ["lacks", "other ids", "lacks"]),
+        ([(1, "cat")], [(5, "cat")], b"cat", ["other ids"]),
+    ],
+)
+def test_categories_are_one_table_by_their_names(
+    tmp_path: Path, train: list[tuple[int, str]], valid: list[tuple[int, str]], names: bytes, warnings: list[str]
+) -> None:
+    root = roboflow(tmp_path, train=train, valid=valid)
+    tree = list_source(str(root), SourceOptions(masks=True))
+    assert tree.classes == tuple(names.split())
+    assert [next(what for what in ("lacks", "other ids") if what in text) for text in tree.warnings[1:-2]] == warnings
+    for split, folder in (("train", "train"), ("validation", "valid")):
+        check_split(stoker.open(root, split=split, masks=True), root / folder / "_annotations.coco.json")
+
+
+def test_files_that_disagree_on_a_category_are_refused(tmp_path: Path) -> None:
+    root = roboflow(tmp_path, train=[(1, "cat"), (2, "dog")], valid=[(1, "cat"), (2, "wolf")])
+    problem = f"the category 2 is 'wolf' in {root}/valid/_annotations.coco.json, but 'dog' in {root}/train/_annotations"
+    with pytest.raises(SourceError, match=re.escape(problem)):
+        list_source(str(root))
+    assert list_source(str(root / "valid/_annotations.coco.json")).classes == (b"cat", b"wolf")
+
+
+def test_what_is_not_used_is_told(tmp_path: Path) -> None:
+    make(tmp_path, "official")
+    write(tmp_path / "annotations/captions_val2017.json", document(2))
+    fill(tmp_path, "more/1.png", "images/test2014/1.png", "train2017/more.png", ".cache/1.png")
+    files = " and ".join(f"ROOT/{path}" for path in LAYOUTS["official"][0].values())
+    tree = list_source(str(tmp_path))
+    assert [text.replace(f"{tmp_path}", "ROOT") for text in tree.warnings[1:4]] == [
+        "COCO files in ROOT that are not used: annotations/captions_val2017.json; each may be given by itself",
+        "folders in ROOT that are not used: images, more",
+        f"{files} do not name these files: train2017/more.png",
+    ]
+    assert tree.ignored["with iscrowd"] == sum(SPLITS.values())
+
+
+def test_a_split_whose_images_are_elsewhere_is_refused(tmp_path: Path) -> None:
+    paths = make(tmp_path, "roboflow")
+    for image in (tmp_path / "valid").glob("*.png"):
+        image.unlink()
+    with pytest.raises(SourceError, match=re.escape(f"the images that {paths['validation']} names, such as 1.png")):
+        list_source(str(tmp_path))
+
+
+def test_images_of_all_splits_lie_in_the_folder_that_is_given(tmp_path: Path) -> None:
+    paths = make(tmp_path / "source", "roboflow")
+    paint(tmp_path / "images", 3, 9)
+    tree = list_source(str(tmp_path / "source"), SourceOptions(image_root=str(tmp_path / "images")))
+    assert {item.path for item in tree.table} == {b"1.png", b"2.png", b"3.png"}
+    assert [boxes.where for boxes in tree.boxes.values()] == [str(path) for path in paths.values()]
+
+
+def test_paths_of_another_computer_are_files_of_their_split(tmp_path: Path) -> None:
+    paths = make(tmp_path, "roboflow")
+    for path in paths.values():
+        content = json.loads(path.read_text())
+        for image in content["images"]:
+            image["file_name"] = "C:\\photos\\" + image["file_name"]
+        write(path, content)
+    tree = list_source(str(tmp_path))
+    assert {item.path for item in tree.table if item.size_bytes} == {
+        *(b"train/%d.png" % number for number in (1, 2, 3)),
+        *(b"valid/%d.png" % number for number in (1, 2)),
+        b"test/1.png",
+    }
+
+
+def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
+    paths = make(tmp_path / "source", "roboflow")
+    content = json.loads(paths["validation"].read_text())
+    content["annotations"][0]["segmentation"] = []
+    write(paths["validation"], content)
+    report = stoker.build(tmp_path / "source", tmp_path / "out", masks=True, max_rejects=1, progress=False)
+    assert [(reject.key, str(paths["validation"]) in reject.reason) for reject in report.rejects] == [
+        ("valid/1.png", True)
+    ]
+
+
+def test_masks_of_a_saved_listing_are_of_their_file(tmp_path: Path) -> None:
+    paths = make(tmp_path / "source", "roboflow")
+    tree = list_source(str(tmp_path / "source"), SourceOptions(masks=True))
+    write_listing(location(tmp_path / "listing"), tree, {})
+    listing = read_listing(location(tmp_path / "listing"))
+    assert listing is not None
+    again = listing[1]
+    rows = {split: int(rows[0]) for split, rows in again.splits.items()}
+    masks = {split: again.load(again.table[row], split).fields["mask"] for split, row in rows.items()}
+    assert {split: mask.where for split, mask in masks.items()} == {split: str(path) for split, path in paths.items()}
+
+
+def test_the_dummy_category_of_roboflow_is_a_class_without_boxes(tmp_path: Path) -> None:
+    categories = [{"id": 0, "name": "pets", "supercategory": "none"}, {"id": 1, "name": "cat", "supercategory": "pets"}]
+    content = document(1, 0, categories)
+    for annotation in content["annotations"]:
+        annotation["category_id"] = 1
+    for name in ("train", "valid"):
+        paint(tmp_path / name, 1, 0)
+        write(tmp_path / name / "_annotations.coco.json", content)
+    for place in (tmp_path, tmp_path / "valid/_annotations.coco.json"):
+        tree = list_source(str(place))
+        assert tree.classes == (b"pets", b"cat")
+        assert tree.box_counts()["validation"] == [0, 2]
+
+
+@pytest.mark.parametrize("command", ["plan", "info", "audit"])
+def test_commands_take_the_folder(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    make(tmp_path, "roboflow")
+    assert main([command, str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert all(split in shown for split in SPLITS)
