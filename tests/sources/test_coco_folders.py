@@ -146,6 +146,21 @@ def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
     assert "not in the COCO file" not in tree.ignored
 
 
+@pytest.mark.parametrize("folder", ["", "annotations/"])
+def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) -> None:
+    for shift, name in enumerate(("train2017", "val2017")):
+        paint(tmp_path / name, 2, shift)
+    for name, places in (("train", ("train2017", "train2017")), ("val", ("train2017", "val2017"))):
+        content = document(2)
+        for image, place in zip(content["images"], places, strict=True):
+            image["coco_url"] = f"http://images.cocodataset.org/{place}/{image.pop('file_name')}"
+        write(tmp_path / f"{folder}lvis_v1_{name}.json", content)
+    for tree in (list_source(str(tmp_path)), list_source(str(tmp_path / f"{folder}lvis_v1_val.json"))):
+        keys = [tree.table[row].key for row in tree.splits["validation"]]
+        assert keys == ["train2017/1.png", "val2017/2.png"]
+        assert all(tree.table.sizes)
+
+
 def test_an_image_of_two_splits_is_told(tmp_path: Path) -> None:
     paint(tmp_path / "images", 3, 0)
     train, validation = (

@@ -18,7 +18,7 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import islice, repeat
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
@@ -59,7 +59,6 @@ _IMAGES = re.compile(rb'"images"\s*:\s*\[')
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _LISTS = ("images", "annotations", "categories")
 _BOX_NUMBERS = 4
-_TRIED_IMAGES = 8
 _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
 
@@ -123,7 +122,7 @@ def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Sourc
     mask = _mask(parts[0].path, classes) if options.masks else None
     top = None if look.layout is None else look.path.resolve()
     if options.image_root is None:
-        folders = [part.find_images(file, top) for part, file in zip(parts, files, strict=True)]
+        folders = [find_images(file, part.paths(), top) for part, file in zip(parts, files, strict=True)]
     else:
         folders = [image_base(look)] * len(parts)
     base = folders[0] if top is None or len({*folders}) == 1 else top
@@ -315,10 +314,9 @@ class _Contents:
         if not self.images:
             self._refuse("it names no images")
 
-    def find_images(self, file: CocoFile, within: Location | None) -> Location:
-        """Return the folder in which the images lie; see `stoker.sources.coco_folders.find_images`."""
-        tried = [image.path for image in islice(self.images.values(), _TRIED_IMAGES)]
-        return find_images(file, tried, {image.path.partition(b"/")[0] for image in self.images.values()}, within)
+    def paths(self) -> list[bytes]:
+        """Return what it calls the images."""
+        return [image.path for image in self.images.values()]
 
     def rows(self, end: bytes, *, has_captions: bool) -> Iterator[bytes]:
         """Yield the values of the fields of each image, in the order of the file, as `Cells` has them.
@@ -388,7 +386,10 @@ class _Contents:
 
     def _add_image(self, where: str, value: Mapping[str, Any], paths: dict[bytes, int]) -> None:
         image = self._id(where, "id", value)
-        path = self._path(where, value.get("file_name"))
+        name, url = value.get("file_name"), value.get("coco_url")
+        if name is None and isinstance(url, str):  # LVIS's
+            name = "/".join(url.split("/")[-2:])
+        path = self._path(where, name)
         if image in self.images:
             self._refuse(f"{where} has the id {image}, which another image has")
         if paths.setdefault(path, image) != image:
@@ -613,7 +614,7 @@ def _sizes_of_images(
     builder: SourceBuilder, part: _Contents, base: bytes, sizes: dict[bytes, int]
 ) -> list[tuple[bytes, int]]:
     """Return the path and the size of each image of a file, given those of all files in a folder."""
-    paths = [image.path for image in part.images.values()]
+    paths = part.paths()
     unlisted = [path for path in paths if path not in sizes]
     moved = find_moved(part.path, unlisted, sizes.keys() - {*paths}, base, builder.skipped)
     paths = [moved.get(path, path) for path in paths]

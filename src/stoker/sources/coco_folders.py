@@ -40,7 +40,7 @@ _IN_SPLITS = (_ROBOFLOW, "labels.json", "annotations.json", f"{_ANNOTATIONS}/ins
 _STARTS = {"train": "train", "val": "validation", "test": "test"}
 _IMAGE_FOLDER = re.compile("train|val|test|unlabeled", re.IGNORECASE)
 _INSTANCES, _UNANNOTATED = "instances", "image_info"
-_TRIED = 32
+_TRIED, _TRIED_IMAGES = 32, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ def find_coco(look: Look) -> list[CocoFile]:
     if look.layout is None:
         return []
     root = look.path.resolve()
-    alone = [root / os.fsdecode(name) for name in look.folders_in(root.to_uri())]
-    places = dict.fromkeys((look.layout.base, root, *(alone if len(alone) == 1 else ())))
+    names = look.look_into(root)[0]
+    alone = [inner for name in names if len(names) == 1 and look.look_into(inner := root / name)[0]]
+    places = dict.fromkeys((look.layout.base, root, *alone))
     return next(filter(None, (_coco_at(look, place) for place in places)), [])
 
 
@@ -105,8 +106,8 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
 
 def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str, Location]:
     """Return the folders that may have the images of files beside them, by the word that these end with."""
-    inner = look.folders_in((base / _IMAGES).to_uri()) if _IMAGES in names else []
-    folders = {name: base / _IMAGES / name for name in map(os.fsdecode, inner)}
+    inner = look.look_into(base / _IMAGES)[0] if _IMAGES in names else []
+    folders = {name: base / _IMAGES / name for name in inner}
     folders |= {name: base / name for name in names if _IMAGE_FOLDER.match(name)}
     folders |= {_without_year(name): folder for name, folder in folders.items() if _without_year(name) not in folders}
     others = [base / name for name in (_IMAGES, _DATA) if name in names]
@@ -139,13 +140,12 @@ def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
     return [by_split[split] for split in _STARTS.values() if split in by_split]
 
 
-def find_images(file: CocoFile, tried: Sequence[bytes], firsts: set[bytes], within: Location | None) -> Location:
+def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None) -> Location:
     """Return the folder in which the images of a file lie.
 
     Args:
         file: The file.
-        tried: What it calls its first images.
-        firsts: With what the names of all its images begin.
+        paths: What it calls its images.
         within: A folder in which it is.
 
     Raises:
@@ -160,6 +160,7 @@ def find_images(file: CocoFile, tried: Sequence[bytes], firsts: set[bytes], with
     if within is not None:
         folders = [folder for folder in folders if within in (folder, *folder.parents)]
     folders = ([] if file.images is None else [file.images]) + [folder for folder in folders if folder != file.images]
+    tried, firsts = paths[:_TRIED_IMAGES], {image_path.partition(b"/")[0] for image_path in paths}
     for ends in (tried, [end for image_path in tried for end in path_ends(image_path)]):
         for folder in folders:
             if any(from_uri(join(folder.to_uri(), end)).is_file() for end in ends):
