@@ -292,7 +292,9 @@ def test_a_folder_of_coco_is_no_folder_of_classes(tmp_path: Path) -> None:
     classes = tmp_path / "classes"
     fill(classes, "train/cat/1.png", "val/cat/2.png")
     write(classes / "annotations/instances_train.json", annotations())
-    assert list_source(str(classes)).classes == (b"cat",)
+    tree = list_source(str(classes))
+    assert tree.classes == (b"cat",)
+    assert tree.warnings[0].startswith("COCO files that are not used: annotations/instances_train.json; give one")
 
 
 @pytest.mark.parametrize(("folder", "split"), [("train", "train"), ("valid", "validation"), ("test", "test")])

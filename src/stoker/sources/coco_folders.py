@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stoker.config import option
@@ -52,12 +52,14 @@ class CocoFile:
         split: The split of its images.
         subject: What it says of them, as its name has it without the split: ``instances``, ``captions``.
         images: The folder that may have its images; None if it was not looked for.
+        is_of_folders: Whether folders that may be classes lie in it.
     """
 
     path: Location
     split: str
     subject: str
     images: Location | None = None
+    is_of_folders: bool = False
 
     @classmethod
     def called(cls, path: Location, images: Location | None = None) -> CocoFile:
@@ -82,6 +84,15 @@ def find_coco(look: Look) -> list[CocoFile]:
     Raises:
         OSError: A folder cannot be listed, or a file cannot be read.
     """
+    return [file for file in look.once(_find_all) if not file.is_of_folders]
+
+
+def coco_of_classes(look: Look) -> list[bytes]:
+    """Return the paths of the COCO files of a folder whose images lie in folders that may be classes."""
+    return [path_below(file.path, look.path.resolve()) for file in look.once(_find_all) if file.is_of_folders]
+
+
+def _find_all(look: Look) -> list[CocoFile]:
     if look.layout is None:
         return []
     root = look.path.resolve()
@@ -100,8 +111,7 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
         paths = _json_in(base)[:_TRIED] + (_json_in(base / _ANNOTATIONS) if _ANNOTATIONS in names else [])
         places = ((path, folders.get(_last_word(path), folders.get(""))) for path in paths)
         files += [CocoFile.called(path, images) for path, images in places if images is not None]
-    are_coco = in_order(_is_coco, files, base.requests_at_once)
-    return [file for file, is_coco in zip(files, are_coco, strict=True) if is_coco]
+    return list(filter(None, in_order(_checked, files, base.requests_at_once)))
 
 
 def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str, Location]:
@@ -119,11 +129,12 @@ def _json_in(folder: Location) -> list[Location]:
     return [folder / name for name in names if name.endswith(".json")]
 
 
-def _is_coco(file: CocoFile) -> bool:
-    """Return whether a file begins as COCO's do, and the folder of its images has no folders of classes in it."""
-    if not file.path.is_file() or _LIST.match(file.path.read_head(_HEAD_BYTES)) is None:
-        return False
-    return file.images is not None and {*map(os.fsdecode, file.images.folders())} <= {_ANNOTATIONS, _IMAGES, _DATA}
+def _checked(file: CocoFile) -> CocoFile | None:
+    """Return a file if it begins as COCO's do, and whether folders that may be classes are in that of its images."""
+    if file.images is None or not file.path.is_file() or _LIST.match(file.path.read_head(_HEAD_BYTES)) is None:
+        return None
+    others = {*map(os.fsdecode, file.images.folders())} - {_ANNOTATIONS, _IMAGES, _DATA}
+    return replace(file, is_of_folders=bool(others))
 
 
 def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:

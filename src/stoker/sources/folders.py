@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
-from stoker.sources.coco_folders import find_coco
+from stoker.sources.coco_folders import coco_of_classes, find_coco
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
 from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
@@ -79,6 +79,7 @@ def list_folder(look: Look, layout: Layout) -> Source:
     _refuse_coco(look)
     builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
+    builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
     walk = Walk(builder.base, look.without)
     splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
     if not any(folder.labels for folder in splits.values()):
