@@ -16,24 +16,30 @@ if importlib.util.find_spec("griffe") is None:
 
 from scripts.reference import api, commands, docstrings, pages, settings
 
-MADE = pages.pages()
 EVERYWHERE = {"-h", "--help", "-q", "--quiet", "-v", "--verbose"}  # said once for all commands
 LINKS = docstrings.Links({"stoker.open": "docs/reference/api/opening.md#stokeropen"}, ROOT, settings.PAGE)
 
 
-@pytest.mark.parametrize("name", MADE)
-def test_a_page_is_what_the_code_gives(name: str) -> None:
-    path = ROOT / name
-    assert path.exists(), f"{name} is missing: run `make reference`"
-    assert path.read_text(encoding="utf-8") == MADE[name], f"{name} is not what the code says: run `make reference`"
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    """The pages by their names, which take seconds to make."""
+    return pages.pages()
 
 
-def test_no_page_is_left_of_what_was() -> None:
-    assert pages.stale(MADE) == []
+def test_every_page_is_what_the_code_gives(generated: dict[str, str]) -> None:
+    assert len(generated) > 10
+    for name, text in generated.items():
+        path = ROOT / name
+        assert path.exists(), f"{name} is missing: run `make reference`"
+        assert path.read_text(encoding="utf-8") == text, f"{name} is not what the code says: run `make reference`"
 
 
-def test_every_public_name_has_a_heading() -> None:
-    text = "\n".join(MADE.values())
+def test_no_page_is_left_of_what_was(generated: dict[str, str]) -> None:
+    assert pages.stale(generated) == []
+
+
+def test_every_public_name_has_a_heading(generated: dict[str, str]) -> None:
+    text = "\n".join(generated.values())
     modules = {name: f"stoker.{name}" for name in ("errors", "jax", "spark", "tensorflow", "torch")}
     shown = {name: len(re.findall(rf"^## `{path}\.\w+`$", text, re.MULTILINE)) for name, path in modules.items()}
     assert all(shown.values()), shown
@@ -42,26 +48,26 @@ def test_every_public_name_has_a_heading() -> None:
     assert {name for name in names if f"## `stoker.{name}`\n" not in text} == set()
 
 
-def test_a_page_lists_every_argument() -> None:
-    section = MADE[f"{api.FOLDER}/loader.md"].split("## `stoker.Loader`\n")[1].split("\n### ")[0]
+def test_a_page_lists_every_argument(generated: dict[str, str]) -> None:
+    section = generated[f"{api.FOLDER}/loader.md"].split("## `stoker.Loader`\n")[1].split("\n### ")[0]
     for name in stoker.Loader.__init__.__annotations__:
         assert name in ("return", "unknown") or f"\n- `{name}`: " in section, name
 
 
-def test_every_command_and_option_is_described() -> None:
+def test_every_command_and_option_is_described(generated: dict[str, str]) -> None:
     names = [path.stem for path in (PACKAGE / "cli").glob("*.py") if "def add_parser(" in path.read_text("utf-8")]
     assert set(commands.parsers()) == set(names)
     for name, parser in commands.parsers().items():
-        section = MADE[commands.PAGE].split(f"\n## `stoker {name}`\n")[1].split("\n## ")[0]
+        section = generated[commands.PAGE].split(f"\n## `stoker {name}`\n")[1].split("\n## ")[0]
         options = {option for action in parser._actions for option in action.option_strings} - EVERYWHERE
         assert {option for option in options if option not in section} == set(), name
 
 
-def test_nothing_depends_on_the_machine() -> None:
-    text = "\n".join(MADE.values())
+def test_nothing_depends_on_the_machine(generated: dict[str, str]) -> None:
+    text = "\n".join(generated.values())
     assert str(Path.home()) not in text
     assert " at 0x" not in text
-    threads = [line for line in MADE[commands.PAGE].splitlines() if line.startswith("| `--threads")]
+    threads = [line for line in generated[commands.PAGE].splitlines() if line.startswith("| `--threads")]
     assert not any(character.isdigit() for line in threads for character in line), threads
 
 
