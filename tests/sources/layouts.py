@@ -383,6 +383,35 @@ def labelimg(root: Path) -> Path:
     return root
 
 
+def labelimg_voc(root: Path) -> Path:
+    """Images and XML in one folder below the source."""
+    fill(root, *(f"images/{number}.jpg" for number in (1, 2)))
+    for number, of in ((1, "dog"), (2, "cat")):
+        (root / f"images/{number}.xml").write_text(xml((of, "1", "1", "100", "50")))
+    return root
+
+
+def labelimg_yolo(root: Path) -> Path:
+    """Texts beside the images, in a folder whose name would be replaced; one image has none."""
+    fill(root, *(f"images/{number}.jpg" for number in (1, 2, 3)))
+    (root / "images/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
+    (root / "images/2.txt").write_text("0 0.5 0.5 0.25 0.5\n1 0.25 0.25 0.25 0.5\n")
+    (root / "images/classes.txt").write_text("cat\ndog\n")
+    return root
+
+
+def darknet(root: Path) -> Path:
+    """As its guide says; all paths begin with the folder itself, and one image is not there."""
+    fill(root, *(f"data/obj/{number}.jpg" for number in (1, 2, 3)))
+    (root / "data/obj/2.txt").write_text("1 0.5 0.5 0.25 0.5\n")
+    (root / "data/obj.names").write_text("cat\ndog\n")
+    text = "classes = 2\ntrain  = data/train.txt\nvalid = data/test.txt\nnames = data/obj.names\nbackup = backup/\n"
+    (root / "data/obj.data").write_text(text)
+    (root / "data/train.txt").write_text("data/obj/2.jpg\ndata/obj/1.jpg\n")
+    (root / "data/test.txt").write_text("data/obj/3.jpg\ndata/obj/gone.jpg\n")
+    return root
+
+
 def pattern(root: Path) -> Path:
     fill(root, *(f"all/train/cat/{name}" for name in ODD_NAMES), "all/train/dog/deep/2.jpg", "all/test/dog/3.jpg")
     fill(root, "all/train/cat/no.png", "all/train/cat/.hidden.jpg", "all/test/no.txt", "all/cow/4.gif")
@@ -449,6 +478,9 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         cvat_voc,
         roboflow_voc,
         labelimg,
+        labelimg_voc,
+        labelimg_yolo,
+        darknet,
         pattern,
     )
 }

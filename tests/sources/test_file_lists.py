@@ -112,14 +112,25 @@ def test_files_that_are_not_lists_are_refused(tmp_path: Path, data: bytes, messa
 
 
 @pytest.mark.parametrize(
+    ("lines", "classes"),
+    [
+        (["a/1.jpg;cat"], (b"cat",)),
+        (['"a/1.jpg","cat"'], (b"cat",)),
+        (["path,label,box", "a/1.jpg,5,0"], (b"0", b"1", b"2", b"3", b"4", b"5")),
+    ],
+)
+def test_a_list_with_other_columns_is_a_table(tmp_path: Path, lines: list[str], classes: tuple[bytes, ...]) -> None:
+    fill(tmp_path, "a/1.jpg", "b/2.jpg")
+    tree = list_source(str(write_list(tmp_path / "list.txt", *lines)))
+    assert (tree.classes, [item.path for item in tree.table]) == (classes, [b"a/1.jpg"])
+
+
+@pytest.mark.parametrize(
     ("lines", "bad", "what"),
     [
         (["b/2.jpg", "a/1.jpg\t5\tcat"], 2, "this list has one path a line"),
-        (["a/1.jpg;cat"], 1, "this list has one path a line"),
-        (["path,label,box", "a/1.jpg,5,0"], 1, "this list has one path a line"),
         (["with blanks, and commas/1.jpg", "a/1.jpg 5"], 2, "this list has one path a line"),
         (["b/2.jpg", "a/1.jpg 5"], 2, "this list has one path a line"),
-        (['"a/1.jpg","cat"'], 1, "this list has one path a line"),
         (["c/is not here.jpg", "a/1.jpg,5"], 1, "without a label, but the list has labels after a comma"),
         (["a/1.jpg 5", "b/2.jpg"], 2, "without a label, but the list has labels after a blank"),
         (["a/1.jpg 5", "with blanks, and commas/1.jpg"], 2, "without a label, but the list has labels after a blank"),

@@ -36,6 +36,7 @@ from stoker.sources.kind import Kind
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.tables import IMAGE_WORDS
 from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ _NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _SEPARATORS = {b"\t": "tab", b",": "comma", b" ": "blank"}
 """What may stand between a path and its label."""
 _COLUMN_ENDS = (*_SEPARATORS, b";")
-_HEADER = re.compile(
-    rb'"?(path|file|filename|file_name|file_path|image|image_path|img|url|key)"?\s*[\t,;].*', re.IGNORECASE
-)
+_HEADER = re.compile(rf'"?({IMAGE_WORDS})"?\s*[\t,;].*'.encode(), re.IGNORECASE)
 """The first line of tables with paths and labels."""
 
 _QUOTED = re.compile(rb'"([^"]+)"(?=[\t,;]|$)')
@@ -358,7 +357,10 @@ class FileLists:
             class_name = self._labels.class_of(name)
             self._uses_labels = True
         if label is None and class_name in (b"", b".", b".."):
-            raise SourceError(f"{where}: {os.fsdecode(name)} lies in no class folder", path=self._builder.root)
+            message = (
+                f"{where}: {os.fsdecode(name)} lies in no class folder; if it is a row of a table, give the folder"
+            )
+            raise SourceError(f"{message} of its images with {option('image_root')}", path=self._builder.root)
         key = (split, folder, class_name)
         if key not in self._folders:
             self._folders[key] = self._builder.collector.add_group(

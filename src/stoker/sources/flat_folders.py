@@ -129,6 +129,8 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
         beside = {end: count for end in _ANNOTATIONS if (count := listing.skipped.ignored[end])}
         if beside.keys() - {".txt"} or 2 * sum(beside.values()) >= len(images):
             message = f"not read: {format_count(sum(beside.values()), 'file')} beside the images ({', '.join(beside)})"
+            if ".txt" in beside:
+                message += f"; if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
             builder.skipped.warnings.append(message)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import option, option_with
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, splits_among
-from stoker.sources.imagenet.labels import LABEL_LISTS
+from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
+from stoker.sources.imagenet.boxes import TINY_BOXES, TINY_LIST
+from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
-from stoker.sources.tables import first_rows
+from stoker.sources.tables import TEXT, first_rows
 from stoker.sources.url_lists import claim_urls
+from stoker.sources.walking import is_image_name, shown_names
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -32,10 +36,14 @@ if TYPE_CHECKING:
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
-_SUFFIXES = (".csv", ".tsv", ".jsonl")
-_OTHER_TABLES = {*LABEL_LISTS, "LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
+_SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
+_OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
+_OTHER_TABLES |= {"LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
 _CORNERS = {"xmin", "ymin", "xmax", "ymax"}
+_CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
+_NO_CLASSES = "or a pattern, as of '*.jpg', to read no classes"
+_MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
 _FEW, _SOME = 4, 16
 
 
@@ -87,10 +95,24 @@ class _Seen:
     ending: str
 
     @property
+    def is_text(self) -> bool:
+        """Whether its name is that of a text."""
+        return self.place.suffix.lower() == TEXT
+
+    @property
+    def words(self) -> tuple[bytes, ...]:
+        """The words of its name that are no splits."""
+        return tuple(word for word in self._all_words if word not in SPLIT_FOLDERS)
+
+    @property
     def split(self) -> str | None:
         """The split in its name; None without one."""
+        return next((SPLIT_FOLDERS[word] for word in self._all_words if word in SPLIT_FOLDERS), None)
+
+    @property
+    def _all_words(self) -> list[bytes]:
         words = self.place.name.removesuffix(self.place.suffix).lower().replace("-", "_").split("_")
-        return next((SPLIT_FOLDERS[word] for word in map(str.encode, words) if word in SPLIT_FOLDERS), None)
+        return [*map(str.encode, words)]
 
     @property
     def rank(self) -> tuple[bool, int, int]:
@@ -132,18 +154,33 @@ def find_tables(
     """
     options = look.options
     tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
-    tables = [file for file in tables if "submission" not in file.name.lower()][:_SOME]
+    tables = [file for file in tables if "submission" not in file.name.lower() and TINY_BOXES not in file.name]
+    tables = sorted(tables, key=lambda file: file.suffix.lower() == TEXT)
     if not tables:
         return []
     tops = [*folders] or [base / name for name in look.look_into(base)[0][:_FEW]]
     tops += [top / name for top in tops for name in look.look_into(top)[0][:_FEW]]
+    tops = [top for top in tops if not _MASKS.fullmatch(top.name)]
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
+    tables = _without_texts_of_images(tables, known)
     rows = {place: first for place in tables if (first := first_rows(place, options))}
     seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
-    if rows and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
-        shown = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in rows.items())
+    tabled = {place: first for place, first in rows.items() if place.suffix.lower() != TEXT}
+    if tabled and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
+        shown = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in tabled.items())
         message = f"no column of a table names images below {base}: {shown}; give {option('image_column')}"
         raise SourceError(f"{message} and {option('image_root')}", path=look.root)
+    unread = next((place for place in rows if _mentions(place, rows[place], known)), None)
+    if unread is not None and not seen and not look.is_file and options.image_column is None:
+        message = f"{unread} names the images, and is no table that can be read; write the name of an image, a tab and"
+        raise SourceError(f"{message} its class on each line, {_NO_CLASSES}", path=look.root)
+    texts = [table for table in seen if table.is_text and len(table.rows[0]) > 1]
+    seen = [table for table in seen if not table.is_text] or texts
+    if len({table.words for table in seen if table.is_text}) > 1:
+        shown = shown_names([os.fsencode(table.place.name) for table in seen])
+        few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
+        message = f"several texts in {base} name the images ({shown}); give the one that has the classes, as of"
+        raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     if best is None or len(best.rows[0]) == 1:  # which says nothing of the images
         return []
@@ -167,6 +204,29 @@ def find_tables(
         )
         for table in chosen
     ]
+
+
+def _without_texts_of_images(
+    tables: Iterable[Location], known: Mapping[Location, tuple[list[str], list[str], str]]
+) -> list[Location]:
+    """Return the tables without the texts that are called as an image, which have its boxes or its caption."""
+    images = {name.rpartition(".")[0] for _, files, _ in known.values() for name in files if not name.endswith(TEXT)}
+
+    def is_of_image(place: Location) -> bool:
+        stem, end = place.name.removesuffix(place.suffix), known.get(place.parent, ((), (), ""))[2]
+        return place.suffix.lower() == TEXT and (stem in images or (place.parent / (stem + end)).is_file())
+
+    return [*islice((place for place in tables if not is_of_image(place)), _SOME)]
+
+
+def _mentions(
+    place: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, tuple[list[str], list[str], str]]
+) -> bool:
+    """Return whether most of the first rows of a text have the name of an image among other words."""
+    images = {name for _, files, _ in known.values() for name in files if is_image_name(os.fsencode(name))}
+    words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
+    count = sum(not images.isdisjoint(each) for each in words)
+    return place.suffix.lower() == TEXT and len(rows[0]) > 1 and 2 * count > len(words)
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:
@@ -226,9 +286,9 @@ def _look_at(
 
     image, top, end = max(keys, key=fits)
     count = counts[image, top, end]
-    if 2 * count < len(rows[:_FEW]) and (wanted is None or count == 0):
-        return None
-    return _Seen(place, rows, count, image, top, end)
+    table = _Seen(place, rows, count, image, top, end)
+    least = len(rows[:_FEW]) * (2 if table.is_text else 1)
+    return None if 2 * count < least and (wanted is None or count == 0) else table
 
 
 def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -> tuple[str | None, Classes]:
@@ -246,7 +306,8 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
-    classes = find_classes(table.place, rows, options, warnings, alone=True)
+    classes = _captions(table, names, warnings) if options.label_column is None else None
+    classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
     if classes is None:
         guesses = [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
         typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
@@ -265,6 +326,17 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
     if options.image_column is None or options.label_column is None:
         warnings.insert(0, note)
     return split_column, classes
+
+
+def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:
+    """Return the column of captions, several of each image, where no other column says anything but their numbers."""
+    captions = [name for name in names if _CAPTION.fullmatch(name)]
+    images = {str(row.get(table.image)) for row in table.rows}
+    numbers = [name for name in names if all(str(row.get(name)).strip().isdecimal() for row in table.rows)]
+    if len(captions) != 1 or len(images) == len(table.rows) or {*names} != {*captions, *numbers}:
+        return None
+    warnings.append(f"{table.place}: {captions[0]!r} has several captions of an image, as the field 'captions'")
+    return Classes((captions[0],), "captions")
 
 
 def split_of_cell(cell: Any) -> str | None:

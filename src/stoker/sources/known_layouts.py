@@ -22,7 +22,7 @@ from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order
-from stoker.sources.walking import is_image_name
+from stoker.sources.walking import is_image_name, shown_names, suffix_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -95,7 +95,10 @@ def check_class_folders(
         message += "; splits are called train, validation, test"
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
-        builder.label_warnings.append(f"all images of {root} are of one class, {names[0]!r}, the name of their folder")
+        message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
+        if others := [os.fsencode(file.name) for file in near if not is_image_name(os.fsencode(file.name))]:
+            message += f"; not read are the files beside them: {shown_names(others)}"
+        builder.label_warnings.append(message)
     return []
 
 
@@ -115,7 +118,9 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
     """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
     below = [top / name for name in names[:_FEW]]
     inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
-    seen = [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
+    lone = [folder for folder in below if _may_hold_images(look, folder)]
+    seen = [_data_set(look, lone[0], is_lone=True)] if len(lone) == 1 < len(names) == len(below) else []
+    seen += [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
     seen += [masks_among(folder, files) for folder, (_, files, _) in inner.items()]
     own = [str(folder / _YOLO) for folder, (_, files, _) in inner.items() if _YOLO in files]
     seen += [f"data sets of their own: {' and '.join(own)}; give the folder of one" if own else None]
@@ -136,6 +141,12 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
         hint = hint if masks[0] == "labels" else ""
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
+
+
+def _may_hold_images(look: Look, folder: Location) -> bool:
+    """Return whether a folder has folders, or a file that may be an image by its name."""
+    folders, files, _ = look.look_into(folder)
+    return bool(folders) or any(is_image_name(name) or not suffix_of(name) for name in map(os.fsencode, files))
 
 
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:

@@ -14,6 +14,7 @@ import contextlib
 import os
 import re
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +38,12 @@ from stoker.sources.moved_files import find_moved
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, Classes, TableLabels, TableValues, find_classes
-from stoker.sources.tables import damaged, first_rows, is_json, table_rows
+from stoker.sources.tables import damaged, first_rows, is_json, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
 from stoker.storage import is_absolute, is_web
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.cells import Cells
     from stoker.sources.look import Look
@@ -204,7 +205,10 @@ class _Images:
         for number, table in enumerate(self._tables):
             known, columns = set(self._values.columns), set[str]()
             before = len(self._paths)
-            for line, row in table_rows(table.place, self._builder.options.separator):
+            rows: Iterable[tuple[int, dict[str, Any]]] = table_rows(table.place, self._builder.options.separator)
+            if self._classes.form == "captions":
+                rows = with_captions(rows, table.image, self._classes.columns[0])
+            for line, row in rows:
                 self._add(table, line, row)
                 self._table_of.append(number)
                 columns.update(row)
@@ -260,9 +264,7 @@ class _Images:
             self._builder.skipped.add(listing.skipped)
             sizes.update((folder + name, size) for name, size in listing.files)
         ignored = self._builder.skipped.ignored
-        ignored[".csv"] -= sum(table.place.suffix == ".csv" for table in self._tables)
-        if not ignored[".csv"]:
-            del ignored[".csv"]
+        ignored -= Counter(table.place.suffix for table in self._tables)  # which leaves none below 1
         tables = {table.folder + os.fsencode(table.place.name) for table in self._tables}
         self._find_moved(sizes)
         if self._is_found:

@@ -31,7 +31,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.tables import damaged
+from stoker.sources.tables import TEXT, damaged
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -112,12 +112,13 @@ class Classes:
     Attributes:
         columns: Its columns; none where nothing does.
         form: ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1;
-            ``several``: cells have several names, or several columns a 1, which is a field; ``number``: so is a number.
+            ``several``: cells have several names, or several columns a 1, which is a field; ``number``: so is a number;
+            ``captions``: so are all texts of an image, and the first one.
         between: What stands between several names in a cell.
     """
 
     columns: tuple[str, ...] = ()
-    form: Literal["one", "one-hot", "several", "number"] = "one"
+    form: Literal["one", "one-hot", "several", "number", "captions"] = "one"
     between: str = ""
 
     @property
@@ -125,10 +126,15 @@ class Classes:
         """Name of the field that they are; None where each image has one class, or none."""
         if self.form in ("one", "one-hot"):
             return None
+        if self.form == "captions":
+            return self.form
         return self.columns[0] if len(self.columns) == 1 else "labels"
 
     def take(self, row: dict[str, Any]) -> Any:
         """Take the columns out of a row, or put the field in their place; return the class, or None."""
+        if self.form == "captions":
+            row["caption"], row[self.form] = row[self.columns[0]][0], row.pop(self.columns[0])
+            return None
         if self.form == "number" or row.keys().isdisjoint(self.columns):
             return None
         cells = [row.pop(name, None) for name in self.columns]
@@ -152,8 +158,10 @@ def _is_set(cell: Any) -> bool:
     return TRUTH_VALUES.get(str(cell), str(cell) in ("1", "1.0"))
 
 
-def _is_binary(cell: Any) -> bool:
-    return str(cell) in ("0", "1", "0.0", "1.0") or str(cell) in TRUTH_VALUES
+def _are_marks(cells: Sequence[Any]) -> bool:
+    """Return whether all are 0 or 1, or all -1 or 1."""
+    texts = {*map(str, cells)}
+    return texts <= {"0", "1", "0.0", "1.0", *TRUTH_VALUES} or texts <= {"-1", "1"}
 
 
 def find_classes(
@@ -192,7 +200,7 @@ def find_classes(
     elif alone and len(names) == 1:
         columns = tuple(names)
     elif alone:
-        columns = tuple(name for name in names if values[name] and all(map(_is_binary, values[name])))
+        columns = tuple(name for name in names if values[name] and _are_marks(values[name]))
         columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
         marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
         if len(columns) < _FEWEST_MARKED or (columns != tuple(names) and marks != {1}):
@@ -211,7 +219,7 @@ def _with_form(
     warnings: list[str],
 ) -> Classes:
     if len(columns) > 1:
-        wrong = next((name for name in columns if not all(map(_is_binary, values[name]))), None)
+        wrong = next((name for name in columns if not _are_marks(values[name])), None)
         if wrong is not None:
             message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has other values"
             raise SourceError(f"{message}; give one {option('label_column')}", path=str(where))
@@ -234,7 +242,8 @@ def _with_form(
             f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
         )
         return Classes(columns, "number")
-    if options.label_column is None and name != LABEL and not _are_classes(known):
+    is_repeated = where.suffix.lower() == TEXT and 2 * len({*texts}) <= len(texts)
+    if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()
     return Classes(columns)
@@ -444,7 +453,7 @@ class TableValues:
                 continue
             column = self.columns.setdefault(name, _Column())
             if self._are_several(name):
-                self._names.update(dict.fromkeys(value))
+                self._names.update(dict.fromkeys(value if self._classes.form == "several" else ()))
                 column.count += 1
             else:
                 column.add(value, is_json=self._is_json)
@@ -456,9 +465,11 @@ class TableValues:
         self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
 
     def _are_several(self, name: str) -> bool:
-        return self._classes.form == "several" and name == self._classes.field
+        return self._classes.form in ("several", "captions") and name == self._classes.field
 
     def _field(self, name: str, column: _Column, *, fills: bool) -> Field | None:
+        if self._classes.form == "captions" and name == self._classes.field:
+            return Json("list[str]")
         if self._are_several(name):
             numbers = {int(text) for text in self._names if text.isdigit()}
             if len(numbers) == len(self._names) and max(numbers, default=MAX_CLASSES) < MAX_CLASSES:

@@ -1,10 +1,20 @@
-"""Tables of images: CSV, TSV, JSON lines and Parquet, row by row. `stoker.sources.table_columns` tells the columns."""
+"""Tables of images: CSV, TSV, texts, JSON lines and Parquet, row by row.
+
+`stoker.sources.table_columns` tells what the columns are.
+
+Columns without names are called ``column_1`` and so on. Those of a text are divided by blanks where no other separator
+is in all its lines; where lines have different numbers of words, they are the first word and the rest. Before the rows
+may stand comments (``#``) and, as CelebA has it, how many there are and then the names of the columns.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
+import dataclasses
 import io
+import os
+import re
 import shlex
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -15,16 +25,26 @@ from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
+from stoker.sources.walking import is_image_name
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from stoker.sources.options import SourceOptions
     from stoker.storage import Location
 
+TEXT = ".txt"
+"""How the names of texts end."""
+
+IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
+"""What columns with names of images are called."""
+
+_IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
+"""The columns of Flickr's captions, which have no names, and what the first one has: ``1.jpg#0``."""
 _LOOKED_AT = 1000
 """The first rows, of which columns tell what they are."""
 
@@ -126,19 +146,89 @@ class _CsvLines:
             yield line
 
 
-def _dialect_of(place: Location, separator: str | None) -> tuple[str, bool]:
-    """Return what stands between columns, by default what the header has most of, and whether a space follows each."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Dialect:
+    """How lines are divided into cells.
+
+    Attributes:
+        separator: What stands between these; None: blanks.
+        is_spaced: Whether a space follows each separator.
+        first: How many lines stand before the rows.
+        names: Of the columns; None: the first row has them, if they are names.
+    """
+
+    separator: str | None
+    is_spaced: bool = False
+    first: int = 0
+    names: tuple[str, ...] | None = None
+
+    def read(self, lines: Iterator[str]) -> Iterator[list[str]]:
+        """Return what yields the cells of each line, none of a blank one."""
+        if self.separator is not None:
+            return csv.reader(lines, delimiter=self.separator, skipinitialspace=self.is_spaced, strict=True)
+        count = len(self.names or ())
+        return (line.strip().split(None, count - 1) if count <= _WORD_AND_REST else line.split() for line in lines)
+
+
+_WORD_AND_REST = 2
+
+
+def _dialect_of(place: Location, separator: str | None) -> _Dialect:
+    """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
     head = place.read_head(_HEAD_BYTES)
-    header = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace").partition("\n")[0]
-    separator = separator or max(("\t" if place.suffix.lower() == ".tsv" else ",", *SEPARATORS), key=header.count)
-    return separator, 0 < header.count(separator) == header.count(separator + " ")
+    text = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace")
+    header = text.partition("\n")[0]
+    known: tuple[str, ...] = (separator,) if separator else SEPARATORS
+    if separator is None and place.suffix.lower() == TEXT:
+        lines = text.removeprefix("\ufeff").split("\n")
+        lines = lines[:-1] if len(head) == _HEAD_BYTES else lines
+        known = tuple(each for each in SEPARATORS if all(each in line for line in lines if line.strip()))
+        if not known:
+            return _dialect_of_words(lines)
+    elif separator is None and place.suffix.lower() == ".tsv":
+        known = ("\t", *known)
+    most = max(known, key=header.count)
+    return _Dialect(most, 0 < header.count(most) == header.count(most + " "))
+
+
+def _dialect_of_words(lines: Sequence[str]) -> _Dialect:
+    first = next((at for at, line in enumerate(lines) if line.strip() and not line.startswith("#")), 0)
+    is_counted = lines[first].strip().isdecimal() and any(len(line.split()) > 1 for line in lines[first + 1 :][:1])
+    first += is_counted
+    names = lines[first].split()
+    has_names = is_counted or (_has_names(names) and any(map(_IMAGE_WORD.fullmatch, names)))
+    first += has_names
+    counts = {len(words) for line in lines[first:] if (words := line.split())}
+    count = counts.pop() if len(counts) == 1 else min((_WORD_AND_REST, *counts))
+    if is_counted and len(names) == count - 1:
+        names = [_nameless(1)[0], *names]
+    return _Dialect(None, first=first, names=tuple(names if has_names else _nameless(count)))
+
+
+def _check_header(place: Location, number: int, header: Sequence[str]) -> None:
+    twice = next((name for at, name in enumerate(header) if name in header[:at]), None)
+    if twice is not None:
+        raise damaged(place, number, f"it names the column {twice!r} twice")
+
+
+def _nameless(count: int) -> list[str]:
+    """Return what so many columns without names are called."""
+    return [f"column_{number}" for number in range(1, count + 1)]
+
+
+def _has_names(cells: Sequence[str]) -> bool:
+    """Return whether the first line of a table names its columns: no image, unless beside a column of images."""
+    is_row = any(is_image_name(os.fsencode(cell)) for cell in cells if cell.isprintable())
+    return not is_row or any(map(_IMAGE_WORD.fullmatch, cells))
 
 
 def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
     lines = _CsvLines(place, errors)
-    delimiter, is_spaced = _dialect_of(place, separator)
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=is_spaced, strict=True)
-    header: list[str] | None = None
+    dialect = _dialect_of(place, separator)
+    reader = dialect.read(islice(lines, dialect.first, None))
+    header = None if dialect.names is None else list(dialect.names)
+    _check_header(place, dialect.first, header or ())
+    numbered: re.Pattern[str] | None = None
     while True:
         number, lines.record_bytes = lines.number + 1, 0
         try:
@@ -147,18 +237,22 @@ def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[t
             return
         except csv.Error as error:
             raise damaged(place, number, f"{error}; is a quote not closed, or not doubled?") from error
+        number = max(number, dialect.first + 1)
         if not cells:
             continue
+        is_token = header is None and len(cells) == len(_TOKEN) and _NUMBERED.fullmatch(cells[0]) is not None
+        if header is None and (is_token or not _has_names(cells)):
+            header, numbered = (_TOKEN, _NUMBERED) if is_token else (_nameless(len(cells)), None)
         if header is None:
             header = cells
-            twice = next((name for at, name in enumerate(header) if name in header[:at]), None)
-            if twice is not None:
-                raise damaged(place, number, f"it names the column {twice!r} twice")
+            _check_header(place, number, header)
             continue
         if len(cells) != len(header):
             raise damaged(
                 place, number, f"it has {format_count(len(cells), 'cell')}, but there are {len(header)} columns"
             )
+        if numbered is not None and (match := numbered.fullmatch(cells[0])):
+            cells[0] = match[1]
         yield number, dict(zip(header, cells, strict=True))
 
 
@@ -166,6 +260,16 @@ def damaged(place: Location, number: int, problem: str) -> SourceError:
     """Return the error of a row that begins at a line, or of Parquet has a number."""
     what = "row" if place.suffix == PARQUET else "line"
     return SourceError(f"{what} {number} of {place}: {problem}", path=str(place))
+
+
+def with_captions(
+    rows: Iterable[tuple[int, dict[str, Any]]], image: str, caption: str
+) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Return a row of each image, at the line of its first one, with all its captions."""
+    by_image: dict[str, tuple[int, dict[str, Any]]] = {}
+    for line, row in rows:
+        by_image.setdefault(row[image], (line, {image: row[image], caption: []}))[1][caption].append(row[caption])
+    return by_image.values()
 
 
 def first_rows(place: Location, options: SourceOptions) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 - VOC and CVAT: ``JPEGImages/`` beside ``Annotations/``, ``SegmentationClass/`` or ``ImageSets/``; all folders ``VOC*``
   of a ``VOCdevkit`` are one source
 - Roboflow: ``train/``, ``valid/`` and ``test/``, in each the images beside their XML
-- LabelImg: images beside their XML, or ``images/`` beside ``annotations/``
+- LabelImg: images beside their XML, also in a folder ``images/``, or that beside ``annotations/``
 
 Images have no class; their boxes do. The splits are ``ImageSets/Main/{train,val,trainval,test,default}.txt``, or those
 of ``ImageSets/Segmentation`` where masks are asked for, or there are no boxes. Coordinates are read as
@@ -119,6 +119,8 @@ def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
         for annotations in folders
         if images.lower() in _IMAGE_FOLDERS and annotations.lower() in _XML_FOLDERS
     ]
+    if len(folders) == 1 and folders[0].lower() in _IMAGE_FOLDERS:
+        pairs.append((top + folders[0] + b"/",) * 2)
     parts = (_Part(top, images, annotations, split) for images, annotations in pairs)
     return next((part for part in parts if _holds_both(base, part)), None)
 

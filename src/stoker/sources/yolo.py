@@ -1,7 +1,8 @@
 """YOLO's folders: ``data.yaml`` names the classes and the folders of images, whose boxes lie in ``labels/*.txt``.
 
 In place of a folder there may be a list with the path of an image on each line; the file may have another name where
-it is the only one of its kind.
+it is the only one of its kind. Darknet's ``obj.data`` says the same in other words. Without such a file a list of the
+classes says them: ``classes.txt``, as LabelImg and Label Studio write it, or ``obj.names``.
 
 The boxes of ``images/train/1.jpg`` are in ``labels/train/1.txt``: ``labels`` is in place of the last folder called
 ``images``; without one, the text lies beside the image. An image without a text has no boxes. A line is
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
 from stoker.sources.cells import Cells, json_bytes
+from stoker.sources.class_folders import splits_among
 from stoker.sources.coco_masks import drawn_mask
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.imagenet.boxes import place_box, replace_last
@@ -44,26 +46,37 @@ if TYPE_CHECKING:
     from stoker.storage import Location
     from stoker.types import Box
 
-_NAME, _CLASSES, _SUFFIXES = "data.yaml", "classes.txt", (".yaml", ".yml")
+_NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
+_CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
+"""Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
 _MAX_BYTES = 2**20
-_LOOKED_AT = 1000
+_LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder."""
+    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder.
+
+    Attributes:
+        path: The file.
+        base: The folder in which it lies, or that it is found from.
+        names: The classes.
+        folders: See above.
+        below: That folder, below the base.
+        is_beside: Whether texts lie beside the images though these lie in a folder ``images``.
+    """
 
     path: Location
+    base: Location
     names: tuple[bytes, ...]
     folders: Mapping[str, tuple[str, ...]]
     below: str
+    is_beside: bool = False
 
 
 def claim_yolo(look: Look) -> _Contents | None:
     """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's.
-
-    Label Studio writes no such file: ``images/``, ``labels/`` and ``classes.txt``.
 
     Raises:
         SourceError: It is damaged, or a folder without ``data.yaml`` has several others.
@@ -78,8 +91,8 @@ def claim_yolo(look: Look) -> _Contents | None:
         return _contents(look.path, document)
     if look.layout is None:
         return None
-    path = look.path / _NAME
-    documents = {path: _read(path)} if path.is_file() else {}
+    files = (look.path / _NAME, *_darknet_files(look))
+    documents = {path: _read(path) for path in files[:2] if path.is_file()}
     for name in () if documents else sorted(_yaml_files(look.path)):
         try:
             document = _read(look.path / name) or {}
@@ -97,26 +110,82 @@ def claim_yolo(look: Look) -> _Contents | None:
 
 
 def _without_yaml(look: Look) -> _Contents | None:
-    """Return what ``classes.txt`` says beside ``images`` and texts in ``labels``."""
-    path = look.path / _CLASSES
-    if not path.is_file() or not {"images", "labels"} <= {*look.look_into(look.path)[0]}:
+    """Return what a list of the classes says where texts lie in ``labels`` beside ``images``, or beside the images."""
+    folders = look.look_into(look.path)[0]
+    splits = splits_among({*map(os.fsencode, folders)})
+    if {"images", "labels"} <= {*folders}:
+        tops, texts = {"train": ("images",)}, look.path / "labels"
+        is_beside = False
+        if not all(name.endswith(".txt") for name in look.look_into(texts)[1] or ("",)):
+            return None
+    else:
+        alone = "" if splits or not folders else folders[0]
+        tops = {split: (os.fsdecode(name),) for name, split in splits.items()} or {"train": (alone,)}
+        texts, is_beside = look.path / next(iter(tops.values()))[0], True
+        if len(folders) > max(1, len(splits)) or not _are_boxes(look, texts):
+            return None
+    places = [folder / name for folder in (look.path, texts) for name in _CLASSES]
+    path = next((place for place in places if place.is_file()), None)
+    if path is None:
         return None
-    files = look.look_into(look.path / "labels")[1]
-    if not files or not all(name.endswith(".txt") for name in files):
-        return None
+    return _Contents(path, look.path, _names(path, _lines(path)), tops, "", is_beside)
+
+
+def _are_boxes(look: Look, folder: Location) -> bool:
+    """Return whether texts lie in a folder beside images of the same names, the first ones with boxes."""
+    _, files, end = look.look_into(folder)
+    texts = [name for name in files if name.endswith(".txt") and name[:-4] + end in files][:_TRIED]
+    words = [(folder / name).read_head(_HEAD_BYTES).partition(b"\n")[0].split() for name in texts]
+    known = [each for each in words if each]
+    return bool(known) and all(each[0].isdigit() and len(each) > BOX_NUMBERS for each in known)
+
+
+def _lines(path: Location) -> list[str]:
+    """Return the names in a list of the classes."""
     lines = path.read_at_most(_MAX_BYTES).decode("utf-8-sig", "replace").rstrip().splitlines()
-    return _Contents(path, _names(path, [line.strip() for line in lines]), {"train": ("images",)}, "")
+    return [line.strip() for line in lines]
+
+
+def _read_darknet(path: Location) -> dict[str, Any] | None:
+    """Return what a file of darknet's says, in the words of ``data.yaml``; None of another file."""
+    values = {}
+    for line in _lines(path):
+        key, between, value = map(str.strip, line.partition("="))
+        values.update({key: _without_data(path, value)} if between else {})
+    if "names" not in values or not values.keys() & {"train", "valid"}:
+        return None
+    names = path.parent / values["names"].rpartition("/")[2].replace("\0", "")
+    if not names.is_file():
+        _refuse(path, f"names is {values['names']!r}, and there is no such file beside it")
+    count = {"nc": int(values["classes"][:9])} if values.get("classes", "").isdecimal() else {}
+    lists = {split: values[key] for key, split in {"train": "train", "valid": "val"}.items() if key in values}
+    return {"names": _lines(names), **count, **lists}
+
+
+def _without_data(path: Location, name: str) -> str:
+    """Return a path in a file of darknet's: below the folder of that, which it may begin with, usually ``data``."""
+    first, _, rest = name.partition("/")
+    is_own = first in ("data", path.parent.name) and not (path.parent / first).is_dir()
+    return rest if is_own and rest else name
+
+
+def _darknet_files(look: Look) -> list[Location]:
+    """Return the file ``obj.data`` of a folder, or of its folder ``data``, in which darknet has it."""
+    tops = [look.path, *(look.path / name for name in look.look_into(look.path)[0] if name == "data")]
+    return [top / _DARKNET for top in tops if _DARKNET in look.look_into(top)[1]]
 
 
 def _yaml_files(folder: Location) -> list[str]:
     names = (os.fsdecode(name) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT) if not is_folder)
-    return [name for name in names if name.endswith(_SUFFIXES)]
+    return [name for name in names if name.endswith(_SUFFIXES[:2])]
 
 
 def _read(path: Location) -> dict[str, Any] | None:
     """Return what a file of YOLO's says; None of another YAML file."""
     import yaml  # noqa: PLC0415 - few sources need it
 
+    if path.suffix == ".data":
+        return _read_darknet(path)
     try:
         document = yaml.safe_load(path.read_at_most(_MAX_BYTES))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -140,7 +209,7 @@ def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
     if type(count) is int and count != len(names):
         _refuse(path, f"nc is {count}, but names has {len(names)} classes")
     folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
-    return _Contents(path, names, folders, below if isinstance(below, str) else "")
+    return _Contents(path, path.parent, names, folders, below if isinstance(below, str) else "")
 
 
 def _names(path: Location, names: Any) -> tuple[bytes, ...]:
@@ -189,14 +258,14 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
         OSError: One cannot be read.
     """
     path = contents.path
-    base = path.parent.resolve()
+    base = contents.base.resolve()
     below = _parts(contents.below)
     if below and ".." not in below and not is_absolute(os.fsencode(contents.below)):
         inner = (base / "/".join(below)).resolve()
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
-    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder)
+    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, path)
     for split, names in contents.folders.items():
         for name in names:
             folder = _below(path, base, name)
@@ -213,13 +282,14 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
             (listing,) = walk.list_folders([prefix])
             builder.skipped.add(listing.skipped)
             group = builder.collector.add_group(Group(split, None, len(prefix)))
-            builder.collector.add_folder(group, prefix, listing.files)
+            files = [(path, size) for path, size in listing.files if os.fsdecode(path) not in _CLASSES]
+            builder.collector.add_folder(group, prefix, files)
     if not present:
         _refuse(path, f"none of the folders and lists that it names is in {base}")
     listed.report()
     cells = _masks(builder, contents) if look.options.masks else None
     builder.settle()
-    labels = YoloLabels(builder.base, len(contents.names))
+    labels = YoloLabels(builder.base, len(contents.names), contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
 
@@ -229,7 +299,7 @@ def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
     mask = drawn_mask(contents.path, len(contents.names), "classes")
     places, paths = GrowingBlobs(), builder.collector.paths()
     for path in paths.values(0, len(paths)):
-        places.append(json_bytes([os.fsdecode(_text_of(path))]))
+        places.append(json_bytes([os.fsdecode(_text_of(path, is_beside=contents.is_beside))]))
     builder.collector.columns["cells"] = places.finish()
     return Cells((("mask", mask),), drawn=("yolo", len(contents.names)))
 
@@ -259,10 +329,12 @@ class _Listed:
 
     Args:
         builder: Receives the images.
+        path: The file that names the lists.
     """
 
-    def __init__(self, builder: SourceBuilder) -> None:
+    def __init__(self, builder: SourceBuilder, path: Location) -> None:
         self._builder = builder
+        self._path = path
         self._sizes: dict[bytes, int] = {}
         self._folders: set[bytes] = set()
         self._named: Counter[bytes] = Counter()
@@ -293,6 +365,8 @@ class _Listed:
         """Yield the path below the source of each line: relative to it, or after ``./`` to the folder of the list."""
         for number, line in nonblank_lines(place):
             text = line.strip()
+            if self._path.suffix == ".data":
+                text = os.fsencode(_without_data(self._path, os.fsdecode(text)))
             path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else text)
             if b"\0" in path or path.startswith(b"../"):
                 message = f"{place}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
@@ -316,10 +390,12 @@ class YoloLabels:
     Attributes:
         base: Folder that paths of images are relative to.
         classes: How many classes there are.
+        is_beside: See `_Contents`.
     """
 
     base: bytes
     classes: int
+    is_beside: bool = False
     name: ClassVar[str] = "yolo"
     has_labels: ClassVar[bool] = True
 
@@ -335,7 +411,8 @@ class YoloLabels:
             SourceError: A line is damaged.
         """
         boxes = []
-        for _, label, numbers in read_labels(join(self.base, _text_of(item.path)), self.classes):
+        text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
+        for _, label, numbers in read_labels(text, self.classes):
             if len(numbers) == BOX_NUMBERS:
                 x, y, width, height = numbers
                 box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
@@ -347,25 +424,27 @@ class YoloLabels:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON has it."""
-        return {"base": to_text(self.base)}
+        return {"base": to_text(self.base), **({"is_beside": True} if self.is_beside else {})}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
         """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
-        return cls(to_bytes(described["base"]), classes)
+        return cls(to_bytes(described["base"]), classes, bool(described.get("is_beside")))
 
 
-def _text_of(path: bytes) -> bytes:
+def _text_of(path: bytes, *, is_beside: bool) -> bytes:
     """Return the path of the text that belongs to an image."""
     *folders, name = path.split(b"/")
-    replace_last(folders, b"images", b"labels")
+    if not is_beside:
+        replace_last(folders, b"images", b"labels")
     return b"/".join((*folders, divide_suffix(name)[0] + b".txt"))
 
 
 YOLO = Kind(
     name="YOLO folder",
     looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`; "
-    "or `images/`, `labels/` and `classes.txt`",
+    "or `classes.txt` or `obj.names`, and texts of boxes beside the images or in `labels/` beside `images/`; or "
+    "darknet's `obj.data`",
     claim=claim_yolo,
     list=list_yolo,
     options=frozenset({"masks", "imagenet_labels"}),

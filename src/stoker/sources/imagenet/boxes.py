@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 MAX_XML_BYTES = 2**22
 """Longest annotation that is read."""
 
-TINY_LIST = "val_annotations.txt"
+TINY_LIST, TINY_BOXES = "val_annotations.txt", "_boxes.txt"
 """The classes and the boxes of Tiny ImageNet's validation images."""
 
 _TINY_SIDE = 64
@@ -550,7 +550,7 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
         OSError: A file cannot be read.
     """
     names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
-    lists = [base / "train" / name / f"{name}_boxes.txt" for name in names]
+    lists = [base / "train" / name / f"{name}{TINY_BOXES}" for name in names]
     builder = BoxTableBuilder(str(base), replacing=False)
     bad = files = 0
     for lines in in_order(_lines_of, (*lists, base / "val" / TINY_LIST), base.requests_at_once):
