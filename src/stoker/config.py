@@ -37,6 +37,9 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 VALIDATION_NAMES = ("validation", "val", "valid", "dev")
 """What people call the split validation."""
 
+SPLIT_NAMES = {"train": "train", **dict.fromkeys(VALIDATION_NAMES, "validation"), "test": "test"}
+"""What people call splits and their folders, and which these are."""
+
 _AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
 _OTHER_OPTIONS = {"allow_huge": "--yes"}
@@ -137,7 +140,7 @@ def format_count(count: int, noun: str) -> str:
 
 def full_split_name(split: str) -> str:
     """Return the name of a split as Stoker writes it: `VALIDATION_NAMES` mean validation everywhere."""
-    return "validation" if split in VALIDATION_NAMES else split
+    return SPLIT_NAMES.get(split, split)
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:

@@ -80,7 +80,7 @@ from stoker.format.manifest import (
     write_manifest,
 )
 from stoker.format.rejects import read_rejects, write_rejects
-from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, SPLIT_FOLDERS, ShardNaming, parse_shard_name
+from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, ShardNaming, parse_shard_name
 from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
 from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import make_directory, sync_directory, write_atomically
@@ -99,7 +99,6 @@ __all__ = [
     "MAX_SHARDS",
     "REJECTS_NAME",
     "SIZES_NAME",
-    "SPLIT_FOLDERS",
     "TFDS_NAMES",
     "VERSION",
     "ClassLabel",

@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from stoker import _native
+from stoker.config import SPLIT_NAMES
 from stoker.errors import DatasetNotFoundError, ManifestError
 from stoker.format.frames import holds_records
 from stoker.format.shard_names import (
     INDEX_SUFFIX,
     MAX_SHARDS,
-    SPLIT_FOLDERS,
     is_image_name,
     may_hold_records,
     name_of_records,
@@ -156,7 +156,7 @@ def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
     children = place.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
     return group_shards(
-        _files(place, children), {name: _below(place / name) for name in folders if name in SPLIT_FOLDERS}
+        _files(place, children), {name: _below(place / name) for name in folders if name in SPLIT_NAMES}
     )
 
 
@@ -185,7 +185,7 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
 
     Args:
         files: Files in the directory itself, in the order of their names.
-        folders: Those in each of its `stoker.format.shard_names.SPLIT_FOLDERS`.
+        folders: Those in each of its `stoker.config.SPLIT_NAMES`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for shard_name, path in _shards_among(files):
@@ -193,9 +193,9 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
     if not groups:
         for folder, below in folders.items():
             shards = [
-                (replace(shard_name, split=SPLIT_FOLDERS[folder]), path) for shard_name, path in _shards_among(below)
+                (replace(shard_name, split=SPLIT_NAMES[folder]), path) for shard_name, path in _shards_among(below)
             ]
-            groups.setdefault(SPLIT_FOLDERS[folder], []).extend(shards)
+            groups.setdefault(SPLIT_NAMES[folder], []).extend(shards)
     return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.config import user_cache_directory
+from stoker.config import SPLIT_NAMES, user_cache_directory
 from stoker.errors import IndexMismatchError
-from stoker.format.shard_names import INDEX_SUFFIX, SPLIT_FOLDERS
+from stoker.format.shard_names import INDEX_SUFFIX
 from stoker.storage import location, write_atomically
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def index_places(shard: Location) -> list[Location]:
     beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
     apart = shard.parent / INDEX_FOLDER / beside.name
     above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
-    in_split_folder = shard.parent.name in SPLIT_FOLDERS and shard.suffix == FOLDER_SUFFIX
+    in_split_folder = shard.parent.name in SPLIT_NAMES and shard.suffix == FOLDER_SUFFIX
     preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
     return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stoker.config import VALIDATION_NAMES, full_split_name, option
+from stoker.config import SPLIT_NAMES, full_split_name, option
 from stoker.errors import ConfigError
 from stoker.storage import TEMPORARY_MARK
-
-SPLIT_FOLDERS = {name: full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
-"""Folders whose shards belong to a split, and to which."""
 
 INDEX_SUFFIX = ".idx"
 MAX_SHARDS = 99_999
@@ -38,7 +35,7 @@ _OTHER = re.compile(
     re.ASCII | re.IGNORECASE | re.DOTALL,
 )
 """Texts, archives and indexes. They and images are never looked into to see whether they hold records."""
-_SPLIT_WORD = re.compile(r"(?:^|[^a-z])(train|validation|valid|val|dev|test)(?:$|[^a-z])", re.ASCII)
+_SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stoker.config import VALIDATION_NAMES, full_split_name
+from stoker.config import SPLIT_NAMES
 from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
@@ -20,14 +20,10 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
 
-SPLIT_FOLDERS = {name.encode(): full_split_name(name) for name in ("train", *VALIDATION_NAMES, "test")}
+SPLIT_FOLDERS = {name.encode(): split for name, split in SPLIT_NAMES.items()}
 """Folders that are splits, if they hold classes, and which; see `splits_among`."""
 
-SPLIT_WORDS = {
-    **{name.decode(): split for name, split in SPLIT_FOLDERS.items()},
-    "training": "train",
-    "testing": "test",
-}
+SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
 """Words in tables and in names of folders that are splits, beside words that say that something is divided."""
 
 MASK_WORDS = (

@@ -53,7 +53,7 @@ from stoker.fields import (
     check_extra,
     named_image,
 )
-from stoker.sources.class_folders import are_splits, splits_among
+from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
@@ -80,17 +80,7 @@ if TYPE_CHECKING:
 _DATA_FOLDER = b"data"
 _IMAGE = "image"
 _IMAGE_NAMES = ("image", "img", "jpg", "jpeg", "png", "webp", "image_bytes", "bytes")
-_SPLITS = {
-    "train": "train",
-    "training": "train",
-    "validation": "validation",
-    "valid": "validation",
-    "val": "validation",
-    "dev": "validation",
-    "test": "test",
-    "testing": "test",
-    "eval": "test",
-}
+_SPLITS = SPLIT_WORDS | {"eval": "test"}
 _NUMBERED = re.compile(r"(?P<split>.+)-(?P<number>[0-9]{5,})-of-(?P<count>[0-9]{5,})(-[0-9a-z]+)?")
 _WORDS = re.compile(r"[^A-Za-z0-9]+")
 _LABEL_ROWS = 2**10
