@@ -18,7 +18,7 @@ words=()
 lower_levels=portable
 if [ "$(uname -m)" = x86_64 ]; then lower_levels="portable sse42"; fi
 if grep -qs avx512_vbmi /proc/cpuinfo; then lower_levels+=" avx2"; fi
-with_kernels='*/color/*,*/jpeg/*,*/png/*,*/resize/*,*/shards/crc32c*'
+with_kernels='*/audit/*,*/color/*,*/jpeg/*,*/png/*,*/resize/*,*/shards/crc32c*'
 core=${TESTED_CORE:-}
 if [ ! -e "$core" ] || [ -n "$(find CMakeLists.txt cmake src/native/core -newer "$core")" ]; then core=; fi
 case $kind in

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -83,3 +84,26 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
     assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
     near = near_duplicates(measured.rows, brightness_and_contrast(measured.rows)[1], exact, 6, 2)
     assert near == [Duplicates("near", (1, 4, 5))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("distance", [11, 6])
+def test_near_ones_among_many_are_those_that_were_planted(distance: int) -> None:
+    count, planted = 401_000, 6_000
+    random = np.random.default_rng(distance)
+    hashes, strong = random.integers(0, 2**64, (2, count), np.uint64)
+    places = random.permutation(count)[: 2 * planted].reshape(2, planted)
+    for number, (place, copy) in enumerate(places.T.tolist()):
+        bits = random.permutation(64)[: number % 14].tolist()
+        weak = random.permutation(64)[: number % 15].tolist()
+        changed, flip = sum(1 << bit for bit in bits), [0, _native.MIRRORED_BITS][number % 2]
+        hashes[copy] = int(hashes[place]) ^ changed ^ flip
+        strong[copy] = int(strong[place]) ^ sum(1 << bit for bit in weak)
+    expected = np.arange(count)
+    for number, (place, copy) in enumerate(places.T.tolist()):
+        flip = [0, _native.MIRRORED_BITS][number % 2]
+        one, other = (int(hashes[place]), int(strong[place])), (int(hashes[copy]) ^ flip, int(strong[copy]))
+        if are_near(one, other, distance):
+            expected[[place, copy]] = min(place, copy)
+    assert 1000 < np.count_nonzero(expected != np.arange(count)) < planted
+    assert _native.near_hashes(hashes, strong, distance, True, 2).tolist() == expected.tolist()

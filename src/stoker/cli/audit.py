@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import EXIT_DAMAGED, Printer, check_writable, counted, fields_of, print_json, shown_progress
 from stoker.cli.parser import add_output_options, examples
-from stoker.config import check_range, format_count, format_size
+from stoker.config import format_count, format_size
 from stoker.format import write_atomically
-from stoker.inspect import DEFAULT_DISTANCE, audit_albums, audit_splits
+from stoker.inspect import DEFAULT_DISTANCE, MAX_DISTANCE, audit_albums, audit_splits
 from stoker.loader import open_splits
 from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
@@ -31,7 +31,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser = subparsers.add_parser("audit", help=text, description=text, epilog=shown)
     parser.add_argument("dataset", help=f"{SOURCE_KINDS}, dataset or TFRecords; or its URL")
     add = parser.add_argument_group("what is looked for").add_argument
-    text = f"bits of 64 in which near duplicates may differ, 0 to 11 (default {DEFAULT_DISTANCE})"
+    text = f"bits of 64 in which near duplicates may differ, 0 to {MAX_DISTANCE} (default {DEFAULT_DISTANCE})"
     add("--distance", type=int, metavar="N", default=DEFAULT_DISTANCE, help=text)
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="images at a time (default: one per CPU)")
@@ -48,12 +48,10 @@ def run(args: argparse.Namespace) -> int:
         from stoker.inspect import page  # noqa: PLC0415 - an extra: missed now, not after the images were looked at
 
         check_writable("--html", args.html)
-    threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
-    distance = check_range("--distance", args.distance, 0, 11)
     resume = None if args.resume is None else Path(args.resume)
     splits = open_splits(args.dataset, record_keys(args), source_options(args))
     with shown_progress("measuring", bad="unreadable") as progress:
-        report = audit_splits(args.dataset, splits, distance, threads, resume, progress)
+        report = audit_splits(args.dataset, splits, args.distance, args.threads, resume, progress)
     if args.html is not None:
         albums = audit_albums(report, splits)
         write_atomically(location(args.html), page.audit_page(report, albums).encode())
@@ -80,9 +78,12 @@ def _print(report: AuditReport) -> None:
     printer.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
     train = report.splits.get("train") or next(iter(report.splits.values()))
     printer.line(f'normalise: stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})')
-    for name in ("format", "mode", "bits", "orientation"):
+    for name in ("format", "mode"):
+        printer.line(f"{name}: {counted(report.formats[name])}")
+    for name in ("bits", "orientation"):
         if name != "orientation" or report.formats[name].keys() - {"1"}:
-            printer.line(f"{name}: {counted(report.formats[name])}")
+            parts = [f"{value} in {format_count(count, 'image')}" for value, count in report.formats[name].items()]
+            printer.line(f"{name}: {', '.join(parts)}")
     for name, (least, median, most) in report.sizes.items():
         printer.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
     _print_balance(printer, report)

@@ -1,5 +1,6 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from stoker.inspect.auditing.duplicates import MAX_DISTANCE
 from stoker.inspect.auditing.page_contents import audit_albums
 from stoker.inspect.auditing.report import (
     DEFAULT_DISTANCE,
@@ -50,6 +51,7 @@ from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 __all__ = [
     "DEFAULT_DISTANCE",
     "DEFAULT_RECORDS",
+    "MAX_DISTANCE",
     "AuditReport",
     "AuditedImage",
     "AuditedSplit",

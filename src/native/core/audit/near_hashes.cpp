@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -18,11 +17,8 @@ namespace stoker {
 namespace {
 
 constexpr int kHashBits = 64;
-constexpr int kMostKeyBits = 24;
+constexpr size_t kMany = 400'000;  // hashes, of which keys of 16 bits make less work than keys of 8
 constexpr size_t kPairsAtOnce = 1024;
-
-// What a hash costs where it is put into a table, in comparisons of two.
-constexpr double kPutCost = 12;
 
 // Sets that grow together; the first of each is the smallest.
 class Sets {
@@ -53,131 +49,87 @@ int steps(uint64_t bits, uint64_t strong, uint64_t other) {
   return std::popcount(bits) + 2 * std::popcount(bits & strong & other) + std::popcount(strong ^ other);
 }
 
-// Some bits of a hash, end to end.
-class Key {
- public:
-  // Blocks `chosen`, ascending, of so many that a hash has.
-  Key(const std::vector<int>& chosen, int blocks) {
-    for (const int block : chosen) add(block * kHashBits / blocks, (block + 1) * kHashBits / blocks);
-  }
+// Some bits of a hash, and those after them; after the last comes the first.
+struct Key {
+  int first;
+  int bits;
 
-  void add(int first, int end) {
-    parts_.push_back({first, bits_, (uint32_t{1} << (end - first)) - 1});
-    bits_ += end - first;
-  }
-
-  size_t count() const { return size_t{1} << bits_; }
-
-  uint32_t of(uint64_t hash) const {
-    uint32_t key = 0;
-    for (const Part& part : parts_) key |= (static_cast<uint32_t>(hash >> part.first) & part.mask) << part.at;
-    return key;
-  }
-
- private:
-  struct Part {
-    int first;
-    int at;
-    uint32_t mask;
-  };
-
-  std::vector<Part> parts_;
-  int bits_ = 0;
+  size_t count() const { return size_t{1} << bits; }
+  uint32_t of(uint64_t hash) const { return static_cast<uint32_t>(std::rotr(hash, first) & (count() - 1)); }
+  uint64_t rest_of(uint64_t hash) const { return std::rotr(hash, first) >> bits; }
 };
 
-// Hashes, and their indices.
-struct Items {
-  std::vector<uint64_t> hashes;
-  std::vector<uint32_t> indices;
-};
-
-// Hashes in the order of their keys. It keeps its memory.
+// Hashes in blocks of those that have the same key.
 class Table {
  public:
-  // All `indices`, or those from 0 on if there are none.
-  void fill(std::span<const uint64_t> hashes, std::span<const uint32_t> indices, const Key& key) {
-    starts_.assign(key.count() + 1, 0);
-    hashes_.resize(hashes.size());
-    indices_.resize(hashes.size());
-    for (const uint64_t hash : hashes) ++starts_[size_t{key.of(hash)} + 1];
-    std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
-    next_.assign(starts_.begin(), starts_.end() - 1);
+  Table(std::span<const uint64_t> hashes, Key key) : starts_(key.count() + 1) {
+    std::vector<uint32_t> counts(key.count());
+    for (const uint64_t hash : hashes) ++counts[key.of(hash)];
+    for (size_t i = 0; i < counts.size(); ++i) {
+      starts_[i + 1] = starts_[i] + (counts[i] + kBlockHashes - 1) / kBlockHashes;
+    }
+    blocks_.resize(starts_.back());
+    for (HashBlock& block : blocks_) std::fill_n(block.indices, kBlockHashes, kNone);
+    std::fill(counts.begin(), counts.end(), 0U);
     for (size_t i = 0; i < hashes.size(); ++i) {
-      const uint32_t at = next_[key.of(hashes[i])]++;
-      hashes_[at] = hashes[i];
-      indices_[at] = indices.empty() ? static_cast<uint32_t>(i) : indices[i];
+      const size_t at = counts[key.of(hashes[i])]++;
+      HashBlock& block = blocks_[starts_[key.of(hashes[i])] + at / kBlockHashes];
+      block.indices[at % kBlockHashes] = static_cast<uint32_t>(i);
+      for (size_t nibble = 0; nibble < kBlockNibbles; ++nibble) {
+        block.nibbles[nibble][at % kBlockHashes] = key.rest_of(hashes[i]) >> (4 * nibble) & 15;
+      }
     }
   }
 
-  // Appends those that have a key.
-  void copy(size_t key, Items& items) const {
-    items.hashes.insert(items.hashes.end(), hashes_.begin() + starts_[key],
-                        hashes_.begin() + starts_[key + 1]);
-    items.indices.insert(items.indices.end(), indices_.begin() + starts_[key],
-                         indices_.begin() + starts_[key + 1]);
+  bool is_empty(uint32_t key) const { return starts_[key] == starts_[key + 1]; }
+
+  // Calls `use` with the number of the block and the index of each hash that has a key.
+  template <typename Use>
+  void for_each(uint32_t key, const Use& use) const {
+    for (size_t at = starts_[key]; at < starts_[key + 1]; ++at) {
+      for (const uint32_t index : blocks_[at].indices) {
+        if (index != kNone) use(at, index);
+      }
+    }
   }
 
-  // Calls `found` with the indices and the differing bits of each pair of which one has this key, and the
-  // other, turned round in the bits of `flipped`, too; of which `flipped_key` is the key.
+  // Calls `found` with the index of each hash that has a key and is near in the 48 bits that blocks hold;
+  // from block `at` on, if that is among those of the key.
   template <typename Found>
-  void find_near(uint32_t key, uint64_t flipped, uint32_t flipped_key, int distance,
-                 const Found& found) const {
-    const uint32_t other = key ^ flipped_key;
-    if (other < key) return;  // found from there
-    for (uint32_t i = starts_[key]; i < starts_[size_t{key} + 1]; ++i) {
-      const uint64_t wanted = hashes_[i] ^ flipped;
-      const size_t end = starts_[size_t{other} + 1];
-      for (size_t j = other == key ? i + 1 : starts_[other];
-           (j = next_near_(wanted, hashes_.data(), j, end, distance)) < end; ++j) {
-        found(indices_[i], indices_[j], wanted ^ hashes_[j]);
+  void find_near(uint64_t rest, uint32_t key, size_t at, int distance, const Found& found) const {
+    const size_t end = starts_[key + 1];
+    at = std::max<size_t>(at, starts_[key]);
+    for (; const uint32_t near = next_near_(rest, blocks_.data(), at, end, distance); ++at) {
+      for (uint32_t left = near; left != 0; left &= left - 1) {
+        const uint32_t index = blocks_[at].indices[std::countr_zero(left)];
+        if (index != kNone) found(index);
       }
     }
   }
 
  private:
+  static constexpr uint32_t kNone = std::numeric_limits<uint32_t>::max();
+
   decltype(NearKernels::next) next_near_ = near_kernels().front()->next;
-  std::vector<uint32_t> starts_, next_;
-  std::vector<uint64_t> hashes_;
-  std::vector<uint32_t> indices_;
+  std::vector<uint32_t> starts_;  // of keys, in blocks
+  std::vector<HashBlock> blocks_;
 };
 
-// All choices of some of the blocks from `from` on.
-std::vector<std::vector<int>> choices(int from, int blocks, int some) {
-  std::vector<bool> is_chosen(static_cast<size_t>(blocks - from));
-  std::fill(is_chosen.begin(), is_chosen.begin() + some, true);
-  std::vector<std::vector<int>> all;
-  do {
-    std::vector<int> chosen;
-    for (int block = from; block < blocks; ++block) {
-      if (is_chosen[static_cast<size_t>(block - from)]) chosen.push_back(block);
-    }
-    all.push_back(std::move(chosen));
-  } while (std::prev_permutation(is_chosen.begin(), is_chosen.end()));
-  return all;
-}
-
-// Into how many blocks hashes are cut, and how many of them have to agree: a key of at most kMostKeyBits.
-struct Division {
-  int blocks;
-  int some;
-};
-
-// The one that makes the least work. Of few hashes more may differ than have to, so that there are few keys.
-Division cheapest(double hashes, int distance) {
-  Division best{};
-  double least = std::numeric_limits<double>::infinity();
-  for (int differing = std::max(distance, 2); differing <= kMostDistance; ++differing) {
-    double tables = 1;
-    for (int some = 1; some * kHashBits <= kMostKeyBits * (differing + some); ++some) {
-      tables = tables * (differing + some) / some;
-      const double keys = std::exp2(static_cast<double>(some * kHashBits) / (differing + some));
-      const double cost = tables * (hashes * kPutCost + hashes * hashes / keys + keys);
-      if (cost < least) best = {differing + some, some};
-      least = std::min(cost, least);
-    }
+// All keys of which few bits are set.
+std::vector<uint32_t> keys_of_few_bits(size_t count, int most) {
+  std::vector<uint32_t> keys;
+  for (uint32_t key = 0; key < count; ++key) {
+    if (std::popcount(key) <= most) keys.push_back(key);
   }
-  return best;
+  return keys;
 }
+
+// A hash to which others are compared: its block in a table, its index, and what follows its key.
+struct Wanted {
+  size_t block;
+  uint32_t index;
+  uint64_t rest;
+};
 
 }  // namespace
 
@@ -195,18 +147,13 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
   }
   Sets sets(hashes.size());
   std::mutex mutex;
-  const auto [blocks, some] = cheapest(static_cast<double>(hashes.size()), distance);
-  Table parts;  // of equal values of the first chosen block, which the caches of the processor hold
-  for (int first = 0; first <= blocks - some; ++first) {
-    const Key part_key({first}, blocks);
-    parts.fill(hashes, {}, part_key);
-    std::vector<Key> keys;
-    for (const std::vector<int>& chosen : choices(first + 1, blocks, some - 1)) {
-      keys.emplace_back(chosen, blocks);
-      const uint64_t flipped = mirrored >> (first * kHashBits / blocks);
-      const int bit = first * kHashBits / blocks + std::countr_zero(flipped);
-      if (part_key.of(mirrored) != 0) keys.back().add(bit, bit + 1);  // tells a part from the mirrored one
-    }
+  std::vector<uint64_t> flips{0};
+  if (mirrored != 0) flips.push_back(mirrored);
+  const int parts = hashes.size() < kMany ? 8 : 4;
+  for (int part = 0; part < parts && part <= distance; ++part) {
+    const Key key{part * kHashBits / parts, kHashBits / parts};
+    const Table table(hashes, key);
+    const std::vector<uint32_t> changes = keys_of_few_bits(key.count(), (distance - part) / parts);
     std::atomic<uint32_t> next{0};
     share_work(threads, [&] {
       std::vector<std::pair<uint32_t, uint32_t>> pairs;
@@ -215,25 +162,29 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
         for (const auto& [a, b] : pairs) sets.join(a, b);
         pairs.clear();
       };
-      const auto found = [&](uint32_t a, uint32_t b, uint64_t bits) {
-        if (steps(bits, strong[a], strong[b]) > kMostSteps) return;
-        pairs.emplace_back(a, b);
-        if (pairs.size() == kPairsAtOnce) join();
-      };
-      Items items;
-      Table table;
-      for (uint32_t part = next++; part < part_key.count(); part = next++) {
-        const uint32_t other = part ^ part_key.of(mirrored);
-        if (other < part) continue;  // found from there
-        items.hashes.clear();
-        items.indices.clear();
-        parts.copy(part, items);
-        if (other != part) parts.copy(other, items);
-        for (const Key& key : keys) {
-          table.fill(items.hashes, items.indices, key);
-          for (uint32_t at = 0; at < key.count(); ++at) {
-            table.find_near(at, 0, 0, distance, found);
-            if (mirrored != 0) table.find_near(at, mirrored, key.of(mirrored), distance, found);
+      std::vector<Wanted> all;
+      for (uint32_t at = next++; at < key.count(); at = next++) {
+        all.clear();
+        table.for_each(at, [&](size_t block, uint32_t index) {
+          all.push_back({block, index, key.rest_of(hashes[index])});
+        });
+        if (all.empty()) continue;
+        for (const uint64_t flipped : flips) {
+          for (const uint32_t change : changes) {
+            const uint32_t other = at ^ change ^ key.of(flipped);
+            if (other < at || table.is_empty(other)) continue;  // found from there
+            const int left = distance - std::popcount(change);
+            for (const Wanted& wanted : all) {
+              const auto found = [&](uint32_t index) {
+                const uint64_t bits = hashes[wanted.index] ^ hashes[index] ^ flipped;
+                if (index == wanted.index || std::popcount(bits) > distance) return;
+                if (steps(bits, strong[wanted.index], strong[index]) > kMostSteps) return;
+                pairs.emplace_back(wanted.index, index);
+                if (pairs.size() == kPairsAtOnce) join();
+              };
+              const size_t from = other == at ? wanted.block : 0;
+              table.find_near(wanted.rest ^ key.rest_of(flipped), other, from, left, found);
+            }
           }
         }
       }

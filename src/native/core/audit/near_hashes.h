@@ -20,10 +20,11 @@ inline constexpr int kMostSteps = 24;
 // and kMostSteps steps, or do so once the bits of `mirrored` of one of them are the other way round; 0: none
 // are. `strong` says which bits of each hash are. Exact. At most 2^32 - 1 hashes.
 //
-// Of two that differ in at most d bits, any d + k blocks have k that are equal: so for each choice of k
-// blocks only those are compared that agree in these, and k is what makes the least work. They are taken
-// apart by the first of these blocks, and the parts are looked at by `threads` at once; takes 12 bytes for
-// each hash beside the result, and 24 for each in a part that is looked at.
+// Cut into p parts, two that differ in at most d bits do so in at most (d - i) / p bits of some part i,
+// rounded down; else they would differ in d + 1. So for each part only those are compared that are so near in
+// it: they are in blocks of those that agree in it, and `threads` look at these at once. Takes 16 bytes for
+// each of many hashes beside the result, up to 512 for each of few, and time that grows with the square of
+// how many there are.
 std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<const uint64_t> strong,
                                   int distance, uint64_t mirrored, size_t threads);
 

@@ -1,15 +1,31 @@
 #include "core/audit/near_kernels.h"
 
-#include <bit>
+#include <algorithm>
 
 #include "core/base/kernels.h"
 
 namespace stoker {
 namespace {
 
-size_t next(uint64_t wanted, const uint64_t* hashes, size_t from, size_t end, int distance) {
-  while (from < end && std::popcount(wanted ^ hashes[from]) > distance) ++from;
-  return from;
+uint32_t next(uint64_t wanted, const HashBlock* blocks, size_t& at, size_t end, int distance) {
+  for (; at < end; ++at) {
+    uint8_t counts[kBlockHashes] = {};
+    for (size_t nibble = 0; nibble < kBlockNibbles; ++nibble) {
+      const auto value = static_cast<uint8_t>(wanted >> (4 * nibble) & 15);
+      for (size_t i = 0; i < kBlockHashes; ++i) {
+        const uint8_t bits = blocks[at].nibbles[nibble][i] ^ value;
+        const uint8_t pairs = bits - (bits >> 1 & 5);
+        counts[i] += (pairs & 3) + (pairs >> 2);
+      }
+    }
+    uint8_t least = counts[0];
+    for (const uint8_t count : counts) least = std::min(least, count);
+    if (least > distance) continue;
+    uint32_t near = 0;
+    for (size_t i = 0; i < kBlockHashes; ++i) near |= uint32_t{counts[i] <= distance} << i;
+    return near;
+  }
+  return 0;
 }
 
 constexpr NearKernels kPortable{"portable", next};
@@ -17,13 +33,13 @@ constexpr NearKernels kPortable{"portable", next};
 }  // namespace
 
 #if defined(__x86_64__)
-extern const NearKernels kSse42NearKernels;
+extern const NearKernels kAvx2NearKernels;
 #endif
 
 const std::vector<const NearKernels*>& near_kernels() {
   static const auto list = runnable<NearKernels>({
 #if defined(__x86_64__)
-      {InstructionSet::kSse42, &kSse42NearKernels},
+      {InstructionSet::kAvx2, &kAvx2NearKernels},
 #endif
       {InstructionSet::kAny, &kPortable},
   });

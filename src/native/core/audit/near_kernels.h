@@ -7,12 +7,22 @@
 
 namespace stoker {
 
+inline constexpr size_t kBlockHashes = 32;
+inline constexpr size_t kBlockNibbles = 12;
+
+// 48 bits of each of 32 hashes, four at a time: an instruction looks up for all of them how many differ.
+struct HashBlock {
+  alignas(32) uint8_t nibbles[kBlockNibbles][kBlockHashes];
+  uint32_t indices[kBlockHashes];
+};
+
 // All sets find the same.
 struct NearKernels {
   const char* name;
-  // The first of `hashes` from number `from` on that differs from `wanted` in at most `distance` bits; `end`
-  // if there is none before.
-  size_t (*next)(uint64_t wanted, const uint64_t* hashes, size_t from, size_t end, int distance);
+  // Which hashes of the first block from number `at` on, where there are some, differ from the low 48 bits of
+  // `wanted` in at most `distance` bits: a bit for each. `at` becomes the number of that block. 0 if there
+  // are none before `end`.
+  uint32_t (*next)(uint64_t wanted, const HashBlock* blocks, size_t& at, size_t end, int distance);
 };
 
 // Those this processor can run, the fastest first.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from stoker.builder import is_machine_error
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus, check_range, option
 from stoker.errors import SourceError, StokerError, StorageError
 from stoker.inspect.auditing.duplicates import FLAT, MAX_DISTANCE, distances, exact_duplicates, near_duplicates
 from stoker.inspect.auditing.measures import FORMAT_NAMES, MODE_NAMES, UNREADABLE
@@ -245,8 +245,8 @@ def audit_splits(
 ) -> AuditReport:
     """Do what `audit` does, with splits that are open."""
     started = time.monotonic()
-    check_range("distance", distance, 0, MAX_DISTANCE)
-    threads = available_cpus() if threads is None else check_range("threads", threads, 1, 4096)
+    check_range(option("distance"), distance, 0, MAX_DISTANCE)
+    threads = available_cpus() if threads is None else check_range(option("threads"), threads, 1, 4096)
     images = _Images(splits)
     at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
     measured = measure_all(len(images), images.load, at_once, progress, resume, images.identity)
