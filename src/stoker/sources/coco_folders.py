@@ -104,7 +104,7 @@ def _find_all(look: Look) -> list[CocoFile]:
 
 def _coco_at(look: Look, base: Location) -> list[CocoFile]:
     names = [os.fsdecode(name) for name in look.folders_in(base.to_uri())]
-    splits = {base / name: split for name in names if (split := SPLIT_FOLDERS.get(name.encode())) is not None}
+    splits = {base / name: split for name in names if (split := SPLIT_FOLDERS.get(os.fsencode(name))) is not None}
     files = [CocoFile(top / name, split, "", top) for top, split in splits.items() for name in _IN_SPLITS]
     folders = _image_folders(look, base, names)
     if folders:
