@@ -111,7 +111,7 @@ def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]
 def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
     """Return the images of a folder, if they lie beside XML of VOC's or in a folder beside one of it."""
     names = list(islice(seen_in(_at(base, top).to_uri()), _LOOKED_AT))
-    folders = sorted(name for name, is_folder in names if is_folder)
+    folders = sorted({name for name, is_folder in names if is_folder})  # stores may name one more than once
     pairs = [(top, top)]
     pairs += [
         (top + images + b"/", top + annotations + b"/")
