@@ -179,8 +179,9 @@ def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None)
     for folder in folders:  # where the first images are missing, others may be there
         if folder.is_dir() and any(child.name in firsts for child in folder.some_children()):
             return folder
-    shown = ", ".join(map(str, folders))
-    message = f"the images that {path} names, such as {os.fsdecode(tried[0])}, are in none of {shown}"
+    message = (
+        f"the images that {path} names, such as {os.fsdecode(tried[0])}, are in none of {', '.join(map(str, folders))}"
+    )
     raise SourceError(f"{message}; give the folder in which they lie as {option('image_root')}", path=str(path))
 
 

@@ -22,7 +22,7 @@ from stoker.sources.kind import TABLE_OPTIONS
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
-from stoker.sources.tables import TEXT, first_rows
+from stoker.sources.tables import TEXT, first_rows, is_text
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
 from stoker.storage import location
@@ -97,7 +97,7 @@ class _Seen:
     @property
     def is_text(self) -> bool:
         """Whether its name is that of a text."""
-        return self.place.suffix.lower() == TEXT
+        return is_text(self.place)
 
     @property
     def words(self) -> tuple[bytes, ...]:
@@ -155,7 +155,7 @@ def find_tables(
     options = look.options
     tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
     tables = [file for file in tables if "submission" not in file.name.lower() and TINY_BOXES not in file.name]
-    tables = sorted(tables, key=lambda file: file.suffix.lower() == TEXT)
+    tables = sorted(tables, key=is_text)
     if not tables:
         return []
     tops = [*folders] or [base / name for name in look.look_into(base)[0][:_FEW]]
@@ -165,10 +165,10 @@ def find_tables(
     tables = _without_texts_of_images(tables, known)
     rows = {place: first for place in tables if (first := first_rows(place, options))}
     seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
-    tabled = {place: first for place, first in rows.items() if place.suffix.lower() != TEXT}
+    tabled = {place: first for place, first in rows.items() if not is_text(place)}
     if tabled and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
-        shown = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in tabled.items())
-        message = f"no column of a table names images below {base}: {shown}; give {option('image_column')}"
+        headers = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in tabled.items())
+        message = f"no column of a table names images below {base}: {headers}; give {option('image_column')}"
         raise SourceError(f"{message} and {option('image_root')}", path=look.root)
     unread = next((place for place in rows if _mentions(place, rows[place], known)), None)
     if unread is not None and not seen and not look.is_file and options.image_column is None:
@@ -177,9 +177,9 @@ def find_tables(
     texts = [table for table in seen if table.is_text and len(table.rows[0]) > 1]
     seen = [table for table in seen if not table.is_text] or texts
     if len({table.words for table in seen if table.is_text}) > 1:
-        shown = shown_names([os.fsencode(table.place.name) for table in seen])
+        names = shown_names([os.fsencode(table.place.name) for table in seen])
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
-        message = f"several texts in {base} name the images ({shown}); give the one that has the classes, as of"
+        message = f"several texts in {base} name the images ({names}); give the one that has the classes, as of"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     if best is None or len(best.rows[0]) == 1:  # which says nothing of the images
@@ -214,7 +214,7 @@ def _without_texts_of_images(
 
     def is_of_image(place: Location) -> bool:
         stem, end = place.name.removesuffix(place.suffix), known.get(place.parent, ((), (), ""))[2]
-        return place.suffix.lower() == TEXT and (stem in images or (place.parent / (stem + end)).is_file())
+        return is_text(place) and (stem in images or (place.parent / (stem + end)).is_file())
 
     return [*islice((place for place in tables if not is_of_image(place)), _SOME)]
 
@@ -226,7 +226,7 @@ def _mentions(
     images = {name for _, files, _ in known.values() for name in files if is_image_name(os.fsencode(name))}
     words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
     count = sum(not images.isdisjoint(each) for each in words)
-    return place.suffix.lower() == TEXT and len(rows[0]) > 1 and 2 * count > len(words)
+    return is_text(place) and len(rows[0]) > 1 and 2 * count > len(words)
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:

@@ -31,7 +31,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.tables import TEXT, damaged
+from stoker.sources.tables import damaged, is_text
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ def _with_form(
             f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
         )
         return Classes(columns, "number")
-    is_repeated = where.suffix.lower() == TEXT and 2 * len({*texts}) <= len(texts)
+    is_repeated = is_text(where) and 2 * len({*texts}) <= len(texts)
     if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()

@@ -45,6 +45,7 @@ _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
 """The columns of Flickr's captions, which have no names, and what the first one has: ``1.jpg#0``."""
+_WORD_AND_REST = 2
 _LOOKED_AT = 1000
 """The first rows, of which columns tell what they are."""
 
@@ -52,6 +53,11 @@ _LOOKED_AT = 1000
 def is_json(place: Location) -> bool:
     """Return whether a table has values as JSON has them, not text in cells."""
     return place.suffix in (".jsonl", PARQUET)
+
+
+def is_text(place: Location) -> bool:
+    """Return whether a table is a text by its name."""
+    return place.suffix.lower() == TEXT
 
 
 def table_rows(
@@ -170,16 +176,13 @@ class _Dialect:
         return (line.strip().split(None, count - 1) if count <= _WORD_AND_REST else line.split() for line in lines)
 
 
-_WORD_AND_REST = 2
-
-
 def _dialect_of(place: Location, separator: str | None) -> _Dialect:
     """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
     head = place.read_head(_HEAD_BYTES)
     text = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace")
     header = text.partition("\n")[0]
     known: tuple[str, ...] = (separator,) if separator else SEPARATORS
-    if separator is None and place.suffix.lower() == TEXT:
+    if separator is None and is_text(place):
         lines = text.removeprefix("\ufeff").split("\n")
         lines = lines[:-1] if len(head) == _HEAD_BYTES else lines
         known = tuple(each for each in SEPARATORS if all(each in line for line in lines if line.strip()))
