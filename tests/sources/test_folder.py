@@ -362,3 +362,9 @@ def test_tars_with_names_of_their_own_are_no_source_together(tmp_path: Path) -> 
     (tmp_path / "cat.tar").write_bytes(tar_of("1.jpg"))
     with pytest.raises(SourceError, match=r"no tar with a name of ImageNet's, .*; give one tar"):
         list_source(str(tmp_path))
+
+
+def test_the_name_of_the_folder_may_be_no_utf_8(tmp_path: Path) -> None:
+    root = tmp_path / "a\udcff"
+    fill(root, "cat/1.jpg", "dog/2.jpg")
+    assert list_source(str(root)).classes == (b"cat", b"dog")

@@ -134,6 +134,17 @@ def test_splits_are_the_lists_of_image_sets(
     assert any("not used: default" in warning for warning in tree.warnings) == ("Main/default" in lists)
 
 
+def test_names_have_braces_and_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+    root = tmp_path / "a{0}\udcff"
+    fill(root, "JPEGImages/1.jpg", "Annotations/readme.txt")
+    (root / "ImageSets").mkdir()
+    for name in ("train", "odd{x}\udcff"):
+        (root / f"ImageSets/{name}.txt").write_text("1")
+    tree = list_source(str(root))
+    assert len(tree.splits["train"]) == 1
+    assert f"lists of no split in {root}/ImageSets, not used: odd{{x}}\udcff" in tree.warnings
+
+
 @pytest.fixture
 def devkit(tmp_path: Path) -> Path:
     """Images with two objects each, masks of two of them with void pixels, as VOC has them."""

@@ -205,10 +205,9 @@ def _warn_of_others(
     """Say which files of a folder are read, which are not, and which folders have none of the images."""
     names = " and ".join(os.fsdecode(path_below(file.path, top)) for file in files)
     builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {names}")
-    root = look.root.replace("{", "{{").replace("}", "}}")
     others = [path_below(file.path, top) for file in look.once(find_coco) if file not in files]
-    builder.skipped.warn(others, f"COCO files in {root} that are not used: {{names}}; each may be given by itself")
-    builder.skipped.warn([*unused_beside(look, top, folders)], f"folders in {root} that are not used: {{names}}")
+    builder.skipped.warn(others, f"COCO files in {look.root} that are not used: {{names}}; each may be given by itself")
+    builder.skipped.warn([*unused_beside(look, top, folders)], f"folders in {look.root} that are not used: {{names}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -601,13 +600,13 @@ def _collect(
             place = path if is_absolute(path) else folder + path
             builder.collector.add(group, place, size)
             named[place] += 1
-    shown = " and ".join(str(part.path) for part in parts).replace("{", "{{").replace("}", "}}")
+    files = " and ".join(str(part.path) for part in parts)
     unused = sorted(sizes.keys() - named.keys())
     if unused:
         builder.skipped.ignored["not in the COCO file"] += len(unused)
-        builder.skipped.warn(unused, f"{shown} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
+        builder.skipped.warn(unused, f"{files} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
     again = sorted(path for path, count in named.items() if count > 1)
-    builder.skipped.warn(again, f"{shown} name the same images, which are items of each split: {{names}}")
+    builder.skipped.warn(again, f"{files} name the same images, which are items of each split: {{names}}")
 
 
 def _sizes_of_images(

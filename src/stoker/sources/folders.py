@@ -87,7 +87,7 @@ def list_folder(look: Look, layout: Layout) -> Source:
         if tables := check_class_folders(look, builder, layout.base, classes):
             return list_metadata(look, tables)
     _collect(builder, walk, splits)
-    if layout.base.name.encode() in SPLIT_FOLDERS:
+    if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
     class_names = builder.settle()
     boxes = _find_boxes(builder, layout, splits, class_names)

@@ -95,9 +95,9 @@ def tars_of_pattern(pattern: str) -> dict[Location, str]:
     for path, what in zip(paths, in_order(_what_is_wrong, paths, at_once), strict=True):
         if what is not None:
             raise SourceError(f"{path}, for which {pattern} stands, {what}", path=str(path))
-    folders = {path.parent.name.encode() for path in paths}
+    folders = {os.fsencode(path.parent.name) for path in paths}
     in_splits = len({path.parent for path in paths}) > 1 and are_splits(folders, pattern)
-    return {path: SPLIT_FOLDERS[path.parent.name.encode()] if in_splits else split_of(path.name) for path in paths}
+    return {path: SPLIT_FOLDERS[os.fsencode(path.parent.name)] if in_splits else split_of(path.name) for path in paths}
 
 
 def _what_is_wrong(path: Location) -> str | None:

@@ -260,7 +260,7 @@ class _Images:
                 word = next((word for word in words if word in by_word), None)
                 if word is not None:
                     lists[split] = by_word.pop(word)
-            unused = [word.encode() for word in sorted(by_word) if not _OF_A_CLASS.fullmatch(word)]
+            unused = [os.fsencode(word) for word in sorted(by_word) if not _OF_A_CLASS.fullmatch(word)]
             if lists:
                 self._builder.skipped.warn(unused, f"lists of no split in {folder}, not used: {{names}}")
                 return lists

@@ -59,7 +59,7 @@ class Skipped:
     def warn(self, names: Sequence[bytes], message: str) -> None:
         """Add a warning about some names, if there are any; ``{names}`` in it stands for the first few."""
         if names:
-            self.warnings.append(message.format(names=shown_names(names)))
+            self.warnings.append(message.replace("{names}", shown_names(names)))
 
     def count_sidecar(self, name: bytes) -> None:
         """Count a file for which `is_sidecar` is true."""
