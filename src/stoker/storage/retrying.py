@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import logging
 import random
@@ -288,10 +289,14 @@ class RetryingStore:
         return self.stat(key).size_bytes
 
     def is_object(self, key: str) -> bool:
-        """Return whether there is such an object."""
+        """Return whether there is such an object; nothing has a key that the store cannot spell."""
         try:
             self.stat(key)
         except FileNotFoundError:
+            return False
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
             return False
         return True
 
