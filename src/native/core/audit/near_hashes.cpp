@@ -66,7 +66,7 @@ class Table {
     std::vector<uint32_t> counts(key.count());
     for (const uint64_t hash : hashes) ++counts[key.of(hash)];
     for (size_t i = 0; i < counts.size(); ++i) {
-      starts_[i + 1] = starts_[i] + (counts[i] + kBlockHashes - 1) / kBlockHashes;
+      starts_[i + 1] = starts_[i] + static_cast<uint32_t>((counts[i] + kBlockHashes - 1) / kBlockHashes);
     }
     blocks_.resize(starts_.back());
     for (HashBlock& block : blocks_) std::fill_n(block.indices, kBlockHashes, kNone);

@@ -13,9 +13,9 @@ uint32_t next(uint64_t wanted, const HashBlock* blocks, size_t& at, size_t end, 
     for (size_t nibble = 0; nibble < kBlockNibbles; ++nibble) {
       const auto value = static_cast<uint8_t>(wanted >> (4 * nibble) & 15);
       for (size_t i = 0; i < kBlockHashes; ++i) {
-        const uint8_t bits = blocks[at].nibbles[nibble][i] ^ value;
-        const uint8_t pairs = bits - (bits >> 1 & 5);
-        counts[i] += (pairs & 3) + (pairs >> 2);
+        const auto bits = static_cast<uint8_t>(blocks[at].nibbles[nibble][i] ^ value);
+        const auto pairs = static_cast<uint8_t>(bits - (bits >> 1 & 5));
+        counts[i] = static_cast<uint8_t>(counts[i] + (pairs & 3) + (pairs >> 2));
       }
     }
     uint8_t least = counts[0];

@@ -5,6 +5,8 @@
 #ifdef __AVX2__
 #include <immintrin.h>
 
+#include <bit>
+
 namespace stoker {
 namespace {
 
@@ -15,8 +17,8 @@ struct Counts {
 
 constexpr Counts kCounts = [] {
   Counts counts{};
-  for (int a = 0; a < 16; ++a) {
-    for (int b = 0; b < 16; ++b) counts.of[a][b] = static_cast<uint8_t>(__builtin_popcount(a ^ b));
+  for (uint32_t a = 0; a < 16; ++a) {
+    for (uint32_t b = 0; b < 16; ++b) counts.of[a][b] = static_cast<uint8_t>(std::popcount(a ^ b));
   }
   return counts;
 }();
