@@ -318,7 +318,7 @@ def test_darknet_reads_its_own_paths(source: str, tmp_path: Path) -> None:
     [
         ("classes = 3", "nc is 3, but names has 2 classes"),
         ("classes = " + "9" * 5000, "nc is 999999999, but names has 2 classes"),
-        ("names = data/none.names", "names is 'none.names', and there is no such file beside it"),
+        ("names = data/none.names", "names is 'data/none.names', and there is no such file beside it"),
         ("names = ../\0", "and there is no such file beside it"),
         ("train = ../../train.txt", "is no folder in"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -181,6 +182,30 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
     assert {item.name: item.size_bytes > 0 for item in tree.table}.pop(b"gone.jpg") is False
     (root / "val.txt").write_text("images/1.jpg\n../1.jpg\n")
     with pytest.raises(SourceError, match=r"val.txt, line 2: '../1.jpg' is no file in"):
+        list_source(str(root))
+
+
+@pytest.mark.parametrize(("before", "is_file"), [("data/", True), ("data/", False), ("coco8/", True), ("", True)])
+def test_lists_of_exports_begin_with_the_folder_itself(before: str, is_file: bool, tmp_path: Path) -> None:
+    """CVAT writes ``data/`` in ``data.yaml`` and before each line; no such folder is in the archive."""
+    (tmp_path / "coco8").mkdir()
+    yaml = f"names: [a, b]\npath: .\ntrain: {before if not is_file else ''}train.txt\n"
+    root = dataset(tmp_path / "coco8", yaml, "images/train/1.jpg", "images/train/2.jpg")
+    (root / "labels/train").mkdir(parents=True, exist_ok=True)
+    (root / "labels/train/1.txt").write_text("1 0.5 0.5 0.25 0.5\n")
+    (root / "train.txt").write_text(f"{before}images/train/1.jpg\n{before}images/train/2.jpg\n")
+    tree = list_source(str(root))
+    assert split_paths(tree) == {"train": ["images/train/1.jpg", "images/train/2.jpg"]}
+    assert [len(tree.read_boxes(item, "train")) for item in tree.table] == [1, 0]
+    assert tree.warnings == ()
+
+
+@pytest.mark.parametrize("line", ["other/images/1.jpg", "/other/images/1.jpg", "data/images/gone.jpg"])
+def test_a_list_whose_images_are_not_there_is_refused(line: str, tmp_path: Path) -> None:
+    root = dataset(tmp_path, "names: [a]\ntrain: train.txt\n", "images/1.jpg")
+    (root / "train.txt").write_text(f"\n{line}\n")
+    problem = f"{root}/train.txt, line 2: {line!r} is no file in {root}; give paths relative to that"
+    with pytest.raises(SourceError, match=re.escape(problem)):
         list_source(str(root))
 
 

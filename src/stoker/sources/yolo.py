@@ -38,7 +38,7 @@ from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from stoker.sources.items import Item, ItemTable
     from stoker.sources.look import Look
@@ -151,7 +151,7 @@ def _read_darknet(path: Location) -> dict[str, Any] | None:
     values = {}
     for line in _lines(path):
         key, between, value = map(str.strip, line.partition("="))
-        values.update({key: _without_data(path, value)} if between else {})
+        values.update({key: value} if between else {})
     if "names" not in values or not values.keys() & {"train", "valid"}:
         return None
     names = path.parent / values["names"].rpartition("/")[2].replace("\0", "")
@@ -160,13 +160,6 @@ def _read_darknet(path: Location) -> dict[str, Any] | None:
     count = {"nc": int(values["classes"][:9])} if values.get("classes", "").isdecimal() else {}
     lists = {split: values[key] for key, split in {"train": "train", "valid": "val"}.items() if key in values}
     return {"names": _lines(names), **count, **lists}
-
-
-def _without_data(path: Location, name: str) -> str:
-    """Return a path in a file of darknet's: below the folder of that, which it may begin with, usually ``data``."""
-    first, _, rest = name.partition("/")
-    is_own = first in ("data", path.parent.name) and not (path.parent / first).is_dir()
-    return rest if is_own and rest else name
 
 
 def _darknet_files(look: Look) -> list[Location]:
@@ -265,10 +258,11 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
-    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, path)
+    own = _own_names(base)
+    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, own)
     for split, names in contents.folders.items():
         for name in names:
-            folder = _below(path, base, name)
+            folder = _below(path, base, name, own)
             place = base / os.fsdecode(folder)
             if not place.is_dir() and not (place.suffix == ".txt" and place.is_file()):
                 what = "list" if place.suffix == ".txt" else "folder"
@@ -309,12 +303,22 @@ def _parts(name: str) -> list[str]:
     return [part for part in name.split("/") if part not in ("", ".")]
 
 
-def _below(path: Location, base: Location, name: str) -> bytes:
+def _own_names(base: Location) -> frozenset[bytes]:
+    """Return what paths may begin with for the folder itself: its name, or ``data``, as darknet and CVAT call it."""
+    return frozenset(os.fsencode(name) for name in {"data", base.name} if not (base / name).is_dir())
+
+
+def _without_own(name: bytes, own: Collection[bytes]) -> bytes:
+    first, _, rest = name.partition(b"/")
+    return rest if first in own and rest else name
+
+
+def _below(path: Location, base: Location, name: str, own: Collection[bytes]) -> bytes:
     """Return the path of a folder below a base.
 
     Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
     """
-    parts = _parts(name)
+    parts = _parts(os.fsdecode(_without_own(os.fsencode(name), own)))
     if parts[:1] == [".."] and not (base.parent / "/".join(parts[1:])).is_dir():
         parts = parts[1:]
     if is_absolute(os.fsencode(name)) or ".." in parts:
@@ -329,12 +333,12 @@ class _Listed:
 
     Args:
         builder: Receives the images.
-        path: The file that names the lists.
+        own: What paths may begin with for the folder of the source.
     """
 
-    def __init__(self, builder: SourceBuilder, path: Location) -> None:
+    def __init__(self, builder: SourceBuilder, own: Collection[bytes]) -> None:
         self._builder = builder
-        self._path = path
+        self._own = own
         self._sizes: dict[bytes, int] = {}
         self._folders: set[bytes] = set()
         self._named: Counter[bytes] = Counter()
@@ -347,31 +351,46 @@ class _Listed:
             place: The list.
             name: Its path below the source.
             walk: Walks over the folders.
+
+        Raises:
+            SourceError: A line is no path in the source, its folder is not there, or none of the images is.
         """
         top = name[: name.rfind(b"/") + 1]
-        paths = list(self._paths(place, top))
-        parents = {path[: path.rfind(b"/") + 1] for path in paths if not is_absolute(path)} - self._folders
-        self._folders |= parents
-        there = [parent for parent in sorted(parents) if from_uri(join(walk.root, parent).rstrip(b"/")).is_dir()]
-        for parent, listing in zip(there, walk.list_folders(there), strict=True):
-            self._sizes.update((parent + file, size) for file, size in listing.files)
+        lines = list(self._lines(place, top))
+        paths = [path for _, _, path in lines]
+        folders = {line[2][: line[2].rfind(b"/") + 1]: line for line in reversed(lines)}
+        new = sorted(folders.keys() - self._folders)
+        for folder in new:
+            if not from_uri(join(walk.root, folder).rstrip(b"/")).is_dir():
+                self._refuse(place, *folders[folder][:2])
+        self._folders |= folders.keys()
+        listed = [folder for folder in new if not is_absolute(folder)]
+        for folder, listing in zip(listed, walk.list_folders(listed), strict=True):
+            self._sizes.update((folder + file, size) for file, size in listing.files)
         self._sizes |= sizes_of(walk.root, (path for path in paths if path not in self._sizes))
+        if lines and not any(self._sizes[path] for path in paths):
+            self._refuse(place, *lines[0][:2])
         group = self._builder.collector.add_group(Group(split, None))
         for path in paths:
             self._builder.collector.add(group, path, self._sizes[path])
         self._named.update(paths)
 
-    def _paths(self, place: Location, top: bytes) -> Iterator[bytes]:
-        """Yield the path below the source of each line: relative to it, or after ``./`` to the folder of the list."""
+    def _lines(self, place: Location, top: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+        """Yield the number and the text of each line, and its path below the source.
+
+        It is relative to that, or after ``./`` to the folder of the list.
+        """
         for number, line in nonblank_lines(place):
             text = line.strip()
-            if self._path.suffix == ".data":
-                text = os.fsencode(_without_data(self._path, os.fsdecode(text)))
-            path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else text)
+            own = _without_own(text, self._own)
+            path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else own)
             if b"\0" in path or path.startswith(b"../"):
-                message = f"{place}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
-                raise SourceError(f"{message}; give paths relative to that", path=str(place))
-            yield path
+                self._refuse(place, number, text)
+            yield number, text, path
+
+    def _refuse(self, place: Location, number: int, text: bytes) -> NoReturn:
+        message = f"{place}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
+        raise SourceError(f"{message}; give paths relative to that", path=str(place))
 
     def report(self) -> None:
         """Count files that no list names; warn of images that lines name again."""
