@@ -249,7 +249,7 @@ def test_paths_of_another_computer_are_files_of_their_split(tmp_path: Path) -> N
 def test_a_damaged_segmentation_names_its_file(tmp_path: Path) -> None:
     paths = make(tmp_path / "source", "roboflow")
     content = json.loads(paths["validation"].read_text())
-    content["annotations"][0]["segmentation"] = []
+    content["annotations"][0]["segmentation"] = [[5] * 7]
     write(paths["validation"], content)
     report = stoker.build(tmp_path / "source", tmp_path / "out", masks=True, max_rejects=1, progress=False)
     assert [(reject.key, str(paths["validation"]) in reject.reason) for reject in report.rejects] == [

@@ -207,8 +207,9 @@ def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
         (5, "it is 5, neither"),
         ([], "it has no polygon"),
         ([[1, 2, 3, 4, 5, 6, 7]], "polygon 0 is list of 7 elements, not x and y of three points or more"),
-        ([[1, 1, 9, 9]], "polygon 0 is list of 4 elements, not x and y"),
+        ([[1, 1, 9, 9]], "it has no polygon"),
         ([*SQUARE, [[1, 2], [3, 4], [5, 6]] * 2], "polygon 1 has list of 2 elements among its coordinates"),
+        ([1, 2, 3, 4, 5, 6], "polygon 0 is 1, not x and y of three points or more"),
         ([[1, 2, "3", 4, 5, 6]], "polygon 0 has '3' among its coordinates"),
         ([[1, 2, True, 4, 5, 6]], "polygon 0 has True among its coordinates"),
         ([[1, 2, None, 4, 5, 6]], "polygon 0 has missing among its coordinates"),
@@ -248,7 +249,7 @@ def test_a_damaged_segmentation_is_a_reject(segmentation: Any, problem: str) -> 
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"segmentation": [[1, 2, 3]]}, "annotations[1] with the id 11: segmentation: polygon 0 is list of 3 elements"),
+        ({"segmentation": [[*SQUARE[0], 3]]}, "annotations[1] with the id 11: segmentation: polygon 0 is list of 9"),
         ({"category_id": 7}, "annotations[1] with the id 11: category_id is 7, which no category has"),
         ({"category_id": None}, "annotations[1] with the id 11: category_id is missing, which no category has"),
         ({"id": [5]}, None),
@@ -270,6 +271,40 @@ def test_rejects_name_the_file_the_annotation_and_the_field(
     assert reject.reason.startswith(f"field 'mask': {path}: {problem}")
 
 
+def test_annotations_without_a_polygon_are_left_out_and_counted(tmp_path: Path) -> None:
+    """LabelMe and Label Studio write rectangles as two points or as nothing, on which pycocotools fails."""
+    content = document()
+    undrawn = [None, [], [[]], [[5, 5]], [[5, 5, 20, 20]], [[5, 5, 20, 20], [1, 2, 3, 4]], [[1, 2, 3]]]
+    content["annotations"] += [
+        {"id": 100 + number, "image_id": 70, "category_id": 3, "bbox": [5, 5, 15, 15], "segmentation": segmentation}
+        for number, segmentation in enumerate(undrawn)
+    ]
+    del content["annotations"][-1]["segmentation"]
+    with_lines = [*SQUARE, [12, 12], [2, 2, 38, 28], [2, 2, 38, 28, 3], []]
+    content["annotations"].append({**content["annotations"][1], "id": 200, "segmentation": with_lines})
+    path = write(tmp_path, content)
+    with pytest.warns(SourceWarning) as caught:
+        stoker.build(path, tmp_path / "out", masks=True, progress=False)
+    message = f"{path}: 7 annotations without a polygon or RLE: their pixels are background in the masks"
+    assert message in [str(warning.message) for warning in caught]
+    for each in content["annotations"][len(SEGMENTATIONS) : -1]:
+        with pytest.raises(Exception, match=r"."):
+            COCO(str(path)).annToMask(each)
+    content["annotations"] = [*content["annotations"][: len(SEGMENTATIONS)], content["annotations"][-1]]
+    wanted = wanted_masks(write(tmp_path, content))
+    found = stored_masks(tmp_path / "out")
+    assert all(np.array_equal(found[name], mask) for name, mask in wanted.items())
+
+
+@pytest.mark.parametrize("segmentation", [[], None, [[1, 1, 9, 9]]])
+def test_boxes_alone_make_no_masks(segmentation: Any, tmp_path: Path) -> None:
+    box = {"id": 1, "image_id": 70, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": segmentation}
+    path = write(tmp_path, document(annotations=[box]))
+    problem = r"has no segmentations, which masks=True needs; give instances_\*.json, or omit it"
+    with pytest.raises(ConfigError, match=problem):
+        list_source(str(path), SourceOptions(masks=True))
+
+
 @pytest.mark.parametrize("size", [(0, 30), (None, 30), (2**40, 30), (40.0, 30), ([1], 30), (2**30, 30)])
 def test_a_size_that_is_not_that_of_the_image_is_a_reject(size: tuple[Any, Any], tmp_path: Path) -> None:
     images = [{**IMAGES[0], "width": size[0], "height": size[1]}, *IMAGES[1:]]
@@ -288,8 +323,8 @@ def test_a_size_that_is_not_that_of_the_image_is_a_reject(size: tuple[Any, Any],
 
 def test_annotations_that_are_nested_too_deeply_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path, document())
-    depth = sys.getrecursionlimit() - 60
-    path.write_text(path.read_text().replace(json.dumps(SQUARE), "[" * depth + "]" * depth))
+    depth = sys.getrecursionlimit() - 62
+    path.write_text(path.read_text().replace(json.dumps(SQUARE), "[[0,0,0,0,0," + "[" * depth + "]" * depth + "]]"))
     try:
         tree = list_source(str(path), SourceOptions(masks=True))
     except SourceError as error:

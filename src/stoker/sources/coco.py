@@ -28,7 +28,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_folders import CocoFile, find_coco, find_images, of_each_split, path_below, unused_beside
-from stoker.sources.coco_masks import drawn_mask, is_side, shown
+from stoker.sources.coco_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
@@ -119,7 +119,7 @@ def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Sourc
         part.read(read_coco(part.path) if text is None else text)
     warnings: list[str] = []
     classes = _number_categories(parts, warnings)
-    mask = _mask(parts[0].path, classes) if options.masks else None
+    mask = _mask(parts, classes, warnings) if options.masks else None
     top = None if look.layout is None else look.path.resolve()
     if options.image_root is None:
         folders = [find_images(file, part.paths(), top) for part, file in zip(parts, files, strict=True)]
@@ -191,11 +191,18 @@ def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple
     return tuple(names)
 
 
-def _mask(path: Location, classes: Sequence[bytes]) -> Mask:
-    """Return the field of masks; refuse them where there are no categories."""
-    if not classes:
-        message = f"{path} has no categories, which {option('masks')} needs; give instances_*.json, or omit it"
+def _mask(parts: Sequence[_Contents], classes: Sequence[bytes], warnings: list[str]) -> Mask:
+    """Return the field of masks; refuse them where there are no categories, or all annotations are boxes alone."""
+    path = parts[0].path
+    undrawn = [part for part in parts if part.undrawn]
+    is_any = not undrawn or any(part.objects for part in parts)
+    if not (classes and is_any):
+        what = "segmentations" if classes else "categories"
+        message = f"{path} has no {what}, which {option('masks')} needs; give instances_*.json, or omit it"
         raise ConfigError(message)
+    for part in undrawn:
+        count = format_count(part.undrawn, "annotation")
+        warnings.append(f"{part.path}: {count} without a polygon or RLE: their pixels are background in the masks")
     return drawn_mask(path, len(classes), "categories")
 
 
@@ -225,6 +232,9 @@ class _Objects:
         self._categories = GrowingColumn("q")
         self._ends = GrowingColumn("q", 0)
         self._texts = GrowingNames()
+
+    def __len__(self) -> int:
+        return len(self._images)
 
     def add(self, image: int, number: int, value: Mapping[str, Any]) -> None:
         """Append one.
@@ -278,6 +288,7 @@ class _Contents:
         box_sides: Its four numbers, one after another.
         damaged: What is wrong with the annotations of an image, by its id.
         crowds: How many annotations are of crowds.
+        undrawn: How many have nothing that a mask could be drawn from, where masks are asked for.
     """
 
     path: Location
@@ -294,6 +305,7 @@ class _Contents:
     box_sides: array[float] = field(default_factory=lambda: array("d"))
     damaged: dict[int, str] = field(default_factory=dict)
     crowds: int = 0
+    undrawn: int = 0
 
     def read(self, text: str | None) -> None:
         """Take everything from the file, whose text is None if it has no list of images."""
@@ -415,7 +427,9 @@ class _Contents:
             self.has_captions = True
             self.captions.setdefault(image, []).append(value["caption"])
             return
-        if self.objects is not None:
+        if self.objects is not None and not is_drawn(value.get("segmentation")):
+            self.undrawn += 1
+        elif self.objects is not None:
             try:
                 self.objects.add(image, number, value)
             except RecursionError:

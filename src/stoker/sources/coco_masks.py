@@ -112,10 +112,11 @@ class CocoMask(DrawnMask):
                 raise SourceError(f"{where}: category_id is {shown(category)}, which no category has", path=self.where)
             try:
                 if isinstance(segmentation, list):
-                    edges += _checked_length(segmentation)
+                    polygons = _polygons(segmentation)
+                    edges += _checked_length(polygons)
                     if edges > _MAX_EDGES:
                         raise ValueError(f"the polygons of its image are longer than {_MAX_EDGES} pixels together")
-                    runs = self._runs_of_polygons(segmentation)
+                    runs = self._runs_of_polygons(polygons)
                 else:
                     runs = [self._runs_of_rle(segmentation)]
             except ValueError as error:
@@ -181,6 +182,16 @@ def drawn_mask(path: Location, classes: int, what: str) -> Mask:
     return Mask(8 if classes < 2**8 else 16)
 
 
+def is_drawn(segmentation: object) -> bool:
+    """Return whether there is anything to draw of an annotation, or something damaged: pycocotools fails without."""
+    return bool(_polygons(segmentation)) if isinstance(segmentation, list) else segmentation is not None
+
+
+def _polygons(segmentation: list[Any]) -> list[Any]:
+    """Return the elements without points and lines, of which pycocotools draws no pixel."""
+    return [each for each in segmentation if not isinstance(each, list) or len(each) >= _MIN_NUMBERS]
+
+
 def is_side(value: object) -> bool:
     """Return whether a value can be the width or the height of an image."""
     return type(value) is int and 0 < value < 2**31
@@ -199,7 +210,7 @@ def _checked_length(polygons: list[Any]) -> float:
         raise ValueError("it has no polygon")
     total = 0.0
     for number, polygon in enumerate(polygons):
-        if not isinstance(polygon, list) or len(polygon) < _MIN_NUMBERS or len(polygon) % 2:
+        if not isinstance(polygon, list) or len(polygon) % 2:
             message = f"polygon {number} is {shown(polygon)}"
             raise ValueError(f"{message}, not x and y of three points or more")
         if not set(map(type, polygon)) <= {int, float}:
