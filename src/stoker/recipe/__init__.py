@@ -24,7 +24,7 @@ from stoker.recipe.image_formats import (
     pixels_of,
     sniff,
 )
-from stoker.recipe.masks import decode_mask, is_stored_mask, mask_ids, store_mask
+from stoker.recipe.masks import decode_mask, is_coloured, is_stored_mask, mask_colours, mask_ids, store_mask
 from stoker.recipe.recipe import (
     CHECKS,
     FILTERS,
@@ -86,9 +86,11 @@ __all__ = [
     "encode_webp",
     "encoder_versions",
     "is_animated",
+    "is_coloured",
     "is_stored_mask",
     "is_turned",
     "is_whole_png",
+    "mask_colours",
     "mask_ids",
     "missing_libraries",
     "not_an_image",

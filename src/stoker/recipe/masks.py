@@ -9,7 +9,7 @@ import numpy as np
 from stoker import _native
 from stoker.errors import ImageError
 from stoker.recipe.geometry import centre_square, turn
-from stoker.recipe.image_formats import FORMATS, as_image_error, encode_png, loaded, own_mode, sniff
+from stoker.recipe.image_formats import FORMATS, as_image_error, dimensions, encode_png, loaded, own_mode, sniff
 from stoker.recipe.stored_image import decode
 
 if TYPE_CHECKING:
@@ -44,16 +44,37 @@ def mask_ids(data: bytes | Image.Image, check_size: Callable[[int, int], None]) 
         check_size(*data.size)
         with as_image_error("image"):
             return _ids_of(data)
+    with loaded(data, _kind_of(data), check_size) as image:
+        return _ids_of(image)
+
+
+def is_coloured(data: bytes, check_size: Callable[[int, int], None]) -> bool:
+    """Return whether the pixels of a mask are colours, and no numbers; as `mask_ids` otherwise."""
+    with loaded(data, _kind_of(data), check_size) as image:
+        return not _is_numbered(image)
+
+
+def mask_colours(data: bytes, check_size: Callable[[int, int], None]) -> NDArray[np.uint8]:
+    """Return the colours in the pixels of a mask, those of its palette if it has one: (H, W, 3); as `mask_ids`."""
+    width, height = dimensions(data, _kind_of(data))
+    check_size(width, height)
+    return decode(data, width * height)
+
+
+def _kind_of(data: bytes) -> str:
     kind = sniff(data)
     if kind not in MASK_FORMATS:
         why = ", which does not keep the numbers of its pixels," if kind in FORMATS or kind == "jpeg" else ""
         raise ImageError(f"a mask of kind {kind}{why} is not read; give one of {', '.join(MASK_FORMATS)}")
-    with loaded(data, kind, check_size) as image:
-        return _ids_of(image)
+    return kind
+
+
+def _is_numbered(image: Image.Image) -> bool:
+    return image.mode in ("1", "L", "P", "I") or image.mode.startswith("I;16")
 
 
 def _ids_of(image: Image.Image) -> NDArray[Any]:
-    if image.mode not in ("1", "L", "P", "I") and not image.mode.startswith("I;16"):
+    if not _is_numbered(image):
         message = f"its pixels are {image.mode}, but those of a mask are one number each: a palette, or grey"
         raise ImageError(f"{message}; give the class ids, not colours")
     ids = np.asarray(image)

@@ -6,7 +6,8 @@
 - ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
 - ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines
-- ``cells``: what these say of images; ``table_boxes``, ``voc_objects``: boxes; ``coco_masks``, ``yolo_labels``: masks
+- ``cells``: what these say of images; ``table_boxes``, ``voc_objects``: boxes;
+  ``coco_masks``, ``yolo_labels``, ``colour_masks``: masks
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record; ``value_digest``: what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills

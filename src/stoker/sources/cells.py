@@ -13,6 +13,7 @@ import numpy as np
 from stoker.errors import SourceError
 from stoker.fields import from_json
 from stoker.sources.coco_masks import CocoMask
+from stoker.sources.colour_masks import ColouredMask
 from stoker.sources.columns import chunks
 from stoker.sources.yolo_labels import YoloMask
 from stoker.storage import join
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from stoker.types import Field
 
 
-DRAWN: Mapping[str, type[DrawnMask]] = {"coco": CocoMask, "yolo": YoloMask}
+DRAWN: Mapping[str, type[DrawnMask]] = {kind.name: kind for kind in (CocoMask, YoloMask, ColouredMask)}
 """What masks are drawn of, by its name in saved listings."""
 
 
@@ -90,7 +91,7 @@ class Cells:
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
-        digest.update(b"fills" * self.fills + b"yolo" * bool(self.drawn and self.drawn[0] == "yolo"))
+        digest.update(b"fills" * self.fills + (DRAWN[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b""))
         cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())

@@ -41,6 +41,11 @@ _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 _LOOKED_AT = 100
 
 
+def without_year(name: str) -> str:
+    """Return the name of a split without the year or number behind it, as that of COCO's ``train2017``."""
+    return name.rstrip("0123456789")
+
+
 def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
     """Return which folders, side by side, are called after splits; ``valid`` and ``dev`` only beside ``train``."""
     left_out = () if b"train" in names else (b"valid", b"dev")

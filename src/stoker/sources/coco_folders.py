@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import option
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS
+from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_year
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.walking import is_dataset
@@ -72,7 +72,7 @@ class CocoFile:
         told = {len(words) - 1: split for start, split in _STARTS.items() if last.startswith(start)} or {
             at: SPLIT_WORDS[name]
             for at, word in enumerate(words)
-            if (name := _without_year(word.lower())) in SPLIT_WORDS
+            if (name := without_year(word.lower())) in SPLIT_WORDS
         }
         at, split = next(iter(told.items()), (len(words), "train"))
         return cls(path, split, "_".join(words[:at] + words[at + 1 :]), images)
@@ -119,7 +119,7 @@ def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str
     inner = look.look_into(base / _IMAGES)[0] if _IMAGES in names else []
     folders = {name: base / _IMAGES / name for name in inner}
     folders |= {name: base / name for name in names if _IMAGE_FOLDER.match(name)}
-    folders |= {_without_year(name): folder for name, folder in folders.items() if _without_year(name) not in folders}
+    folders |= {without_year(name): folder for name, folder in folders.items() if without_year(name) not in folders}
     others = [base / name for name in (_IMAGES, _DATA) if name in names]
     return {**folders, "": others[0]} if others else folders
 
@@ -207,7 +207,3 @@ def _stem(path: Location) -> str:
 
 def _last_word(path: Location) -> str:
     return _stem(path).rpartition("_")[2]
-
-
-def _without_year(word: str) -> str:
-    return word.rstrip("0123456789")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -39,12 +39,23 @@ _FIRST_CHARACTER, _LAST_CHARACTER = 48, 111
 
 
 class DrawnMask(ABC):
-    """What a mask is drawn of, in place of its file."""
+    """What a mask is drawn of, in place of a file of its ids.
+
+    Attributes:
+        name: What it is called in saved listings.
+    """
+
+    name: ClassVar[str]
 
     @classmethod
     @abstractmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
         """Return that of an image: of what all have in common, its own value, and the folder of the source."""
+
+    @classmethod
+    def digested(cls, source: Any) -> bytes:  # noqa: ARG003 - most sources are told apart by the values of images
+        """Return what of that which all have in common belongs to the fingerprint of the source."""
+        return cls.name.encode()
 
     @abstractmethod
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
@@ -71,6 +82,7 @@ class CocoMask(DrawnMask):
             file, its ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON.
     """
 
+    name: ClassVar[str] = "coco"
     where: str
     width: Any
     height: Any
@@ -81,6 +93,11 @@ class CocoMask(DrawnMask):
         """Return it, given the file, and width, height and objects; of several files also the number of its own."""
         width, height, objects, *number = value
         return cls(str(source[number[0]] if number else source), width, height, objects)
+
+    @classmethod
+    def digested(cls, source: Any) -> bytes:  # noqa: ARG003 - as all `DrawnMask`
+        """Return nothing."""
+        return b""
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
         """See `DrawnMask.draw`.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among
+from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
@@ -134,7 +134,7 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen if folders are called after images, others after masks or annotations, and few otherwise."""
     images = [name for name in names if not _class_words(name)]
     masks = [name for name in names if _MASKS.fullmatch(_class_words(name))]
-    if not masks and any(os.fsencode(name.lower().rstrip("0123456789")) not in SPLIT_FOLDERS for name in images):
+    if not masks and any(os.fsencode(without_year(name.lower())) not in SPLIT_FOLDERS for name in images):
         masks = [name for name in map(os.fsdecode, sorted(ANNOTATION_FOLDERS)) if (top / name).is_dir()]
     if images and masks and len(names) <= 2 * len([*images, *masks]):
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"

@@ -29,6 +29,7 @@ from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_WORDS
+from stoker.sources.colour_masks import LISTS, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -39,6 +40,7 @@ from stoker.storage import from_uri, join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.sources.colour_masks import Colours
     from stoker.sources.look import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
@@ -58,7 +60,7 @@ _MASK_AFFIX = re.compile(
     re.IGNORECASE,
 )
 """What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
-_LOOKED_AT, _MAX_BYTES, _OTHER = 3, 2**28, "other"
+_LOOKED_AT, _MAX_BYTES, _OTHER, _COLOURS = 3, 2**28, "other", "class_dict.csv"
 _MOST_IDS = 64  # different ones in what only looks like a mask
 _Role = Literal["images", "masks"]
 
@@ -107,7 +109,8 @@ class _Contents:
     root: Location
     pairs: Sequence[_Pairs]
     skipped: Skipped
-    bits: int
+    mask: Mask
+    colours: Colours | None
 
 
 def claim_mask_folders(look: Look) -> _Contents | None:
@@ -147,14 +150,15 @@ def claim_mask_folders(look: Look) -> _Contents | None:
         first, second = map(os.fsdecode, twice)
         message = f"{look.root} has both {first} and {second}, and only one of what they belong to"
         raise SourceError(f"{message}; keep one of them", path=look.root)
-    bits, problem = _look_into_masks(root, pairs)
+    mask, colours, problem = _look_into_masks(root, pairs)
     if problem and any(own.images.is_guess for own in pairs):
         return None
     if problem:
         message = f"{look.root} holds images beside what is called after masks, but {problem}; write a PNG of the ids"
+        message += f" for each image, or lines such as {LISTS[_COLOURS][1]!r} into {look.path / _COLOURS}"
         insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
-        raise SourceError(f"{message} for each image; {insisting}", path=look.root)
-    return _Contents(root, pairs, skipped, bits)
+        raise SourceError(f"{message}; {insisting}", path=look.root)
+    return _Contents(root, pairs, skipped, mask, colours)
 
 
 def _find(
@@ -251,14 +255,15 @@ def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
     return _IMAGE_AFFIX.sub(b"", _MASK_AFFIX.sub(b"", stem) if is_mask else stem)
 
 
-def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[int, str]:
-    """Return how many bits some of the masks need, and what is wrong if none of them is a mask."""
+def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Colours | None, str]:
+    """Return the field of masks, what their colours are, and what is wrong if none of some is a mask."""
     are_guessed = any(own.images.is_guess for own in pairs)
-    masks = [mask for own in pairs for mask, _ in own.masks_of.values()]
+    places = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
+    some = places[:: max(1, len(places) // _LOOKED_AT)][:_LOOKED_AT]
+    if are_coloured(some) and (colours := read_colours([root, *(place.parent for place in some)])):
+        return colours.mask, colours, ""
     bits, problems = 8, []
-    some = masks[:: max(1, len(masks) // _LOOKED_AT)][:_LOOKED_AT]
-    for mask in some:
-        place = from_uri(join(root.to_uri(), mask))
+    for place in some:
         try:
             ids = mask_ids(place.read_at_most(_MAX_BYTES), Recipe().check_pixels)
         except ImageError as error:
@@ -267,7 +272,7 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[int, str]
             bits = bits if ids.dtype.itemsize == 1 else 16
             if are_guessed and len(np.unique(ids)) > _MOST_IDS:
                 problems.append(f"{place} has more values than ids of classes have")
-    return bits, problems[0] if len(problems) == len(some) else ""
+    return Mask(bits), None, problems[0] if len(problems) == len(some) else ""
 
 
 def list_mask_folders(look: Look, contents: _Contents) -> Source:
@@ -295,7 +300,8 @@ def list_mask_folders(look: Look, contents: _Contents) -> Source:
                 skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
     builder.collector.columns["cells"] = cells.finish()
     builder.settle()
-    return builder.finish({}, cells=Cells((("mask", Mask(contents.bits)), None)))
+    drawn = None if contents.colours is None else contents.colours.drawn
+    return builder.finish({}, cells=Cells((("mask", contents.mask), None), drawn=drawn))
 
 
 MASK_FOLDERS = Kind(

@@ -120,7 +120,7 @@ def _of_field(name: str) -> Iterator[None]:
 def _drawn(name: str, value: DrawnMask, wanted: tuple[int, int]) -> Any:
     try:
         return value.draw(wanted)
-    except SourceError as error:
+    except (ImageError, SourceError) as error:
         raise SourceError(f"field {name!r}: {error}") from error
 
 

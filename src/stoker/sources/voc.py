@@ -23,6 +23,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Mask
 from stoker.sources.cells import Cells
 from stoker.sources.class_folders import splits_among
+from stoker.sources.colour_masks import are_coloured, read_colours, voc_colours
 from stoker.sources.imagenet.boxes import parse_annotation
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -36,6 +37,7 @@ from stoker.storage import from_uri, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from stoker.sources.colour_masks import Colours
     from stoker.sources.imagenet.boxes import NamedBox
     from stoker.sources.look import Look
     from stoker.sources.source import Source
@@ -162,7 +164,8 @@ def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
     builder = SourceBuilder(look, look.path.resolve().to_uri(), ())
     builder.is_ordered = False
     images = _Images(builder, parts)
-    objects = VocObjects(read_label_map(_at(builder.base, top) for top in (*(part.top for part in parts), b"")))
+    tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
+    objects = VocObjects(read_label_map(tops))
     tasks = images.add_all(Walk(builder.base, look.without))
     for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
         objects.add(*contents)
@@ -171,7 +174,9 @@ def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
     images.report(objects.missing)
     names = [(part.top or builder.base + b"/")[:-1].rpartition(b"/")[2] for part in parts]
     classes = objects.classes(builder.root, of_voc=all(map(_YEAR.fullmatch, names)))
-    fields = (("mask", Mask()) if images.has_masks else None, *objects.flags())
+    colours = _colours(look, tops) if images.has_masks else None
+    mask = Mask() if colours is None else colours.mask
+    fields = (("mask", mask) if images.has_masks else None, *objects.flags())
     columns = objects.columns(classes)
     if not any(fields):
         del columns["cells"]
@@ -179,7 +184,15 @@ def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
     builder.settle()
     boxes = TableBoxes(builder.root, has_labels=True)
     splits = {group.split: boxes for group in builder.collector.groups if group.split}
-    return builder.finish(splits, cells=Cells(fields) if any(fields) else None, box_classes=classes)
+    cells = Cells(fields, drawn=None if colours is None else colours.drawn) if any(fields) else None
+    return builder.finish(splits, cells=cells, box_classes=classes)
+
+
+def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
+    """Return what the colours of masks are; None where these have ids."""
+    folders = [folder for top in tops if (folder := top / os.fsdecode(_MASKS[:-1])).is_dir()]
+    some = (folder / name for folder in folders for name in look.look_into(folder)[1][:_TRIED])
+    return (read_colours(tops) or voc_colours()) if are_coloured(some) else None
 
 
 class _Images:

@@ -11,6 +11,7 @@ import numpy as np
 from stoker.errors import SourceError
 from stoker.fields import Array
 from stoker.sources.cells import json_bytes
+from stoker.sources.colour_masks import BACKGROUND, LABEL_MAP
 from stoker.sources.columns import Blobs, GrowingBlobs
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.reading import nonblank_lines
@@ -31,8 +32,6 @@ VOC_CLASSES = tuple(
 )
 """The classes of Pascal VOC, in the order of their labels."""
 
-_LABEL_MAP, _BACKGROUND = "labelmap.txt", b"background"
-
 
 def read_label_map(folders: Iterable[Location]) -> list[bytes] | None:
     """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one.
@@ -41,12 +40,12 @@ def read_label_map(folders: Iterable[Location]) -> list[bytes] | None:
         SourceError: It names a class twice.
         OSError: It cannot be read.
     """
-    places = (folder / _LABEL_MAP for folder in folders)
+    places = (folder / LABEL_MAP for folder in folders)
     place = next((place for place in places if place.is_file()), None)
     if place is None:
         return None
     names = [line.split(b":")[0].strip() for _, line in nonblank_lines(place) if not line.startswith(b"#")]
-    names = [name for name in names if name != _BACKGROUND]
+    names = [name for name in names if name != BACKGROUND]
     if len({*names}) < len(names):
         raise SourceError(f"{place} names a class twice; mend it", path=str(place))
     return names
@@ -84,7 +83,7 @@ class VocObjects:
             (each.name for each in objects if self._known is not None and each.name not in self._names), None
         )
         if unknown is not None:
-            objects, problem = [], f"{_LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
+            objects, problem = [], f"{LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
         boxes, flags = np.empty(len(objects), BOX), []
         for box, each in zip(boxes, objects, strict=True):
             box["corners"] = each.box.xmin, each.box.ymin, each.box.xmax, each.box.ymax

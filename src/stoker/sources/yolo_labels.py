@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from stoker.errors import SourceError
 from stoker.sources.coco_masks import CocoMask, DrawnMask
@@ -70,6 +70,7 @@ class YoloMask(DrawnMask):
         classes: How many classes there are.
     """
 
+    name: ClassVar[str] = "yolo"
     place: bytes
     classes: int
 

@@ -1,0 +1,166 @@
+"""Masks in colours, and the lists beside them that say which class each colour is.
+
+``labelmap.txt`` of CVAT and Datumaro counts the background as 0 and the other classes from 1 on, in the order of its
+lines; ``class_dict.csv`` and CamVid's ``label_colors.txt`` count their lines from 0. Pascal VOC has colours of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from stoker.errors import ImageError, SourceError
+from stoker.fields import Mask
+from stoker.recipe import Recipe, is_coloured, mask_colours
+from stoker.sources.coco_masks import DrawnMask
+from stoker.sources.reading import nonblank_lines, read_annotation
+from stoker.storage import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from stoker.storage import Location
+
+LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
+
+_RGB = rb"\s*(?P<r>\d{1,3})\s*[,\s]\s*(?P<g>\d{1,3})\s*[,\s]\s*(?P<b>\d{1,3})\s*"
+_NAME = rb"\s*(?P<name>\S.*?)\s*"
+LISTS = {
+    LABEL_MAP: (re.compile(_NAME + b":" + _RGB + b"(:.*)?"), "cat:250,50,83::"),
+    "class_dict.csv": (re.compile(_NAME + b"," + _RGB), "cat,250,50,83"),
+    "label_colors.txt": (re.compile(_RGB + rb"[,\s]" + _NAME), "250 50 83 cat"),
+}
+"""Lists of classes and colours: what a line is, and an example."""
+_MAX_BYTES = 2**28
+_VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """Which number in a mask each colour is.
+
+    Attributes:
+        where: What says so.
+        rows: Red, green, blue and the number of each.
+    """
+
+    where: str
+    rows: Sequence[Sequence[int]]
+
+    @property
+    def mask(self) -> Mask:
+        """The field of these masks."""
+        return Mask(8 if max(number for *_, number in self.rows) < 2**8 else 16)
+
+    @property
+    def drawn(self) -> tuple[str, Any]:
+        """How `Cells` have them drawn."""
+        return ColouredMask.name, [self.where, self.rows]
+
+
+def are_coloured(masks: Iterable[Location]) -> bool:
+    """Return whether the first mask that can be read has colours.
+
+    Raises:
+        OSError: One cannot be read.
+    """
+    for mask in masks:
+        try:
+            return is_coloured(mask.read_at_most(_MAX_BYTES), Recipe().check_pixels)
+        except ImageError:
+            continue
+    return False
+
+
+def read_colours(folders: Iterable[Location]) -> Colours | None:
+    """Return what the first list in some folders says; None without one.
+
+    Raises:
+        SourceError: A line is damaged, or two classes have the same colour.
+        OSError: It cannot be read.
+    """
+    places = (folder / name for folder in folders for name in LISTS)
+    place = next((place for place in places if place.is_file()), None)
+    if place is None:
+        return None
+    line_of, example = LISTS[place.name]
+    classes: dict[tuple[int, ...], bytes] = {}
+    for number, line in nonblank_lines(place):
+        words = line_of.fullmatch(line)
+        colour = () if words is None else tuple(map(int, words.group("r", "g", "b")))
+        if line.startswith(b"#") or (words is None and number == 1 and place.suffix == ".csv"):
+            continue
+        if words is None or max(colour) > 255 or colour in classes:
+            problem = f"has the colour of {os.fsdecode(classes[colour])!r}" if colour in classes else "has no colour"
+            message = f"{place}, line {number}: {os.fsdecode(line[:200])!r} {problem}; write lines such as {example!r}"
+            raise SourceError(message, path=str(place))
+        classes[colour] = words["name"]
+    if not classes:
+        raise SourceError(f"{place} names no class; write lines such as {example!r}", path=str(place))
+    if place.name == LABEL_MAP:
+        background = next((colour for colour, name in classes.items() if name == BACKGROUND), (0, 0, 0))
+        classes = {background: BACKGROUND, **classes}
+    return Colours(str(place), [(*colour, number) for number, colour in enumerate(classes)])
+
+
+def voc_colours() -> Colours:
+    """Return the colours of Pascal VOC's own classes, and of its void."""
+    rows = [
+        (*(sum((number >> 3 * bit + channel & 1) << 7 - bit for bit in range(8)) for channel in range(3)), number)
+        for number in range(_VOC_CLASSES)
+    ]
+    return Colours(f"Pascal VOC's own, and there is no {LABEL_MAP}", [*rows, _VOC_VOID])
+
+
+@dataclass(frozen=True, slots=True)
+class ColouredMask(DrawnMask):
+    """A file whose colours are classes, of which `draw` makes a mask.
+
+    Attributes:
+        place: The file, or its URL.
+        colours: Which number each colour is.
+    """
+
+    name: ClassVar[str] = "colours"
+    place: bytes
+    colours: Colours
+
+    @classmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
+        """Return it, given what `Colours` have, and the path of the file."""
+        return cls(join(base, os.fsencode(value)), Colours(*source))
+
+    @classmethod
+    def digested(cls, source: Any) -> bytes:
+        """Return the colours and their numbers."""
+        return repr([tuple(row) for row in source[1]]).encode()
+
+    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
+        """See `DrawnMask.draw`; of a palette or of grey pixels the colours count, too."""
+        where = os.fsdecode(self.place)
+
+        def check_size(width: int, height: int) -> None:
+            if (width, height) != size:
+                message = f"{where} has {width}x{height} pixels, but its image {size[0]}x{size[1]}"
+                raise SourceError(f"{message}; they must be equally large", path=where)
+
+        data = read_annotation(self.place)
+        if data is None:
+            raise SourceError(f"{where}: No such file or directory", path=where)
+        pixels = mask_colours(data, check_size).astype(np.uint32)
+        codes = pixels[:, :, 0] << 16 | pixels[:, :, 1] << 8 | pixels[:, :, 2]
+        known, numbers = np.array(sorted((r << 16 | g << 8 | b, number) for r, g, b, number in self.colours.rows)).T
+        places = np.searchsorted(known, codes).clip(max=len(known) - 1)
+        wrong = np.flatnonzero(known[places] != codes)
+        if len(wrong):
+            y, x = divmod(int(wrong[0]), pixels.shape[1])
+            message = f"{where} has the colour {','.join(map(str, pixels[y, x]))} at x={x}, y={y}"
+            raise SourceError(f"{message}, which is none of {self.colours.where}", path=where)
+        ids: NDArray[Any] = numbers[places].astype(f"uint{self.colours.mask.bits}")
+        return ids
