@@ -317,6 +317,20 @@ def cityscapes(root: Path) -> Path:
     return root
 
 
+def pets(root: Path) -> Path:
+    """Oxford-IIIT pets: masks, and the split of each image in a list with its class."""
+    names = ("Abyssinian_1", "Abyssinian_2", "american_bulldog_10", "american_bulldog_11")
+    for name in names:
+        fill(root, f"images/{name}.jpg", f"annotations/xmls/{name}.xml", f"annotations/trimaps/._{name}.png")
+        (root / f"annotations/trimaps/{name}.png").write_bytes(png(name, channels=1))
+    fill(root, "images/Abyssinian_1.mat")
+    lines = [f"{name} {at // 2 + 1} {at // 2 + 1} 1\n" for at, name in enumerate(names)]
+    (root / "annotations/list.txt").write_text("#Image CLASS-ID SPECIES BREED ID\n" + "".join(lines))
+    (root / "annotations/trainval.txt").write_text("".join(lines[::2]))
+    (root / "annotations/test.txt").write_text("".join(lines[1::2]))
+    return root
+
+
 def flat_folder(root: Path) -> Path:
     fill(root, *ODD_NAMES, ".hidden.jpg", "notes.txt", "clip.mp4", "__MACOSX/1.jpg")
     return fill(root, "tags.json")
@@ -471,6 +485,7 @@ LAYOUTS: dict[str, Callable[[Path], Path]] = {
         yolo_lists,
         mask_folders,
         cityscapes,
+        pets,
         flat_folder,
         flat_splits,
         camera,

@@ -14,12 +14,12 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
-from stoker.sources.flat_folders import not_classes, without_others
+from stoker.sources.flat_folders import not_classes
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk
+from stoker.sources.walking import Walk, images_among
 from stoker.storage import glob_matches, location
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def list_pattern(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) 
         for path, size in files
         if any(glob_matches(os.fsdecode(path).split("/"), parts) for parts in patterns)
     ]
-    images = without_others(builder, files)
+    images = images_among(files, builder.skipped)
     if not images:
         what = f"{format_count(len(files), 'file')} with no name of an image" if files else "no file matches"
         raise SourceError(f"{look.root}: {what}; give a pattern such as 'photos/**/*.jpg', or a folder", path=look.root)

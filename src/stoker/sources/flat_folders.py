@@ -25,7 +25,8 @@ from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.known_layouts import YEAR, insisting, masks_among
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk, folders_in, is_dataset, is_image_name, seen_in, suffix_of
+from stoker.sources.split_lists import divide_by_lists
+from stoker.sources.walking import Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +126,7 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     builder.is_ordered = False
     for path, listing in contents.listings.items():
         builder.skipped.add(listing.skipped)
-        images = without_others(builder, listing.files)
+        images = images_among(listing.files, builder.skipped)
         beside = {end: count for end in _ANNOTATIONS if (count := listing.skipped.ignored[end])}
         if beside.keys() - {".txt"} or 2 * sum(beside.values()) >= len(images):
             message = f"not read: {format_count(sum(beside.values()), 'file')} beside the images ({', '.join(beside)})"
@@ -137,17 +138,9 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
+    divide_by_lists(builder, look)
     builder.settle()
     return builder.finish({})
-
-
-def without_others(builder: SourceBuilder, files: Sequence[tuple[bytes, int]]) -> list[tuple[bytes, int]]:
-    """Return the files that may be images by their names; count the others, and warn of them."""
-    others = [name for name, _ in files if suffix_of(name) and not is_image_name(name)]
-    builder.skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
-    count = format_count(len(others), "file")
-    builder.skipped.warn(others, f"{count} with no name of an image, not used: {{names}}")
-    return [(name, size) for name, size in files if is_image_name(name) or not suffix_of(name)]
 
 
 FLAT_FOLDER = Kind(

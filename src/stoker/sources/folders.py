@@ -46,6 +46,7 @@ from stoker.sources.metadata import find_metadata, list_metadata
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
 from stoker.storage import from_uri, location
 
@@ -89,6 +90,7 @@ def list_folder(look: Look, layout: Layout) -> Source:
     _collect(builder, walk, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
+    divide_by_lists(builder, look)
     class_names = builder.settle()
     boxes = _find_boxes(builder, layout, splits, class_names)
     tree = builder.finish(boxes)

@@ -6,7 +6,7 @@ known; `ItemTableBuilder` keeps the order in which they are added.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any
 
@@ -278,6 +278,16 @@ class ItemCollector:
         column = self._all()[2]
         for row, size in zip(rows, sizes, strict=True):
             column[row] = size
+
+    def divide(self, splits: Iterable[str | None]) -> None:
+        """Set the split of each image, in the order in which they were added; those without one are left out."""
+        column = self._all()[1]
+        moved: dict[tuple[int, str | None], int] = {}
+        for row, split in enumerate(splits):
+            group = int(column[row])
+            if split != self.groups[group].split and (group, split) not in moved:
+                moved[group, split] = self.add_group(replace(self.groups[group], split=split))
+            column[row] = moved.get((group, split), group)
 
     def class_names(self) -> set[bytes]:
         """Return the names of all classes."""

@@ -22,7 +22,8 @@ from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order
-from stoker.sources.walking import is_image_name, shown_names, suffix_of
+from stoker.sources.split_lists import find_lists
+from stoker.sources.walking import is_image_name, may_be_image, shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -96,7 +97,9 @@ def check_class_folders(
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
-        if others := [os.fsencode(file.name) for file in near if not is_image_name(os.fsencode(file.name))]:
+        lists = find_lists(file.name for file in near)[0].values()
+        beside = [os.fsencode(file.name) for file in near if file.name not in lists]
+        if others := [name for name in beside if not is_image_name(name)]:
             message += f"; not read are the files beside them: {shown_names(others)}"
         builder.label_warnings.append(message)
     return []
@@ -146,7 +149,7 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
 def _may_hold_images(look: Look, folder: Location) -> bool:
     """Return whether a folder has folders, or a file that may be an image by its name."""
     folders, files, _ = look.look_into(folder)
-    return bool(folders) or any(is_image_name(name) or not suffix_of(name) for name in map(os.fsencode, files))
+    return bool(folders) or any(map(may_be_image, map(os.fsencode, files)))
 
 
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:

@@ -34,7 +34,8 @@ from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Skipped, Walk, divide_suffix, is_image_name
+from stoker.sources.split_lists import divide_by_lists
+from stoker.sources.walking import Skipped, Walk, divide_suffix, images_among, is_image_name
 from stoker.storage import from_uri, join
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ _MASK_AFFIX = re.compile(
 )
 """What the names of masks have more than those of images: ``x_gtFine_labelIds``, CamVid's ``x_L``, fastai's ``x_P``."""
 _LOOKED_AT, _MAX_BYTES, _OTHER, _COLOURS = 3, 2**28, "other", "class_dict.csv"
+_TABLES = (".csv", ".tsv", ".json", ".jsonl")
 _MOST_IDS = 64  # different ones in what only looks like a mask
 _Role = Literal["images", "masks"]
 
@@ -111,6 +113,7 @@ class _Contents:
     skipped: Skipped
     mask: Mask
     colours: Colours | None
+    others: Sequence[bytes]
 
 
 def claim_mask_folders(look: Look) -> _Contents | None:
@@ -128,12 +131,10 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     if len({folder.role for folder in folders}) < 2:
         return None
     walk, skipped, files = Walk(root.to_uri(), look.without), Skipped(), {}
-    skipped.warn(
-        [folder.path for folder in known if folder.split == _OTHER], "beside images and masks, not used: {names}"
-    )
     for folder, listing in zip(folders, walk.list_folders([folder.path for folder in folders]), strict=True):
         skipped.add(listing.skipped)
-        files[folder] = [file for file in listing.files if folder.role == "images" or is_image_name(file[0])]
+        named = [file for file in listing.files if is_image_name(file[0])]
+        files[folder] = images_among(listing.files, skipped) if folder.role == "images" else named
     pairs: list[_Pairs] = []
     for images in (folder for folder in folders if folder.role == "images"):
         near = [folder for folder in folders if folder.role == "masks" and folder.split in (images.split, None)]
@@ -158,7 +159,11 @@ def claim_mask_folders(look: Look) -> _Contents | None:
         message += f" for each image, or lines such as {LISTS[_COLOURS][1]!r} into {look.path / _COLOURS}"
         insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
         raise SourceError(f"{message}; {insisting}", path=look.root)
-    return _Contents(root, pairs, skipped, mask, colours)
+    others = [folder.path for folder in known if folder.split == _OTHER]
+    tables = [name for name in look.look_into(root)[1] if name.lower().endswith(_TABLES) and name not in LISTS]
+    message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
+    skipped.warn([*map(os.fsencode, tables)], message)
+    return _Contents(root, pairs, skipped, mask, colours, others)
 
 
 def _find(
@@ -299,6 +304,9 @@ def list_mask_folders(look: Look, contents: _Contents) -> Source:
                 count = format_count(len(names), what.partition(" ")[0])
                 skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
     builder.collector.columns["cells"] = cells.finish()
+    lists = [os.fsencode("/".join(place.parts[len(contents.root.parts) :])) for place in divide_by_lists(builder, look)]
+    others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
+    skipped.warn(others, "beside images and masks, not used: {names}")
     builder.settle()
     drawn = None if contents.colours is None else contents.colours.drawn
     return builder.finish({}, cells=Cells((("mask", contents.mask), None), drawn=drawn))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from stoker.config import VALIDATION_NAMES, format_count, option
+from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Mask
 from stoker.sources.cells import Cells
@@ -29,6 +29,7 @@ from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.sources.table_boxes import TableBoxes
 from stoker.sources.voc_objects import VocObjects, read_label_map
 from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
@@ -50,7 +51,6 @@ _DEPTH = 3
 _IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages", b"photos"})
 _XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labels"})
 _XML = b".xml"
-_LISTS = {"train": ("train", "trainval", "default"), "validation": VALIDATION_NAMES, "test": ("test",)}
 _OF_A_CLASS = re.compile(".+_(train|val|trainval|test|default)")
 _LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
 
@@ -250,7 +250,7 @@ class _Images:
         lists = self._lists(sets)
         for split, place in lists.items():
             stems = dict.fromkeys(_stems_in(place, by_stem))
-            if split == "train" and place.name == "trainval.txt" and "validation" in lists:
+            if split == "train" and place.name == BOTH and "validation" in lists:
                 held_out = {*_stems_in(lists["validation"], by_stem)}
                 stems = {stem: None for stem in stems if stem not in held_out}
             listed |= stems.keys()
@@ -264,18 +264,14 @@ class _Images:
         folders = (sets / "Segmentation", sets / "Main") if self.has_masks else (sets / "Main", sets / "Segmentation")
         for folder in (*folders, sets):
             children = folder.children() if folder.is_dir() else ()
-            names = {name[:-4]: name for child in children if (name := os.fsdecode(child.name)).endswith(".txt")}
-            by_word = {word.lower(): folder / name for word, name in names.items()}
-            if by_word.keys() >= {"train", "val"}:
-                by_word.pop("trainval", None)  # both together
-            lists = {}
-            for split, words in _LISTS.items():
-                word = next((word for word in words if word in by_word), None)
-                if word is not None:
-                    lists[split] = by_word.pop(word)
-            unused = [os.fsencode(word) for word in sorted(by_word) if not _OF_A_CLASS.fullmatch(word)]
+            names = [os.fsdecode(child.name) for child in children if child.name.endswith(b".txt")]
+            lists = {split: folder / name for split, name in find_lists(names)[0].items()}
+            unused = {*names} - {place.name for place in lists.values()}
+            if lists.keys() >= {"train", "validation"}:
+                unused.discard(BOTH)
+            others = [os.fsencode(name[:-4]) for name in sorted(unused) if not _OF_A_CLASS.fullmatch(name[:-4])]
             if lists:
-                self._builder.skipped.warn(unused, f"lists of no split in {folder}, not used: {{names}}")
+                self._builder.skipped.warn(others, f"lists of no split in {folder}, not used: {{names}}")
                 return lists
         message = f"{sets} has no list of a split, such as Main/train.txt"
         raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
@@ -304,7 +300,7 @@ def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]
     for number, line in nonblank_lines(place):
         stem = line.strip()
         if stem not in known:
-            stem = stem.split(b'"')[1] if stem.startswith(b'"') and stem.count(b'"') > 1 else stem.split()[0]
+            stem = divided(line)[0]
         if b"\0" in stem or b".." in stem.split(b"/"):
             message = f"{place}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
             raise SourceError(message, path=str(place))

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.config import format_some
+from stoker.config import format_count, format_some
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order
 from stoker.storage import from_uri
@@ -104,6 +104,19 @@ def _holds_manifest(folder: Location) -> bool:
 def is_image_name(name: bytes) -> bool:
     """Return whether the suffix of a file is that of an image."""
     return suffix_of(name) in IMAGE_SUFFIXES
+
+
+def may_be_image(name: bytes) -> bool:
+    """Return whether a file may be an image where other files lie among these: by its suffix, or as it has none."""
+    return is_image_name(name) or not suffix_of(name)
+
+
+def images_among(files: Sequence[tuple[bytes, int]], skipped: Skipped) -> list[tuple[bytes, int]]:
+    """Return the files that may be images, of paths and bytes; count and warn of the others."""
+    others = [name for name, _ in files if not may_be_image(name)]
+    skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
+    skipped.warn(others, f"{format_count(len(others), 'file')} with no name of an image, not used: {{names}}")
+    return [file for file in files if may_be_image(file[0])]
 
 
 def suffix_of(name: bytes) -> bytes:

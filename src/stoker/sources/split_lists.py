@@ -1,0 +1,228 @@
+"""Lists of splits beside images: texts called after splits, each line of which begins with the name of an image.
+
+They lie in the folder of the images, in one of `_PLACES` there, or beside a folder ``images``. A name is the path of an
+image below the folder, as of another computer too, or the end of that, with its suffix or without::
+
+    annotations/trainval.txt    Abyssinian_100 1 1 1             Oxford-IIIT pets
+    train.txt, val.txt          /data/camvid/images/1.png ...
+    meta/train.txt              apple_pie/1005649                Food-101
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stoker.config import VALIDATION_NAMES, format_count
+from stoker.errors import SourceError
+from stoker.sources.reading import nonblank_lines
+from stoker.sources.walking import divide_suffix, is_image_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from stoker.sources.look import Look
+    from stoker.sources.source_builder import SourceBuilder
+    from stoker.storage import Location
+
+
+_WORDS = {
+    "train": ("train", "training", "trainval", "default"),
+    "validation": VALIDATION_NAMES,
+    "test": ("test", "testing"),
+}
+"""What the list of each split is called: the first of these that is there."""
+BOTH = "trainval.txt"
+"""The list of train and validation together."""
+_SUFFIXES = (".txt", ".lst")
+_BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
+_NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
+_PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
+_SHOWN_BYTES = 40
+_IMAGES = re.compile("images?|imgs?|jpegimages", re.IGNORECASE)
+
+
+def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the name of the list of each split among some files, and of those that are called after splits as well."""
+    words = {name: _split_words(name) for name in sorted(names)}
+    by_word = {own[0]: name for name, own in reversed(words.items()) if len(own) == 1}
+    both = (
+        by_word.pop("trainval", None)
+        if "train" in by_word and not by_word.keys().isdisjoint(VALIDATION_NAMES)
+        else None
+    )
+    first = {split: next(filter(by_word.__contains__, own), None) for split, own in _WORDS.items()}
+    lists = {split: by_word[word] for split, word in first.items() if word is not None}
+    return lists, [name for name, own in words.items() if own and name not in (*lists.values(), both)]
+
+
+def _split_words(name: str) -> list[str]:
+    """Return the word of a split in the name of a list, and the numbers beside it; nothing of another file."""
+    stem, end = os.path.splitext(name.lower())  # noqa: PTH122 - as of paths in stores
+    words = [word for word in _BETWEEN.split(stem) if word not in _NEUTRAL]
+    splits = [word for word in words if any(word in own for own in _WORDS.values())]
+    others = [word for word in words if word not in splits]
+    return splits + others if end in _SUFFIXES and len(splits) == 1 and all(map(str.isdecimal, others)) else []
+
+
+def divided(line: bytes) -> tuple[bytes, bytes]:
+    """Return the name at the beginning of a line, which may be in quotes as CVAT has it, and the rest."""
+    text = line.strip()
+    if text.startswith(b'"') and text.count(b'"') > 1:
+        _, name, rest = text.split(b'"', 2)
+        return name, rest.strip()
+    name, *rests = re.split(rb"[\s,;]+", text, maxsplit=1)
+    return name, rests[0] if rests else b""
+
+
+@dataclass(slots=True)
+class _List:
+    """A list.
+
+    Attributes:
+        split: Its split; None of one that is not used.
+        place: Where it lies.
+        lines: The line of each name, with its suffix and without, and of each line as a whole.
+        ends: The line of each end of a path, where it is the end of one alone.
+        images: The image of each line.
+        twice: A line that names another image, too, and that.
+        rest: A line that has more than a name, and that; nothing if none has.
+    """
+
+    split: str | None
+    place: Location
+    lines: dict[bytes, int] = field(default_factory=dict)
+    ends: dict[bytes, int | None] = field(default_factory=dict)
+    images: dict[int, bytes] = field(default_factory=dict)
+    twice: tuple[int, bytes] | None = None
+    rest: tuple[int, bytes] | None = None
+
+    def read(self) -> None:
+        """Read all lines.
+
+        Raises:
+            SourceError: It is no list of names.
+            OSError: It cannot be read.
+        """
+        for number, line in nonblank_lines(self.place):
+            name, rest = divided(line)
+            if name.startswith(b"#"):
+                continue
+            self.rest = self.rest or ((number, rest) if rest else None)
+            parts = [part for part in name.replace(b"\\", b"/").split(b"/") if part not in (b"", b".", b"..")]
+            forms = [form for at in range(len(parts)) for form in _forms(b"/".join(parts[at:]))]
+            for form in (line.strip(), *forms[:2]):
+                self.lines.setdefault(form, number)
+            for form in forms[2:]:
+                self.ends[form] = None if self.ends.get(form, number) != number else number
+
+    def find(self, path: bytes) -> None:
+        """Find the line that names an image."""
+        whole = (path, divide_suffix(path)[0])
+        lines = [*map(self.lines.get, whole), *map(self.ends.get, whole)]
+        end = path
+        while not any(lines) and b"/" in end:
+            end = end.partition(b"/")[2]
+            lines = [self.lines.get(end), self.lines.get(divide_suffix(end)[0])]
+        if (line := next(filter(None, lines), None)) is not None and self.images.setdefault(line, path) != path:
+            self.twice = self.twice or (line, path)
+
+    def missing(self) -> list[bytes]:
+        """Return the names of images that are not there."""
+        first = {line: name for name, line in reversed(self.lines.items()) if line not in self.images}
+        return sorted(first.values())
+
+
+def _forms(name: bytes) -> tuple[bytes, bytes]:
+    return name, divide_suffix(name)[0] if is_image_name(name) else name
+
+
+def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
+    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read.
+
+    Raises:
+        SourceError: An image is in the lists of two splits, or a line names two images.
+        OSError: A list cannot be read.
+    """
+    collector = builder.collector
+    if {group.split for group in collector.groups} != {"train"}:
+        return []
+    for place, is_beside in _places(look):
+        is_top = place.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
+        children = place.some_children() if is_top else ()  # of many, of which those that are looked into are a few
+        names = {*look.look_into(place)[1], *(os.fsdecode(child.name) for child in children if child.is_file)}
+        of_splits, others = find_lists(names)
+        lists = [_List(split, place / name) for split, name in of_splits.items()]
+        lists += [_List(None, place / name) for name in others]
+        lists = [each for each in lists if _is_read(each)]
+        for row in range(len(collector) if lists else 0):
+            path = collector.paths()[row]
+            for each in lists:
+                each.find(path)
+        known = [each for each in lists if 2 * len(each.images) >= min(len({*each.lines.values()}), len(collector)) > 0]
+        unused = [os.fsencode(each.place.name) for each in known if each.split is None]
+        message = f"{place} has lists called after splits that are not used: {{names}}; name the one of each split"
+        builder.skipped.warn(unused, f"{message} train.txt, val.txt or test.txt to read it")
+        if read := [each for each in known if each.split is not None]:
+            _divide(builder, read)
+            return [each.place for each in read]
+        if not is_beside:
+            unread = [os.fsencode(name) for name in of_splits.values()]
+            builder.skipped.warn(
+                unread, f"not read, as their lines begin with no names of images: {{names}} in {place}"
+            )
+    return []
+
+
+def _places(look: Look) -> Iterator[tuple[Location, bool]]:
+    """Yield the folders in which lists may lie, and whether that is beside the folder of the images."""
+    tops = () if look.layout is None else look.layout.tops
+    root = look.path.resolve()
+    beside = (root.parent,) if _IMAGES.fullmatch(root.name) else ()
+    for top in dict.fromkeys((*tops, root, *beside)):
+        yield top, top in beside
+        for folder in (top / name for name in look.look_into(top)[0] if name.lower() in _PLACES):
+            yield folder, top in beside
+            yield from ((folder / name, top in beside) for name in look.look_into(folder)[0] if name.lower() in _PLACES)
+
+
+def _is_read(each: _List) -> bool:
+    try:
+        each.read()
+    except SourceError:
+        return False
+    return True
+
+
+def _divide(builder: SourceBuilder, lists: Sequence[_List]) -> None:
+    """Move the images into the splits; tell what was read, and what was not."""
+    split_of: dict[bytes, tuple[str | None, int, Location]] = {}
+    skipped, collector = builder.skipped, builder.collector
+    skipped.warnings.append(f"the splits are those of {' and '.join(str(each.place) for each in lists)}")
+    for each in lists:
+        if each.twice is not None:
+            line, path = each.twice
+            message = f"line {line} of {each.place} names both {os.fsdecode(each.images[line])} and {os.fsdecode(path)}"
+            raise SourceError(f"{message}; write the path of one there", path=str(each.place))
+        for line, path in each.images.items():
+            _, other, place = split_of.setdefault(path, (each.split, line, each.place))
+            if place != each.place and (place.name, each.split) != (BOTH, "validation"):
+                message = f"{os.fsdecode(path)} is in the lists of two splits, in line {other} of {place} and in line"
+                raise SourceError(f"{message} {line} of {each.place}; delete one of them", path=str(place))
+            split_of[path] = each.split, line, each.place
+        missing = each.missing()
+        skipped.warn(missing, f"{each.place} names {format_count(len(missing), 'image')} not there: {{names}}")
+        if each.rest is not None:
+            line, rest = each.rest
+            message = f"what follows the names in {each.place} is not read, as in line {line}"
+            skipped.warnings.append(f"{message}: {os.fsdecode(rest[:_SHOWN_BYTES])}")
+    rest_in = None if any(each.split == "train" for each in lists) else "train"
+    paths = [collector.paths()[row] for row in range(len(collector))]
+    unlisted = [path for path in paths if path not in split_of]
+    if unlisted and rest_in is None:
+        skipped.ignored["in no list of a split"] += len(unlisted)
+    what = "in train" if rest_in else "left out"
+    skipped.warn(unlisted, f"{format_count(len(unlisted), 'image')} in none of these lists, {what}: {{names}}")
+    collector.divide(split_of[path][0] if path in split_of else rest_in for path in paths)
