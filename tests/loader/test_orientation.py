@@ -74,7 +74,11 @@ def test_plan_info_and_doctor_count_them(tmp_path: Path, capsys: pytest.CaptureF
         assert main(words) == 0
         assert "EXIF orientation" in capsys.readouterr().out
     assert main(["plan", str(photos), "--exif", "apply"]) == 0
-    assert "EXIF orientation: 3 images; applied" in capsys.readouterr().out
+    assert "EXIF orientation: 3 images; applied, encoded anew with loss\n" in capsys.readouterr().out
+    assert main(["build", str(photos), str(tmp_path / "turned"), "--exif", "apply"]) == 0
+    assert ": 3 turned jpeg, encoded anew with loss\n" in capsys.readouterr().out
+    assert main(["plan", str(photos), "--exif", "apply", "--resize", "short:8"]) == 0
+    assert "EXIF orientation: 3 images; applied\n" in capsys.readouterr().out
 
 
 def test_a_loader_warns_once_and_its_advice_works(tmp_path: Path) -> None:

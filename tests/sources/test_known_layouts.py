@@ -276,3 +276,53 @@ def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monk
     with pytest.raises(SourceError, match="files in outline/ with the names of those in photo/"):
         list_source(str(place / "masks"))
     assert list_source(str(place / "classes")).classes == (b"cat", b"dog")
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "beside", "give"),
+    [
+        (("images/train/{}.jpg", "labels/train/{}.txt", "data.yaml"), "images", "labels/ beside images/", ""),
+        (("images/train/{}.jpg", "labels/train/{}.txt"), "images/train", "labels/ beside images/", ""),
+        (
+            ("train2017/{}.jpg", "annotations/instances_train2017.json"),
+            "train2017",
+            "annotations/ beside train2017/",
+            "",
+        ),
+        (("JPEGImages/{}.jpg", "Annotations/{}.xml"), "JPEGImages", "Annotations/ beside JPEGImages/", ""),
+        (("images/{}.jpg", "masks/{}.png"), "images", "masks/ beside images/", ""),
+        (("train/images/{}.jpg", "train/labels/{}.txt"), "train/images", "labels/ beside images/", "/train"),
+    ],
+)
+def test_what_may_belong_to_images_that_are_named_alone_is_told(
+    files: tuple[str, ...], named: str, beside: str, give: str, tmp_path: Path
+) -> None:
+    root = tmp_path / "photos"
+    for pattern in files:
+        fill(root, *{pattern.format(number) for number in range(3)})
+    tree = list_source(str(root / named))
+    told = f"not read: {beside}, which may belong to its images: give {root}{give} to read them"
+    assert (tree.warnings, tree.classes) == ((told,), ())
+
+
+@pytest.mark.parametrize("named", ["photos", "images/cats", "data/cats/1"])
+def test_folders_beside_others_are_read_without_a_word(named: str, tmp_path: Path) -> None:
+    fill(tmp_path, f"{named}/1.jpg", "data/2.txt", "images/dogs/2.jpg", "cats/3.jpg")
+    assert list_source(str(tmp_path / named)).warnings == ()
+
+
+@pytest.mark.parametrize("named", ["cityscapes", "cityscapes/leftImg8bit", "cityscapes/leftImg8bit/train"])
+@pytest.mark.parametrize("has_masks", [True, False])
+def test_images_of_cityscapes_alone_are_refused(named: str, has_masks: bool, tmp_path: Path) -> None:
+    root = tmp_path / "cityscapes"
+    names = [f"train/{city}/{city}_{number:06d}_000019" for city in ("ulm", "jena") for number in range(3)]
+    fill(root, *(f"leftImg8bit/{name}_leftImg8bit.png" for name in names))
+    if has_masks and named != "cityscapes":
+        fill(root, *(f"gtFine/{name}_gtFine_labelIds.png" for name in names))
+    message = refused(tmp_path / named)
+    assert "holds images of Cityscapes in folders of cities, such as " in message
+    assert (f"give {root} to read them" in message) is (has_masks and named != "cityscapes")
+    assert message.endswith("type: printf '%s\\n' jena ulm > folders.txt; and give --labels folders.txt")
+    (tmp_path / "folders.txt").write_text("jena\nulm\n")
+    tree = list_source(str(tmp_path / named), SourceOptions(labels=str(tmp_path / "folders.txt")))
+    assert tree.classes == (b"jena", b"ulm")

@@ -147,7 +147,8 @@ def build(
             with restart markers in JPEGs, without loss.
         check: How images that are kept are checked: ``"header"``, ``"entropy"`` (all data, without making pixels) or
             ``"decode"``. Default: header.
-        exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it. Default: keep.
+        exif: EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it: JPEGs that it turns are encoded anew, with
+            loss. Default: keep.
         max_pixels: Number of pixels of an image above which it is rejected. Default: 2**27.
         preset: Layout that readers of another system expect: ``"imagenet"``, ``"imagenet-nvidia"``, ``"dlbs"``,
             ``"tiny-imagenet"``, ``"dogs-onehot"`` or ``"tfds"``.

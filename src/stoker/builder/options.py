@@ -110,7 +110,8 @@ class BuildOptions(SourceOptions):
     exif: Annotated[
         Exif,
         Command("stored", "HOW"),
-        'EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it. Default: keep.',
+        'EXIF orientation: ``"keep"`` it as stored, or ``"apply"`` it: JPEGs that it turns are encoded anew, '
+        "with loss. Default: keep.",
     ] = "keep"
     max_pixels: Annotated[
         int,

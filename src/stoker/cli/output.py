@@ -20,7 +20,7 @@ from stoker.cli.parser import UsageError
 from stoker.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from stoker.format import Manifest
@@ -126,7 +126,12 @@ def converted_line(manifest: Manifest) -> str:
     title = "converted to JPEG" if manifest.formats.keys() <= {"jpeg"} else "converted"
     if manifest.schema.image_encoding == "raw":
         title = "decoded from other kinds"
-    return f"{title}: {counted(manifest.converted)}"
+    return f"{title}: {counted(manifest.converted)}{loss_of_turning(manifest.converted)}"
+
+
+def loss_of_turning(sources: Collection[str]) -> str:
+    """Return what becomes of JPEGs that would be kept but for their orientation, if the sources of images have some."""
+    return ", encoded anew with loss" if "turned jpeg" in sources else ""
 
 
 def how_made(image_format: str, method: str, recipe_kind: str) -> str:

@@ -14,6 +14,7 @@ from stoker.cli.output import (
     counted,
     fields_of,
     how_made,
+    loss_of_turning,
     print_json,
     shown_progress,
 )
@@ -130,8 +131,7 @@ def _print(report: BuildForecast) -> None:
         )
         printer.line(f"stored: {stored}{whole}")
     if survey.turned:
-        how = "applied" if report.settings.recipe.exif == "apply" else "stored as it is, --exif apply turns the pixels"
-        printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {how}")
+        printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
     if report.settings.source.drop_duplicates is not None:
         printer.line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
     if tree.ignored:
@@ -153,6 +153,12 @@ def _print(report: BuildForecast) -> None:
     if estimate.size_bytes > LARGE_BYTES and not report.settings.accept_size:
         printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
     printer.line(_verdict(report))
+
+
+def _turning(report: BuildForecast) -> str:
+    if report.settings.recipe.exif == "keep":
+        return "stored as it is, --exif apply turns the pixels"
+    return f"applied{loss_of_turning({storing.source for storing in report.survey.storings})}"
 
 
 def _stored(storing: Storing, recipe: Recipe) -> str:

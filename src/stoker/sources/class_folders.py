@@ -27,7 +27,8 @@ SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
 """Words in tables and in names of folders that are splits, beside words that say that something is divided."""
 
 MASK_WORDS = (
-    "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation)?s?|trimaps?|targets?"
+    "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation(?:class)?)?s?"
+    "|trimaps?|targets?"
 )
 """Words in names of masks or annotations, and of their folders."""
 

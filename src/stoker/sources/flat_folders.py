@@ -23,7 +23,7 @@ from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.known_layouts import YEAR, insisting, masks_among
+from stoker.sources.known_layouts import YEAR, belonging_beside, insisting, masks_among
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
@@ -138,6 +138,8 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
+    if belonging := belonging_beside(look):
+        builder.skipped.warnings.append(f"not read: {belonging}")
     divide_by_lists(builder, look)
     builder.settle()
     return builder.finish({})

@@ -6,6 +6,7 @@ decide, however many images there are. A label map insists on the folders.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -43,6 +44,7 @@ _NEUTRAL = re.compile(
 """Words that do not say what is in images."""
 _MASKS = re.compile(f"((?:{MASK_WORDS})[-_ ]?)+", re.IGNORECASE)
 _MASK_ENDING = re.compile(f"[-_. ]({MASK_WORDS})(_?[0-9]+)?$", re.IGNORECASE)
+_OF_A_CITY = re.compile(r"_[0-9]{6}_[0-9]{6}_leftImg8bit\.")
 YEAR = re.compile("(19|20)[0-9]{2}")
 _YOLO = "data.yaml"
 _FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
@@ -111,6 +113,23 @@ def insisting(names: Sequence[str]) -> str:
     return f"if its folders are classes, type: {typed}"
 
 
+def belonging_beside(look: Look) -> str:
+    """Return what lies beside images that are named alone, or beside the folder of their splits; nothing if none does.
+
+    Names alone tell: ``labels`` beside ``images``, ``annotations`` beside ``train2017``.
+    """
+    folder = look.path.resolve()
+    for place in (folder, folder.parent):
+        if _class_words(place.name):
+            break
+        with contextlib.suppress(SourceError, OSError):  # of a folder above, which need not be readable
+            beside = [name for name in look.look_into(place.parent)[0] if _MASKS.fullmatch(_class_words(name))]
+            if beside:
+                shown = " and ".join(f"{name}/" for name in beside[:_FEW])
+                return f"{shown} beside {place.name}/, which may belong to its images: give {place.parent} to read them"
+    return ""
+
+
 def _class_words(name: str) -> str:
     """Return what of the name of a folder may be a class: nothing of neutral words and of numbers beside them."""
     rest = _NEUTRAL.sub("", name)
@@ -125,6 +144,10 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
     seen = [_data_set(look, lone[0], is_lone=True)] if len(lone) == 1 < len(names) == len(below) else []
     seen += [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
     seen += [masks_among(folder, files) for folder, (_, files, _) in inner.items()]
+    cities = [folder for folder, (_, files, _) in inner.items() if any(map(_OF_A_CITY.search, files))]
+    if cities and len(cities) == len(inner):
+        hint = belonging_beside(look) or "gtFine/, with their masks, belongs beside leftImg8bit/"
+        seen.append(f"images of Cityscapes in folders of cities, such as {cities[0]}; {hint}")
     own = [str(folder / _YOLO) for folder, (_, files, _) in inner.items() if _YOLO in files]
     seen += [f"data sets of their own: {' and '.join(own)}; give the folder of one" if own else None]
     seen += [_data_set(look, folder, is_lone=len(names) == 1) for folder in inner]
