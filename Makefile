@@ -33,6 +33,7 @@ export STOKER_TEST_HDFS_JARS ?= $(abspath $(BUILD))/hdfs-jars
 # A stamp is as new as the last time its step succeeded.
 MADE := $(VENV)/.stamp-venv
 COMPILING := $(VENV)/.stamp-cmake
+COMPILED := $(VENV)/.stamp-wheel
 INSTALLED := $(VENV)/.stamp-stoker
 DEVELOPED := $(VENV)/.stamp-dev
 SOURCES := pyproject.toml CMakeLists.txt \
@@ -64,13 +65,22 @@ $(COMPILING): $(MADE) pyproject.toml
 	$(PIP) install -r $(VENV)/requirements.txt
 	@touch $@
 
-$(INSTALLED): $(MADE) $(SOURCES) | $(COMPILING)
-	@echo "Building and installing Stoker (about a minute)"
-	$(PIP) install . --config-settings=build-dir=$(abspath $(BUILD))/wheel $(if $(STOKER_CI),--config-settings=cmake.define.STOKER_WERROR=ON)
+# Of an environment of its own, and so beside what fills the virtual one.
+$(COMPILED): $(MADE) $(SOURCES) | $(COMPILING)
+	@echo "Building Stoker (about a minute)"
+	@rm -rf $(VENV)/wheel
+	$(PIP) wheel . --no-deps --wheel-dir $(VENV)/wheel --config-settings=build-dir=$(abspath $(BUILD))/wheel \
+	  $(if $(STOKER_CI),--config-settings=cmake.define.STOKER_WERROR=ON)
+	@touch $@
+
+# Twice: the first gets what Stoker needs, the second replaces a Stoker of the same version. `test` installs all else before.
+$(INSTALLED): $(COMPILED) $(if $(TESTED_CORE),| $(DEVELOPED))
+	$(PIP) install $(VENV)/wheel/*.whl
+	@$(PIP) install --force-reinstall --no-deps $(VENV)/wheel/*.whl
 	@touch $@
 
 # PyTorch comes first and alone: whatever else asks for torch then finds this one.
-$(DEVELOPED): $(MADE) pyproject.toml | $(INSTALLED)
+$(DEVELOPED): $(MADE) pyproject.toml | $(if $(TESTED_CORE),$(COMPILING),$(INSTALLED))
 	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
 	@for words in "dev torch" test dev docs; do \
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
@@ -102,7 +112,8 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 
 .PHONY: test
 test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
-	@# The core of the wheel is tested, which saves a compilation. `native-plain` is nice: `lint` waits for all that is installed.
+	@# The core of the wheel is tested, which saves a compilation, and compiles while what the tests need is installed.
+	@# `native-plain` is nice: `lint` waits for all that is installed.
 	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(DEVELOPED) native-plain lint $(FETCHED)
 	@$(PYTEST) $(SHARED) -m "not servers"
 
@@ -137,11 +148,11 @@ test-arm64: native-arm64 $(INSTALLED)  ## The same, then pixels compared with th
 .PHONY: native-plain native-asan native-tsan
 native-plain native-asan native-tsan: native-%: $(BUILD)/.stamp-deps-test | $(COMPILING)
 	@PATH="$(BIN):$$PATH" nice scripts/native_tests.sh $* $(BUILD)/$*
-native-plain: $(if $(TESTED_CORE),$(INSTALLED))
+native-plain: $(if $(TESTED_CORE),$(COMPILED))
 native-asan: $(BUILD)/.stamp-deps-fuzz $(if $(TESTED_CORE),fuzz)
 
 .PHONY: lint
-lint: $(DEVELOPED)  ## ruff, clang-format, mypy.
+lint: $(INSTALLED) $(DEVELOPED)  ## ruff, clang-format, mypy.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE)
