@@ -34,6 +34,7 @@ that a program can act on it. Errors of the operating system (disk full, permiss
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -167,7 +168,13 @@ class BadSampleWarning(UserWarning):
 
 
 class SourceWarning(UserWarning):
-    """Something about the images of a source that a person should know; ``stoker plan`` prints the same."""
+    """Something about the images of a source that a person should know; ``stoker plan`` prints the same.
+
+    A program shows each text once, unless filters of `warnings` say something else.
+    """
+
+
+warnings.filterwarnings("once", category=SourceWarning, append=True)  # though train and test are opened in two lines
 
 
 class LabelWarning(SourceWarning):

@@ -91,6 +91,17 @@ def test_the_command_prints_what_the_function_returns(
     assert "14 images, 13 of them before" in text
 
 
+def test_no_figures_are_printed_of_images_that_cannot_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "1.jpg").write_bytes(b"\xff\xd8\xff")
+    assert main(["audit", str(tmp_path)]) == 4
+    assert "normalise: no image could be read, so there are no figures\n" in capsys.readouterr().out
+    (tmp_path / "2.jpg").write_bytes(pictures.jpeg(96, 64, 1))
+    assert main(["audit", str(tmp_path)]) == 4
+    assert 'normalise: stoker.Output("float32", mean=(' in capsys.readouterr().out
+
+
 def test_a_built_dataset_has_the_same_statistics(photos: Path, tmp_path: Path) -> None:
     (photos / "train/cat/bad.jpg").unlink()
     stoker.build(photos, tmp_path / "built", shards=2)

@@ -29,7 +29,7 @@ NOT_RUN = {
     "docs/how-to/other-readers.md": (4, "runs in environments of its own: `make test-clients`"),
     "docs/how-to/transformers.md": (1, "runs in an environment of its own: `make test-clients`"),
     "docs/how-to/timm.md": (1, "timm is not installed for the tests"),
-    "docs/how-to/my-csv.md": (5, "copies of data sets of others: tests/sources/test_my_csv.py"),
+    "docs/how-to/my-csv.md": (6, "copies of data sets of others: tests/sources/test_my_csv.py"),
     "docs/how-to/ray.md": (2, "a cluster"),
     "docs/how-to/buckets.md": (2, "names of buckets"),
     "docs/how-to/migrate/dlbs.md": (1, "a dataset of the original system"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from PIL import Image
 import stoker
 from repository.checkout import ROOT
 from stoker.errors import SourceWarning
+from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +37,7 @@ def dogs(root: Path) -> dict[str, Any]:
     images(root / "test", "000621fb.jpg", "00102ee9.jpg")
     table = pd.DataFrame({"id": ids, "breed": ["boston_bull", "dingo", "pekinese", "dingo"]})
     table.to_csv(root / "labels.csv", index=False)
-    pd.DataFrame({"id": ["000621fb"], "dingo": [0.3]}).to_csv(root / "sample_submission.csv", index=False)
+    pd.DataFrame({"id": ["00102ee9", "000621fb"], "dingo": 0.3}).to_csv(root / "sample_submission.csv", index=False)
     return dict(zip("train/" + table.id + ".jpg", table.breed, strict=True))
 
 
@@ -94,14 +97,23 @@ def truth(dataset: stoker.Dataset, number: int) -> Any:
     return [kind.class_names[label] for label in value] if kind.class_names else value
 
 
-@pytest.mark.parametrize("at", range(5), ids=["dogs", "cassava", "plants", "leaves", "captions"])
+MAKERS = (dogs, cassava, plants, leaves, dogs, captions)
+
+
+@pytest.mark.parametrize("at", range(len(MAKERS)), ids=[f"{at}-{make.__name__}" for at, make in enumerate(MAKERS)])
 def test_the_lines_of_the_page(at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make = (dogs, cassava, plants, leaves, captions)[at]
+    make = MAKERS[at]
     want = make(tmp_path / make.__name__)
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"stoker": stoker}
     with pytest.warns(SourceWarning) if make is not captions else pytest.MonkeyPatch.context():
         exec(CODE[at], names)
+    if "scores" in names:
+        written, wanted = pd.read_csv("submission.csv"), pd.read_csv("dogs/sample_submission.csv")
+        assert [*written] == [*wanted]
+        assert written.id.tolist() == wanted.id.tolist() == ["00102ee9", "000621fb"]
+        assert written.dingo.tolist() == pytest.approx([9, 0], abs=1)  # as `images` made them
+        return
     train = names["train"]
     assert {train[number].source: truth(train, number) for number in range(len(train))} == want
     if make is dogs:
@@ -111,6 +123,45 @@ def test_the_lines_of_the_page(at: int, tmp_path: Path, monkeypatch: pytest.Monk
         ]
     if make is leaves:
         assert next(iter(names["loader"])).fields["labels"].values.shape == (4, 4)
+
+
+@pytest.mark.parametrize("name", ["test-jpg", "test_images", "testing", "test1", "Test Set"])
+def test_a_folder_of_a_test_split_has_many_names(name: str, tmp_path: Path) -> None:
+    dogs(tmp_path)
+    (tmp_path / "train").rename(tmp_path / "train-jpg")
+    (tmp_path / "test").rename(tmp_path / name)
+    tree = list_source(str(tmp_path))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 4, "test": 2}
+    assert f"images of {name} that no row names are the split test, without labels: 2" in tree.warnings
+
+
+@pytest.mark.parametrize("root", [None, "test"])
+def test_a_sample_of_a_submission_is_a_table_where_it_is_given(root: str | None, tmp_path: Path) -> None:
+    dogs(tmp_path)
+    options = SourceOptions(image_root=root and str(tmp_path / root), image_column="id", label_column=())
+    tree = list_source(str(tmp_path / "sample_submission.csv"), options)
+    (split,) = tree.splits
+    names = [tree.table[row].name for row in tree.rows_as_listed(split)]
+    assert names == [b"00102ee9.jpg", b"000621fb.jpg"]
+    assert len(list_source(str(tmp_path)).splits["train"]) == 4  # that of the folder is `labels.csv`
+
+
+def test_a_program_shows_each_warning_once(tmp_path: Path) -> None:
+    dogs(tmp_path / "dogs")
+    lines = ["import stoker", "stoker.open('dogs', 'train')", "stoker.open('dogs', 'test')"]
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    shown = [line for line in done.stderr.splitlines() if "SourceWarning" in line]
+    assert len(shown) == len({*shown}) == 2
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.count("SourceWarning") == 4
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

@@ -77,7 +77,9 @@ def _print(report: AuditReport) -> None:
     ]
     printer.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
     train = report.splits.get("train") or next(iter(report.splits.values()))
-    printer.line(f'normalise: stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})')
+    figures = f'stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})'
+    is_read = train.unreadable < train.images
+    printer.line(f"normalise: {figures if is_read else 'no image could be read, so there are no figures'}")
     for name in ("format", "mode"):
         printer.line(f"{name}: {counted(report.formats[name])}")
     for name in ("bits", "orientation"):

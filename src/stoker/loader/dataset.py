@@ -68,7 +68,9 @@ class Sample:
         features: Everything it holds.
         encoded: The bytes of its image, as stored: a file, or pixels.
         label: Its class, as the loader gives it; -1 when there is none.
-        source: Name of the image it was made from; empty when the record does not say.
+        source: The image it was made from: of files their path below the folder; of a dataset that was built the name
+            alone, as ImageNet's records have it, so that only ``index`` tells images of one name in two folders apart.
+            Empty when the record does not say.
         schema: Which feature means what.
         mode: Channels and depth of its pixels.
         exif: Whether image, masks and boxes are turned upright; None, as ``keep``, where `stoker.open` was not told.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,13 @@ SPLIT_FOLDERS = {name.encode(): split for name, split in SPLIT_NAMES.items()}
 SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
 """Words in tables and in names of folders that are splits, beside words that say that something is divided."""
 
+IMAGE_WORDS = "images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
+"""Words in names of folders of images, which say nothing of what is in these."""
+
+_SPLIT_FOLDER = re.compile(
+    rf"({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?", re.IGNORECASE
+)
+
 MASK_WORDS = (
     "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation(?:class)?)?s?"
     "|trimaps?|targets?"
@@ -45,6 +53,12 @@ _LOOKED_AT = 100
 def without_year(name: str) -> str:
     """Return the name of a split without the year or number behind it, as that of COCO's ``train2017``."""
     return name.rstrip("0123456789")
+
+
+def split_of_folder(name: bytes) -> str | None:
+    """Return the split of which a folder has the images by its name, as Kaggle has them: ``test1``, ``test-jpg``."""
+    words = _SPLIT_FOLDER.fullmatch(os.fsdecode(name))
+    return SPLIT_WORDS[words[1].lower()] if words else None
 
 
 def splits_among(names: Collection[bytes]) -> dict[bytes, str]:

@@ -154,7 +154,8 @@ def find_tables(
     """
     options = look.options
     tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
-    tables = [file for file in tables if "submission" not in file.name.lower() and TINY_BOXES not in file.name]
+    others = () if look.is_file else ("submission", TINY_BOXES)
+    tables = [file for file in tables if not any(name in file.name.lower() for name in others)]
     tables = sorted(tables, key=is_text)
     if not tables:
         return []

@@ -28,7 +28,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.class_folders import MASK_WORDS, SPLIT_WORDS
+from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS
 from stoker.sources.colour_masks import LISTS, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
     rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
-    "(?:(?P<images>images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?)"
+    rf"(?:(?P<images>{IMAGE_WORDS})"
     rf"|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:{MASK_WORDS})(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
     rf"(?:[-_ ](?P<after>{_SPLIT}))?",
     re.IGNORECASE,

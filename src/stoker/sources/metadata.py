@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from array import array
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ import numpy as np
 
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, splits_among
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits, split_of_folder, splits_among
 from stoker.sources.image_tables import (
     FILE_NAME,
     ImageTable,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
 _NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
 _REPORT_EVERY = 1024
-_TESTS = re.compile(rb"test(ing)?([-_ ]?(images?|imgs?|set))?", re.IGNORECASE)
 
 
 def find_metadata(look: Look) -> list[ImageTable]:
@@ -391,7 +389,7 @@ class _Images:
     def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
         """Add images that no row names and that lie in a folder for tests, as those of Kaggle do; return the others."""
         folders = {_first_folder(path, b"") for path in self._paths}
-        tests = {folder for folder in map(_top, unused) if _TESTS.fullmatch(folder) and folder not in folders}
+        tests = {folder for folder in map(_top, unused) if split_of_folder(folder) == "test" and folder not in folders}
         collector = self._builder.collector
         if not tests or any(group.split == "test" for group in collector.groups):
             return list(unused)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import VALIDATION_NAMES, format_count
 from stoker.errors import SourceError
+from stoker.sources.class_folders import IMAGE_WORDS
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.walking import divide_suffix, is_image_name
 
@@ -41,7 +42,7 @@ _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
 _NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
 _PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
 _SHOWN_BYTES = 40
-_IMAGES = re.compile("images?|imgs?|jpegimages", re.IGNORECASE)
+_IMAGES = re.compile(f"{IMAGE_WORDS}|jpegimages", re.IGNORECASE)
 
 
 def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
