@@ -40,7 +40,6 @@ from stoker.storage import from_uri, given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from types import TracebackType
 
     from pyspark import Accumulator
     from pyspark.core.broadcast import Broadcast
@@ -253,9 +252,7 @@ class _Jobs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._stopping = True
         while self._running:  # a job that is just being submitted is cancelled once it is there
             self._spark.cancelJobGroup(self._group)

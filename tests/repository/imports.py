@@ -98,8 +98,11 @@ class Tree:
         return ".".join([*parts[: len(parts) - up], *([node.module] if node.module else [])])
 
     def exports(self, package: str) -> set[str]:
-        """Return the names that a package, or a module beside packages, offers to others."""
-        names: set[str] = set()
+        """Return the names that a package, or a module beside packages, offers to others.
+
+        Without an ``__all__``, those are what a module defines, and in a package also what it imports.
+        """
+        names = {found.name or found.target.rpartition(".")[2] for found in self._reexported(package)}
         for node in self.modules[package].body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 return set(ast.literal_eval(node.value))
@@ -109,6 +112,11 @@ class Tree:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 names |= {child.id for target in targets for child in ast.walk(target) if isinstance(child, ast.Name)}
         return {name for name in names if not name.startswith("_")}
+
+    def _reexported(self, package: str) -> list[Import]:
+        if package not in self._packages:
+            return []
+        return [found for found in self.imports if found.importer == package and found.target.startswith(f"{ROOT}.")]
 
 
 def problems(tree: Tree, rules: Rules) -> list[str]:

@@ -19,7 +19,7 @@ SOUND = {
     "loader/__init__.py": "from .batches import Loader\n__all__ = ['Loader']\n",
     "loader/batches.py": "import numpy as np\nfrom stoker.order import permute\nclass Loader: ...\nclass Hidden: ...\n",
     "builder.py": "from stoker.errors import BuildError\nclass Plan: ...\n",
-    "order/__init__.py": "from stoker.order.permutation import permute\n__all__ = ['permute']\n",
+    "order/__init__.py": "from stoker.order.permutation import permute\n",
     "order/permutation.py": "from stoker import _native\nimport math\n",
     "errors.py": "class BuildError(Exception): ...\n",
 }
@@ -48,6 +48,8 @@ def test_a_sound_tree_has_no_problems() -> None:
         ("cli/main.py", "from stoker.loader import batches", "not among what loader exports"),
         ("cli/main.py", "from stoker.loader import Hidden", "not among what loader exports"),
         ("cli/main.py", "import stoker.loader.batches", "not among what loader exports"),
+        ("cli/main.py", "from stoker.order import repeat", "not among what order exports"),
+        ("cli/main.py", "from stoker.builder import BuildError", "not among what builder exports"),
         ("cli/main.py", "from stoker.builder import _plan", "not among what builder exports"),
         ("cli/main.py", "import stoker", "the package itself re-exports upper layers"),
         ("cli/main.py", "from stoker import Loader", "the package itself re-exports upper layers"),

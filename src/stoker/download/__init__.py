@@ -3,17 +3,3 @@
 from stoker.download.catalogue import DATASETS, DEVKIT, AccountNames, RemoteDataset
 from stoker.download.fetch import Account, DownloadError, Stage, parse_base
 from stoker.download.run import DownloadReport, FetchedFile, download
-
-__all__ = [
-    "DATASETS",
-    "DEVKIT",
-    "Account",
-    "AccountNames",
-    "DownloadError",
-    "DownloadReport",
-    "FetchedFile",
-    "RemoteDataset",
-    "Stage",
-    "download",
-    "parse_base",
-]

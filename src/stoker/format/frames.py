@@ -14,7 +14,6 @@ from stoker.storage import append_to_scratch, location, scratch_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import TracebackType
     from typing import Self
 
     from stoker.storage import Location, LocationLike
@@ -115,9 +114,7 @@ class InflatedShard:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

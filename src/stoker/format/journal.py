@@ -37,7 +37,6 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from stoker.storage import Location
 
@@ -105,9 +104,7 @@ class Journal(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *exception: object) -> None: ...
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build.
@@ -215,9 +212,7 @@ class JournalFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def begin(self, settings: dict[str, Any]) -> None:
@@ -321,9 +316,7 @@ class JournalFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         return
 
     def begin(self, settings: dict[str, Any]) -> None:

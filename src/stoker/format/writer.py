@@ -16,7 +16,6 @@ from stoker.storage import location
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
     from stoker.storage import LocationLike
     from stoker.types import Compression
@@ -93,9 +92,7 @@ class ShardWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.abort()
 
     def append(self, payload: bytes) -> None:

@@ -1,5 +1,7 @@
 """Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
 
+from typing import TYPE_CHECKING
+
 from stoker.inspect.auditing.duplicates import MAX_DISTANCE
 from stoker.inspect.auditing.page_contents import audit_albums
 from stoker.inspect.auditing.report import (
@@ -48,57 +50,5 @@ from stoker.inspect.show import (
 )
 from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
 
-__all__ = [
-    "DEFAULT_DISTANCE",
-    "DEFAULT_RECORDS",
-    "MAX_DISTANCE",
-    "AuditReport",
-    "AuditedImage",
-    "AuditedSplit",
-    "BenchReport",
-    "BenchRow",
-    "BenchSpec",
-    "ClassCount",
-    "Consumer",
-    "DatasetInfo",
-    "DatasetReport",
-    "DatasetSpec",
-    "Doctor",
-    "DoctorReport",
-    "DuplicateGroup",
-    "Evidence",
-    "Files",
-    "ForeignInfo",
-    "ForeignSplit",
-    "ImageSplit",
-    "ImagesInfo",
-    "IndexedShard",
-    "KeySummary",
-    "LoaderSpeed",
-    "OtherThread",
-    "Portrait",
-    "Problem",
-    "SampleTransformer",
-    "Setup",
-    "SheetReport",
-    "SheetSpec",
-    "SheetTransform",
-    "TransformedSample",
-    "UnfinishedInfo",
-    "Verdict",
-    "VerifyReport",
-    "audit",
-    "audit_albums",
-    "audit_splits",
-    "dataset_info",
-    "dataset_portrait",
-    "decide",
-    "doctor",
-    "examine",
-    "index_shards",
-    "measure_configured",
-    "page",  # a module that needs the extra ``report``, so it is not imported here
-    "run_bench",
-    "verify_dataset",
-    "write_sheet",
-]
+if TYPE_CHECKING:
+    from stoker.inspect import page  # needs the extra ``report``: imported where it is used

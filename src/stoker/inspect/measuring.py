@@ -29,7 +29,6 @@ from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
     from typing import IO, Self
 
     from stoker.format import RecordKeys
@@ -243,9 +242,7 @@ class Program:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.end()
         for pipe in (self._process.stdin, self._process.stdout, self._log):
             with suppress(BrokenPipeError):

@@ -49,7 +49,6 @@ from stoker.transforms import ImageTransform, ObjectCrops, RandomResizedCrop
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-    from types import TracebackType
     from typing import Self
 
     from numpy.typing import NDArray
@@ -457,9 +456,7 @@ class SampleTransformer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._engine.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stoker.loader.agreement import calling_place
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
 from stoker.loader.batch import (
@@ -54,75 +56,5 @@ from stoker.loader.shards import find_splits
 from stoker.loader.stats import LoaderStats, StageStats
 from stoker.loader.tracing import Trace
 
-__all__ = [
-    "FILE_SCHEMA",
-    "BadSample",
-    "BadSampleReport",
-    "Balanced",
-    "Batch",
-    "BatchOrigin",
-    "BoxOutput",
-    "Boxes",
-    "CacheDirectory",
-    "CacheEntry",
-    "CacheStats",
-    "CpuShare",
-    "Dataset",
-    "Feed",
-    "ImageFiles",
-    "Loader",
-    "LoaderSettings",
-    "LoaderStats",
-    "MemoryCache",
-    "Mix",
-    "NodeCache",
-    "Objects",
-    "OnBad",
-    "PaddedBoxes",
-    "Position",
-    "ReadAhead",
-    "Sample",
-    "SampleEngine",
-    "ShardRecords",
-    "StageStats",
-    "Trace",
-    "Weighted",
-    "batch_text",
-    "box_classes",
-    "calling_place",
-    "chosen_fields",
-    "class_title",
-    "cpu_share",
-    "data_uri",
-    "dataset_of",
-    "displayable",
-    "draw_boxes",
-    "draw_mask",
-    "draw_pixel_boxes",
-    "find_splits",
-    "first_mask",
-    "fit",
-    "fitted_size",
-    "label_of",
-    "loader_in",
-    "loader_of",
-    "loader_settings",
-    "mask_of",
-    "mix",
-    "notebook",  # a module that only notebooks need, so it is not imported here
-    "open_dataset",
-    "open_main_split",
-    "open_splits",
-    "parts_of",
-    "plain_arrays",
-    "refuse_keys",
-    "refuse_source",
-    "refuse_unfinished",
-    "row_of",
-    "settings_given",
-    "texts_of",
-    "trace",
-    "usable_boxes",
-    "value_of_sample",
-    "visible",
-]
+if TYPE_CHECKING:
+    from stoker.loader import notebook  # imported where it is used

@@ -25,7 +25,6 @@ from stoker.loader.stats import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from numpy.typing import NDArray
@@ -183,9 +182,7 @@ class Trace:
         self._writer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._process != process_number():  # a fork: the log and the file are the parent's
             return
         self._log.stop()
@@ -194,7 +191,7 @@ class Trace:
         with self._file:
             if self._error is None:
                 self._file.write(f'\n], "otherData": {{"lost": {self.lost}}}}}\n')
-        if self._error is not None and error is None:
+        if self._error is not None and kind is None:
             raise self._error
 
     def _write_on(self) -> None:

@@ -32,7 +32,6 @@ from stoker.forks import PerProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from types import TracebackType
 
     from numpy.typing import NDArray
     from PIL.ImageFile import ImageFile
@@ -615,12 +614,10 @@ class QuietPillow:
             quiet.inside += 1
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         quiet = _quiet.get()
         with quiet.lock:
             quiet.inside -= 1
             if quiet.inside == 0 and quiet.caught is not None:
-                quiet.caught.__exit__(kind, error, trace)
+                quiet.caught.__exit__(None, None, None)
                 quiet.caught = None

@@ -10,15 +10,3 @@ from stoker.inspect.bench.run import (
     measure_configured,
     run_bench,
 )
-
-__all__ = [
-    "CASES",
-    "BenchReport",
-    "BenchRow",
-    "BenchSpec",
-    "LoaderSpeed",
-    "Machine",
-    "describe_machine",
-    "measure_configured",
-    "run_bench",
-]

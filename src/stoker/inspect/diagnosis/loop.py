@@ -37,7 +37,6 @@ from stoker.order import BlockShuffle
 from stoker.recipe import missing_libraries
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from stoker.inspect.diagnosis.decision import Files
@@ -113,9 +112,7 @@ class Doctor:
         self._watch.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._watch.stop()
         after = look_at_files(self._loader.dataset).cached_before
         evidence = self._watch.evidence(dataclasses.replace(self._files, cached_after=after))
