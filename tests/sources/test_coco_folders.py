@@ -289,3 +289,24 @@ def test_commands_take_the_folder(tmp_path: Path, command: str, capsys: pytest.C
     assert main([command, str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert all(split in shown for split in SPLITS)
+
+
+@pytest.mark.parametrize("has_instances", [True, False])
+def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_instances: bool, tmp_path: Path) -> None:
+    root = tmp_path / "coco"
+    paths = make(root, "official")
+    boxes = {split: len(rows) for split, rows in list_source(str(root)).splits.items()}
+    for path in paths.values():
+        panoptic = json.loads(path.read_text())
+        for annotation in panoptic["annotations"]:
+            annotation["segments_info"] = [{"id": 1, "category_id": 1, "bbox": annotation.pop("bbox")}]
+        name = path.name.replace("instances", "panoptic")
+        write(path.with_name(name), panoptic)
+        fill(root, *(f"annotations/{name[:-5]}/{image['file_name']}" for image in panoptic["images"]))
+        if not has_instances:
+            path.unlink()
+    if has_instances:
+        assert {split: len(rows) for split, rows in list_source(str(root)).splits.items()} == boxes
+        return
+    with pytest.raises(SourceError, match=r"annotations\[0\] has segments_info, of panoptic masks, which are not read"):
+        list_source(str(root))

@@ -198,7 +198,7 @@ def test_a_list_that_cannot_be_used_is_refused_with_its_line(text: str, problem:
 
 def test_folders_of_coloured_masks_without_a_list_are_told_what_to_write(tmp_path: Path) -> None:
     fill(tmp_path, "images/1.jpg", "masks/1.png")
-    problem = rf"lines such as 'cat,250,50,83' into {tmp_path}/class_dict\.csv"
+    problem = rf"list these in {tmp_path}/class_dict\.csv, in lines such as 'cat,250,50,83', or write a PNG of the ids"
     with pytest.raises(SourceError, match=problem):
         list_source(str(tmp_path))
 

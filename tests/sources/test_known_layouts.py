@@ -326,3 +326,36 @@ def test_images_of_cityscapes_alone_are_refused(named: str, has_masks: bool, tmp
     (tmp_path / "folders.txt").write_text("jena\nulm\n")
     tree = list_source(str(tmp_path / named), SourceOptions(labels=str(tmp_path / "folders.txt")))
     assert tree.classes == (b"jena", b"ulm")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "seen"),
+    [
+        (("Image_{}L.jpg", "Image_{}L_1stHO.png", "Image_{}L_2ndHO.png"), "Image_0L_1stHO.png beside Image_0L.jpg"),
+        (("train/{}_sat.jpg", "train/{}_mask.png"), "0_mask.png beside 0_sat.jpg"),
+        (("images/ADE/training/street/{}.jpg", "images/ADE/training/street/{}_seg.png"), "0_seg.png beside 0.jpg"),
+        (("images/train2017/{}.jpg", "stuffthingmaps/train2017/{}.png"), "images/ beside stuffthingmaps/"),
+        (("train/images/{}.png", "train/labelTxt/{}.txt"), "images/ beside labelTxt/"),
+        (("ds0/img/{}.jpg", "ds0/ann/{}.jpg.json", "ds1/img/{}.jpg", "ds1/ann/{}.jpg.json"), "img/ beside ann/"),
+        (("image_2/{}.png", "semantic/{}.png", "semantic_rgb/{}.png", "instance/{}.png"), "image_2/ beside instance/"),
+    ],
+)
+def test_images_among_their_annotations_are_no_classes(patterns: tuple[str, ...], seen: str, tmp_path: Path) -> None:
+    """CHASE, DeepGlobe, ADE20K in full, COCO-Stuff, DOTA, Supervisely and KITTI."""
+    fill(tmp_path, *(pattern.format(number) for pattern in patterns for number in range(6)))
+    assert f"holds {seen}" in refused(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("files", "given"),
+    [
+        (("batch_1/1.jpg", "batch_2/1.jpg", "annotations.json"), "annotations.json"),  # TACO
+        (("train/patch0/1.jpg", "train/patch1/1.jpg", "annotations/o_train.json"), "annotations/o_train.json"),
+    ],
+)
+def test_a_coco_file_beside_folders_that_are_no_classes_is_named(
+    files: tuple[str, ...], given: str, tmp_path: Path
+) -> None:
+    fill(tmp_path, *files, "other.json")
+    (tmp_path / given).write_text('{"images": [], "annotations": []}')
+    assert f"splits are called train, validation, test; for boxes give a COCO file: {given}; " in refused(tmp_path)

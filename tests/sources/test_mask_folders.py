@@ -197,3 +197,38 @@ def test_colours_are_no_ids(tmp_path: Path) -> None:
         list_source(str(tmp_path))
     (tmp_path / "masks/1.png").write_bytes(png("1", channels=1))
     assert len(stoker.open(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("files", "split", "unused"),
+    [
+        (("images/train2017/{}.jpg", "annotations/train2017/{}.png"), "train", ()),
+        (("images/val2017/{}.jpg", "annotations/val2017/{}.png"), "validation", ()),
+        (("default/{}.jpg", "defaultannot/{}.png"), "train", ()),
+        (("JPEGImages/{}.jpg", "SegmentationClassPNG/{}.png", "other/{}.jpg"), "train", ("other/",)),
+        (("img/{}.jpg", "ann/{}.png"), "train", ()),
+    ],
+)
+def test_folders_are_called_as_programs_and_data_sets_call_them(
+    files: tuple[str, ...], split: str, unused: tuple[str, ...], tmp_path: Path
+) -> None:
+    """COCO-Stuff, CamVid of CVAT, LabelMe and Supervisely."""
+    fill(tmp_path, *(files[0].format(number) for number in range(4)), *(file.format(1) for file in files[2:]))
+    for number in range(4):
+        mask = tmp_path / files[1].format(number)
+        mask.parent.mkdir(parents=True, exist_ok=True)
+        mask.write_bytes(png(str(number), channels=1))
+    tree = list_source(str(tmp_path))
+    assert {of: len(rows) for of, rows in tree.splits.items()} == {split: 4}
+    assert list(tree.fields) == ["mask"]
+    assert [warning for warning in tree.warnings if any(name not in warning for name in unused)] == []
+
+
+def test_years_behind_splits_are_cut_where_that_mixes_none(tmp_path: Path) -> None:
+    for folder in ("train1", "train2"):
+        fill(tmp_path, f"images/{folder}/0.jpg", f"images/{folder}/1.jpg")
+        for number in range(2):
+            mask = tmp_path / f"masks/{folder}/{number}.png"
+            mask.parent.mkdir(parents=True, exist_ok=True)
+            mask.write_bytes(png(str(number), channels=1))
+    assert {of: len(rows) for of, rows in list_source(str(tmp_path)).splits.items()} == {"train": 4}

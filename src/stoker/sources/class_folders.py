@@ -27,7 +27,7 @@ SPLIT_FOLDERS = {name.encode(): split for name, split in SPLIT_NAMES.items()}
 SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
 """Words in tables and in names of folders that are splits, beside words that say that something is divided."""
 
-IMAGE_WORDS = "images?|imgs?|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
+IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
 """Words in names of folders of images, which say nothing of what is in these."""
 
 _SPLIT_FOLDER = re.compile(
@@ -35,8 +35,8 @@ _SPLIT_FOLDER = re.compile(
 )
 
 MASK_WORDS = (
-    "annot(?:ation)?s?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?|masks?|seg(?:mentation(?:class)?)?s?"
-    "|trimaps?|targets?"
+    "ann(?:ot(?:ation)?s?)?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?(?:txt)?|masks?"
+    "|seg(?:mentation(?:class(?:png)?)?)?s?|trimaps?|targets?"
 )
 """Words in names of masks or annotations, and of their folders."""
 

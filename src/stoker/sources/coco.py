@@ -427,6 +427,8 @@ class _Contents:
             self.has_captions = True
             self.captions.setdefault(image, []).append(value["caption"])
             return
+        if "segments_info" in value:
+            self._refuse(f"{where} has segments_info, of panoptic masks, which are not read; give instances_*.json")
         if self.objects is not None and not is_drawn(value.get("segmentation")):
             self.undrawn += 1
         elif self.objects is not None:

@@ -129,9 +129,14 @@ def _json_in(folder: Location) -> list[Location]:
     return [folder / name for name in names if name.endswith(".json")]
 
 
+def is_coco(path: Location) -> bool:
+    """Return whether a file begins as COCO's do."""
+    return path.suffix == ".json" and path.is_file() and _LIST.match(path.read_head(_HEAD_BYTES)) is not None
+
+
 def _checked(file: CocoFile) -> CocoFile | None:
     """Return a file if it begins as COCO's do, and whether folders that may be classes are in that of its images."""
-    if file.images is None or not file.path.is_file() or _LIST.match(file.path.read_head(_HEAD_BYTES)) is None:
+    if file.images is None or not is_coco(file.path):
         return None
     others = {*map(os.fsdecode, file.images.folders())} - {_ANNOTATIONS, _IMAGES, _DATA}
     return replace(file, is_of_folders=bool(others))

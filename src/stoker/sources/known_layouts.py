@@ -18,6 +18,7 @@ from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
+from stoker.sources.coco_folders import coco_of_classes, is_coco
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
@@ -37,13 +38,14 @@ if TYPE_CHECKING:
 
 _NEUTRAL = re.compile(
     "(?<![a-z])(all|batch|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpegimages|jpg"
-    "|leftimg8bit|original|part|photos|pics|pictures|png|raw|resized|rgb|set|test(ing)?|train(ing)?|val(id(ation)?)?)"
+    "|leftimg8bit|original|part|patch|photos|pics|pictures|png|raw|resized|rgb|set|test(ing)?|train(ing)?|v(?=[0-9])|val(id(ation)?)?)"
     "[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )
 """Words that do not say what is in images."""
-_MASKS = re.compile(f"((?:{MASK_WORDS})[-_ ]?)+", re.IGNORECASE)
-_MASK_ENDING = re.compile(f"[-_. ]({MASK_WORDS})(_?[0-9]+)?$", re.IGNORECASE)
+_MASKS = re.compile(f"((?:{MASK_WORDS}|instances?|panoptic|semantic|stuffthingmaps)[-_ ]?)+", re.IGNORECASE)
+_MASK_ENDING = re.compile(f"[-_. ]({MASK_WORDS}|(1st|2nd)ho|manual)(_?[0-9]+)?$", re.IGNORECASE)
+_IMAGE_ENDINGS = ("", "_sat", "_image", "_img", "_rgb")
 _OF_A_CITY = re.compile(r"_[0-9]{6}_[0-9]{6}_leftImg8bit\.")
 YEAR = re.compile("(19|20)[0-9]{2}")
 _YOLO = "data.yaml"
@@ -77,6 +79,7 @@ def check_class_folders(
     words = {name: _class_words(name) for name in names}
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
+    near: list[Location] = []
     if len({*words.values()} - {""}) <= 1:
         near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
         near += [top / name for top in folders[:_FEW] for name in look.look_into(top)[1]]
@@ -96,6 +99,8 @@ def check_class_folders(
             return []  # which `list_folder` refuses as what they are
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"
+        annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
+        message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
@@ -182,6 +187,8 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
         folder /= folders[0]
         folders, files, _ = look.look_into(folder)
     has_images = any(map(is_image_name, map(os.fsencode, files)))
+    if is_lone and (masks := masks_among(folder, files)):
+        return masks
     splits = splits_among({*map(os.fsencode, folders)})
     if len(folders) > 1 and not has_images and (is_lone or ("train" in folders and len(splits) == len(folders))):
         return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {folder}"
@@ -190,11 +197,12 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
 
 def masks_among(folder: Location, files: Sequence[str]) -> str | None:
     """Return what was seen if many files are called after others in their folder, as masks of these."""
-    stems = {name.rpartition(".")[0]: name for name in files}
-    masks = [stem for stem in stems if (at := _MASK_ENDING.search(stem)) and stem[: at.start()] in stems]
+    stems = {name.rpartition(".")[0]: name for name in files if may_be_image(os.fsencode(name))}
+    images = {stem: _MASK_ENDING.sub("", stem) for stem in stems if _MASK_ENDING.search(stem)}
+    masks = [(stem, own + end) for stem, own in images.items() for end in _IMAGE_ENDINGS if own + end in stems]
     if not masks or _FEW * len(masks) < len(stems):
         return None
-    return f"{stems[masks[0]]} beside {stems[_MASK_ENDING.sub('', masks[0])]} in {folder}, an image and its mask"
+    return f"{stems[masks[0][0]]} beside {stems[masks[0][1]]} in {folder}, an image and its mask"
 
 
 def _paired(look: Look, images: Location, masks: Location) -> str | None:

@@ -28,7 +28,8 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
-from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS
+from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
+from stoker.sources.coco_folders import find_coco
 from stoker.sources.colour_masks import LISTS, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
 _SPLIT = "|".join(SPLIT_WORDS)
 _FOLDER = re.compile(
-    rf"(?:(?P<split>{_SPLIT})[-_ ]?)?"
+    rf"(?:(?P<split>{_SPLIT})[-_ ]?|default)?"
     rf"(?:(?P<images>{IMAGE_WORDS})"
     rf"|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:{MASK_WORDS})(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
     rf"(?:[-_ ](?P<after>{_SPLIT}))?",
@@ -130,11 +131,10 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     folders = [folder for folder in known if folder.split != _OTHER]
     if len({folder.role for folder in folders}) < 2:
         return None
-    walk, skipped, files = Walk(root.to_uri(), look.without), Skipped(), {}
-    for folder, listing in zip(folders, walk.list_folders([folder.path for folder in folders]), strict=True):
-        skipped.add(listing.skipped)
-        named = [file for file in listing.files if is_image_name(file[0])]
-        files[folder] = images_among(listing.files, skipped) if folder.role == "images" else named
+    skipped = Skipped()
+    files = _files_of(folders, Walk(root.to_uri(), look.without), skipped)
+    if not files:
+        return None
     pairs: list[_Pairs] = []
     for images in (folder for folder in folders if folder.role == "images"):
         near = [folder for folder in folders if folder.role == "masks" and folder.split in (images.split, None)]
@@ -152,11 +152,10 @@ def claim_mask_folders(look: Look) -> _Contents | None:
         message = f"{look.root} has both {first} and {second}, and only one of what they belong to"
         raise SourceError(f"{message}; keep one of them", path=look.root)
     mask, colours, problem = _look_into_masks(root, pairs)
-    if problem and any(own.images.is_guess for own in pairs):
+    if problem and (any(own.images.is_guess for own in pairs) or look.once(find_coco)):
         return None
     if problem:
-        message = f"{look.root} holds images beside what is called after masks, but {problem}; write a PNG of the ids"
-        message += f" for each image, or lines such as {LISTS[_COLOURS][1]!r} into {look.path / _COLOURS}"
+        message = f"{look.root} holds images beside what is called after masks, but {problem}"
         insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
         raise SourceError(f"{message}; {insisting}", path=look.root)
     others = [folder.path for folder in known if folder.split == _OTHER]
@@ -166,6 +165,20 @@ def claim_mask_folders(look: Look) -> _Contents | None:
     return _Contents(root, pairs, skipped, mask, colours, others)
 
 
+def _files_of(folders: Sequence[_Folder], walk: Walk, skipped: Skipped) -> dict[_Folder, Sequence[tuple[bytes, int]]]:
+    """Return the images in folders; nothing where those of masks have none, which other annotations lie in."""
+    files: dict[_Folder, Sequence[tuple[bytes, int]]] = {}
+    for role in ("masks", "images"):
+        own = [folder for folder in folders if folder.role == role]
+        for folder, listing in zip(own, walk.list_folders([folder.path for folder in own]), strict=True):
+            skipped.add(listing.skipped)
+            named = [file for file in listing.files if is_image_name(file[0])]
+            files[folder] = images_among(listing.files, skipped) if role == "images" else named
+        if not any(files.values()):
+            return {}
+    return files
+
+
 def _find(
     look: Look, top: Location, path: bytes = b"", role: _Role | None = None, split: str | None = None
 ) -> Iterator[_Folder]:
@@ -173,6 +186,8 @@ def _find(
     names = [name for name in look.folders_in(join(top.to_uri(), path[:-1])) if not name.startswith(b".")]
     told = {name: own for name in names if any(own := _told(name))}
     if role is not None:
+        of_years = {os.fsencode(without_year(os.fsdecode(name))): name for name in names}
+        told |= {name: own for cut, name in of_years.items() if len(of_years) == len(names) and any(own := _told(cut))}
         splits = {name: own for name, (has_role, own) in told.items() if has_role is None and split is None}
         yield from (_Folder(path + name + b"/", role, splits.get(name, _OTHER)) for name in names if splits)
         if not splits:
@@ -265,7 +280,8 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
     are_guessed = any(own.images.is_guess for own in pairs)
     places = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
     some = places[:: max(1, len(places) // _LOOKED_AT)][:_LOOKED_AT]
-    if are_coloured(some) and (colours := read_colours([root, *(place.parent for place in some)])):
+    has_colours = are_coloured(some)
+    if has_colours and (colours := read_colours([root, *(place.parent for place in some)])):
         return colours.mask, colours, ""
     bits, problems = 8, []
     for place in some:
@@ -277,7 +293,9 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
             bits = bits if ids.dtype.itemsize == 1 else 16
             if are_guessed and len(np.unique(ids)) > _MOST_IDS:
                 problems.append(f"{place} has more values than ids of classes have")
-    return Mask(bits), None, problems[0] if len(problems) == len(some) else ""
+    hint = f"list these in {root / _COLOURS}, in lines such as {LISTS[_COLOURS][1]!r}, or " if has_colours else ""
+    problem = f"{problems[0]}; {hint}write a PNG of the ids for each image" if len(problems) == len(some) else ""
+    return Mask(bits), None, problem
 
 
 def list_mask_folders(look: Look, contents: _Contents) -> Source:
