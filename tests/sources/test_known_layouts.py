@@ -253,6 +253,8 @@ WARNINGS = {
     "mask_folders": 3,
     "flat_folder": 2,
     "camera": 2,
+    "dogs": 1,
+    "pets": 4,
     "voc": 2,
     "labelimg": 2,
     "pipeline_config": 1,

@@ -413,3 +413,60 @@ def test_boxes_of_yolo_are_counted_by_class(tmp_path: Path) -> None:
     files |= {"labels/1.txt": "damaged", "labels/2.txt": "2 .5 .5 .2 .2\n"}
     root = write(tmp_path, {**files, **{f"images/{i}.jpg": picture(i) for i in range(4)}})
     assert listed(root).box_counts() == {"train": [1, 0, 2]}
+
+
+def refusal(root: Path) -> str:
+    with pytest.raises(SourceError) as caught:
+        listed(root)
+    return str(caught.value)
+
+
+def test_folders_of_patients_are_no_classes(tmp_path: Path) -> None:
+    names = [f"CheXpert/{'train' if i < 6 else 'valid'}/patient{i:05d}/study1/view1.jpg" for i in range(8)]
+    rows = [[f"{name},{i % 2}" for i, name in enumerate(names)][part] for part in (slice(6), slice(6, 8))]
+    tables = {
+        f"{split}.csv": "\n".join(["Path,Edema", *own]) for split, own in zip(("train", "valid"), rows, strict=True)
+    }
+    inner = {f"CheXpert/{name}": text for name, text in tables.items()}
+    root = write(tmp_path, {**inner, **{name: picture(at) for at, name in enumerate(names)}})
+    for source in (root, root / "CheXpert", root / "CheXpert" / "train.csv"):
+        tree = listed(source)
+        assert tree.classes == (b"0", b"1")
+        items = {item.path.decode(): item.label for item in tree.table}
+        wanted = {name.removeprefix("CheXpert/"): i % 2 for i, name in enumerate(names)}
+        assert items == (wanted if source.suffix == "" else {k: v for k, v in wanted.items() if k.startswith("train")})
+    for table in inner:
+        (root / table).unlink()
+    assert "folders whose names are no classes (patient00000, patient00001" in refusal(root)
+
+
+def test_numbers_before_names_are_no_classes(tmp_path: Path) -> None:
+    names = [f"{'ab'[i % 2]}/{i}.jpg" for i in range(8)]
+    write(tmp_path, {f"images/{name}": picture(at) for at, name in enumerate(names)})
+    write(tmp_path, {"images.txt": "".join(f"{at + 1} {name}\n" for at, name in enumerate(names))})  # as CUB-200 has it
+    assert f"give {tmp_path}/images; if its folders are classes" in refusal(tmp_path)
+    assert listed(tmp_path / "images").classes == (b"a", b"b")
+
+
+def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path) -> None:
+    rows = [f"{i}.jpg,{'ab'[i % 2]},{i // 6},{i % 3}" for i in range(8)]
+    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(8)})
+    for name, is_named in (("is_test", True), ("in_train", True), ("partition", True), ("is_male", False)):
+        write(tmp_path, {"data.csv": "\n".join([f"image,label,{name},fold", *rows])})
+        message = (
+            f"{tmp_path}/data.csv: {name!r} may say the splits, and is a field; to have these, write train, val or"
+        )
+        assert any(text.startswith(message) for text in listed(tmp_path).warnings) is is_named
+
+
+def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:
+    write(tmp_path, {f"stage_2_train_images/p{i}.jpg": picture(i) for i in range(4)})
+    rows = [f"p{i},1,2,3,4,{i % 2}" for i in (0, 0, 1, 2, 3)]
+    write(tmp_path, {"stage_2_train_labels.csv": "\n".join(["patientId,x,y,width,height,Target", *rows])})
+    assert "are boxes, several of which may belong to one image" in refusal(tmp_path)
+
+
+def test_files_beside_folders_of_splits_are_named(tmp_path: Path) -> None:
+    files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
+    write(tmp_path, {**files, "train_annotations.json": '{"images": []}', "sample_submission.csv": "id\n1\n"})
+    assert listed(tmp_path).warnings == ("beside the splits and not used: train_annotations.json",)

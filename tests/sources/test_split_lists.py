@@ -200,3 +200,27 @@ def test_lists_that_are_not_used_are_named(tmp_path: Path) -> None:
     write(root / "train.csv", ["image,mask", "1.jpg,1.png"])
     message = "beside images and masks, not used: train.csv; lists of splits are called train.txt, val.txt and test.txt"
     assert list_source(str(root)).warnings == (message,)
+
+
+def test_a_table_beside_lists_has_their_splits(tmp_path: Path) -> None:
+    fill(tmp_path, *(f"images_{number // 6:03d}/images/{name}" for number, name in enumerate(NAMES)))  # as NIH has them
+    write(tmp_path / "train_val_list.txt", NAMES[:8])
+    write(tmp_path / "test_list.txt", NAMES[8:])
+    write(
+        tmp_path / "Data_Entry_2017.csv", ["Image Index,label", *(f"{name},{at % 3}" for at, name in enumerate(NAMES))]
+    )
+    for source in (tmp_path, tmp_path / "Data_Entry_2017.csv"):
+        tree = list_source(str(source))
+        assert names_of(tree) == {"train": {*NAMES[:8]}, "test": {*NAMES[8:]}}
+        for split, first in (("train", 0), ("test", 8)):
+            labels = {tree.table[row].name.decode(): tree.table[row].label for row in tree.splits[split]}
+            assert labels == {name: at % 3 for at, name in enumerate(NAMES[first : 8 if first == 0 else 12], first)}
+
+
+@pytest.mark.parametrize("name", ["train_test_split.txt", "train_list.mat", "setid_train.json"])
+def test_files_that_may_say_splits_are_named(name: str, tmp_path: Path) -> None:
+    fill(tmp_path, *(f"images/{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(2)))
+    write(tmp_path / name, ["1 0", "2 1"])
+    message = f"may say splits, and are not read: {name} in {tmp_path}; write train.txt, val.txt and test.txt, with the"
+    warnings = list_source(str(tmp_path / "images")).warnings
+    assert warnings == ((f"{message} name of an image on each line",) if "setid" not in name else ())

@@ -31,7 +31,8 @@ IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|
 """Words in names of folders of images, which say nothing of what is in these."""
 
 _SPLIT_FOLDER = re.compile(
-    rf"({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?", re.IGNORECASE
+    rf"(?:stage_?[0-9]_)?({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?",
+    re.IGNORECASE,
 )
 
 MASK_WORDS = (

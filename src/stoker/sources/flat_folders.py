@@ -140,6 +140,10 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
     if belonging := belonging_beside(look):
         builder.skipped.warnings.append(f"not read: {belonging}")
+    if b"" not in contents.listings:
+        names = [name for name in look.look_into(contents.base)[1] if "submission" not in name.lower()]
+        tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
+        builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)
     builder.settle()
     return builder.finish({})

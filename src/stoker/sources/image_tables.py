@@ -19,7 +19,7 @@ from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS,
 from stoker.sources.imagenet.boxes import TINY_BOXES, TINY_LIST
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS
-from stoker.sources.moved_files import path_ends
+from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import TEXT, first_rows, is_text
@@ -40,7 +40,9 @@ _SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {"LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
-_CORNERS = {"xmin", "ymin", "xmax", "ymax"}
+_CORNERS = ({"xmin", "ymin", "xmax", "ymax"}, {"x", "y", "width", "height"})
+_SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
+"""What columns of 0 and 1 are called that say splits."""
 _CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
 _NO_CLASSES = "or a pattern, as of '*.jpg', to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
@@ -108,6 +110,15 @@ class _Seen:
     def split(self) -> str | None:
         """The split in its name; None without one."""
         return next((SPLIT_FOLDERS[word] for word in self._all_words if word in SPLIT_FOLDERS), None)
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether it has nothing but the names of images, and perhaps their numbers before these."""
+        first, *others = self.rows[0]
+        numbers = [str(row.get(first)) for row in self.rows]
+        return not others or (
+            others == [self.image] and numbers in [[*map(str, range(at, at + len(numbers)))] for at in (0, 1)]
+        )
 
     @property
     def _all_words(self) -> list[bytes]:
@@ -183,7 +194,7 @@ def find_tables(
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, as of"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
-    if best is None or len(best.rows[0]) == 1:  # which says nothing of the images
+    if best is None or best.says_nothing:
         return []
     warnings: list[str] = []
     split_column, classes = _columns_of(look, base, best, warnings)
@@ -264,6 +275,7 @@ def _look_at(
     names = usable if wanted is None else [wanted]
     if not names:
         return None
+    own = own_names(look.path.parent if look.layout is None else look.layout.base)
     lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
@@ -271,6 +283,7 @@ def _look_at(
         if end and wanted is None and 2 * len({str(row.get(column)) for row in rows}) <= len(rows):
             return 0  # classes may be called as some images are, without their endings
         cells = [str(row.get(column)) + end for row in rows[:_FEW]]
+        cells = [os.fsdecode(without_own(os.fsencode(cell), own)) if cell.isprintable() else cell for cell in cells]
         ends = [map(os.fsdecode, path_ends(os.fsencode(cell))) if cell.isprintable() else () for cell in cells]
         return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
 
@@ -302,10 +315,16 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         split_column = next(
             (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
         )
-    if options.label_column is None and {name.lower() for name in names} >= _CORNERS:
+    if options.label_column is None and any({*map(str.lower, names)} >= corners for corners in _CORNERS):
         message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
+    flags = [name for name in names if split_column is None and _may_be_splits(table, name)]
+    if flags and options.columns is None:
+        message = (
+            f"{table.place}: {flags[0]!r} may say the splits, and is a field; to have these, write train, val or test"
+        )
+        warnings.append(f"{message} into a column, and give {option_with('split_column', 'COLUMN')}")
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
@@ -343,6 +362,12 @@ def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classe
 def split_of_cell(cell: Any) -> str | None:
     """Return the split that a cell says; None if it is none."""
     return SPLIT_WORDS.get(str(cell).strip().lower())
+
+
+def _may_be_splits(table: _Seen, name: str) -> bool:
+    values = {str(row.get(name)).lower() for row in table.rows}
+    is_called = _SPLIT_FLAG.fullmatch(name) is not None or name.lower() in _SPLIT_COLUMNS
+    return is_called and values <= {"0", "1", "2", "true", "false"}
 
 
 def _are_splits(table: _Seen, name: str) -> bool:

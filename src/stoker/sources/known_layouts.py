@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 _NEUTRAL = re.compile(
     "(?<![a-z])(all|batch|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpegimages|jpg"
-    "|leftimg8bit|original|part|patch|photos|pics|pictures|png|raw|resized|rgb|set|test(ing)?|train(ing)?|v(?=[0-9])|val(id(ation)?)?)"
+    "|leftimg8bit|original|part|patch|patients?|photos|pics|pictures|png|raw|resized|rgb|set|stud(y|ies)|test(ing)?"
+    "|train(ing)?|v(?=[0-9])|val(id(ation)?)?)"
     "[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )

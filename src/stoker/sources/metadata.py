@@ -33,13 +33,14 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
-from stoker.sources.moved_files import find_moved
+from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, Classes, TableLabels, TableValues, find_classes
 from stoker.sources.tables import damaged, first_rows, is_json, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
-from stoker.storage import is_absolute, is_web
+from stoker.storage import from_uri, is_absolute, is_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -134,6 +135,8 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     images.read()
     images.collect(Walk(builder.base, look.without))
     cells = images.cells()
+    if tables[0].is_found:
+        divide_by_lists(builder, look)
     class_names = builder.settle()
     splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
     search = BoxSearch(options.boxes, (base,), base, splits, look.progress)
@@ -189,6 +192,7 @@ class _Images:
         self._splits: list[str] = []  # of each row, where a column tells
         self._label_of = array("i")
         self._class_of: Sequence[bytes | None] = ()
+        self._own = own_names(from_uri(builder.base))
         self._used = array("q")  # hashes of the paths of all images and masks
 
     def _find_classes(self) -> Classes:
@@ -230,6 +234,7 @@ class _Images:
         if not isinstance(name, str) or not name:
             raise damaged(table.place, line, f"{table.image} is empty; give the path of an image")
         path = _below(table, line, name)
+        path = without_own(path, self._own) if table.is_found else path
         self._paths.append(path)
         self._used.append(hash(path))
         if table.split_column is not None:

@@ -35,6 +35,17 @@ def path_ends(path: bytes) -> list[bytes]:
     return [b"/".join(parts[at:]) for at in range(first, len(parts))]
 
 
+def own_names(base: Location) -> frozenset[bytes]:
+    """Return what paths may begin with for the folder itself: its name, or ``data``, as darknet and CVAT call it."""
+    return frozenset(os.fsencode(name) for name in {"data", base.name} if not (base / name).is_dir())
+
+
+def without_own(name: bytes, own: Collection[bytes]) -> bytes:
+    """Return a path without the name of the folder itself, if it begins with one."""
+    first, _, rest = name.partition(b"/")
+    return rest if first in own and rest else name
+
+
 def find_moved(
     place: Location, paths: Iterable[bytes], files: Iterable[bytes], base: bytes, skipped: Skipped
 ) -> dict[bytes, bytes]:

@@ -37,7 +37,7 @@ _WORDS = {
 """What the list of each split is called: the first of these that is there."""
 BOTH = "trainval.txt"
 """The list of train and validation together."""
-_SUFFIXES = (".txt", ".lst")
+_SUFFIXES, _OTHER_SUFFIXES = (".txt", ".lst"), (".json", ".mat", ".npy", ".npz", ".pkl")
 _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
 _NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
 _PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
@@ -45,10 +45,14 @@ _SHOWN_BYTES = 40
 _IMAGES = re.compile(f"{IMAGE_WORDS}|jpegimages", re.IGNORECASE)
 
 
-def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the name of the list of each split among some files, and of those that are called after splits as well."""
-    words = {name: _split_words(name) for name in sorted(names)}
-    by_word = {own[0]: name for name, own in reversed(words.items()) if len(own) == 1}
+def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return the list of each split among some files, other lists of splits, and what is called after several splits.
+
+    Files that are no texts are among the last.
+    """
+    words = {name: own for name in sorted(names) if (own := _split_words(name))}
+    texts = {name: own for name, own in words.items() if name.lower().endswith(_SUFFIXES)}
+    by_word = {own[0]: name for name, own in reversed(texts.items()) if len(own) == 1}
     both = (
         by_word.pop("trainval", None)
         if "train" in by_word and not by_word.keys().isdisjoint(VALIDATION_NAMES)
@@ -56,16 +60,20 @@ def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str]]:
     )
     first = {split: next(filter(by_word.__contains__, own), None) for split, own in _WORDS.items()}
     lists = {split: by_word[word] for split, word in first.items() if word is not None}
-    return lists, [name for name, own in words.items() if own and name not in (*lists.values(), both)]
+    others = [name for name in texts if name not in (*lists.values(), both)]
+    clear = {*lists.values(), both, *(name for name in others if all(map(str.isdecimal, words[name][1:])))}
+    return lists, [name for name in others if name in clear], [name for name in words if name not in clear]
 
 
 def _split_words(name: str) -> list[str]:
-    """Return the word of a split in the name of a list, and the numbers beside it; nothing of another file."""
+    """Return the words of splits in the name of a list, and numbers beside them; nothing of another file."""
     stem, end = os.path.splitext(name.lower())  # noqa: PTH122 - as of paths in stores
-    words = [word for word in _BETWEEN.split(stem) if word not in _NEUTRAL]
+    words = [word for word in _BETWEEN.split(stem) if word not in _NEUTRAL and end in (*_SUFFIXES, *_OTHER_SUFFIXES)]
     splits = [word for word in words if any(word in own for own in _WORDS.values())]
     others = [word for word in words if word not in splits]
-    return splits + others if end in _SUFFIXES and len(splits) == 1 and all(map(str.isdecimal, others)) else []
+    if len(splits) == 2 and splits[0] == "train" and splits[1] in VALIDATION_NAMES:
+        splits = ["trainval"]
+    return splits + others if splits and all(map(str.isdecimal, others)) else []
 
 
 def divided(line: bytes) -> tuple[bytes, bytes]:
@@ -154,7 +162,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         is_top = place.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
         children = place.some_children() if is_top else ()  # of many, of which those that are looked into are a few
         names = {*look.look_into(place)[1], *(os.fsdecode(child.name) for child in children if child.is_file)}
-        of_splits, others = find_lists(names)
+        of_splits, others, unclear = find_lists(names)
         lists = [_List(split, place / name) for split, name in of_splits.items()]
         lists += [_List(None, place / name) for name in others]
         lists = [each for each in lists if _is_read(each)]
@@ -169,6 +177,8 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         if read := [each for each in known if each.split is not None]:
             _divide(builder, read)
             return [each.place for each in read]
+        message = f"may say splits, and are not read: {{names}} in {place}; write train.txt, val.txt and test.txt"
+        builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
         if not is_beside:
             unread = [os.fsencode(name) for name in of_splits.values()]
             builder.skipped.warn(
@@ -180,7 +190,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
 def _places(look: Look) -> Iterator[tuple[Location, bool]]:
     """Yield the folders in which lists may lie, and whether that is beside the folder of the images."""
     tops = () if look.layout is None else look.layout.tops
-    root = look.path.resolve()
+    root = look.path.resolve() if tops else look.path.resolve().parent
     beside = (root.parent,) if _IMAGES.fullmatch(root.name) else ()
     for top in dict.fromkeys((*tops, root, *beside)):
         yield top, top in beside

@@ -29,6 +29,7 @@ from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
+from stoker.sources.moved_files import own_names, without_own
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
@@ -258,7 +259,7 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base.to_uri(), ())
     builder.is_ordered = False
-    own = _own_names(base)
+    own = own_names(base)
     walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, own)
     for split, names in contents.folders.items():
         for name in names:
@@ -303,22 +304,12 @@ def _parts(name: str) -> list[str]:
     return [part for part in name.split("/") if part not in ("", ".")]
 
 
-def _own_names(base: Location) -> frozenset[bytes]:
-    """Return what paths may begin with for the folder itself: its name, or ``data``, as darknet and CVAT call it."""
-    return frozenset(os.fsencode(name) for name in {"data", base.name} if not (base / name).is_dir())
-
-
-def _without_own(name: bytes, own: Collection[bytes]) -> bytes:
-    first, _, rest = name.partition(b"/")
-    return rest if first in own and rest else name
-
-
 def _below(path: Location, base: Location, name: str, own: Collection[bytes]) -> bytes:
     """Return the path of a folder below a base.
 
     Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
     """
-    parts = _parts(os.fsdecode(_without_own(os.fsencode(name), own)))
+    parts = _parts(os.fsdecode(without_own(os.fsencode(name), own)))
     if parts[:1] == [".."] and not (base.parent / "/".join(parts[1:])).is_dir():
         parts = parts[1:]
     if is_absolute(os.fsencode(name)) or ".." in parts:
@@ -382,7 +373,7 @@ class _Listed:
         """
         for number, line in nonblank_lines(place):
             text = line.strip()
-            own = _without_own(text, self._own)
+            own = without_own(text, self._own)
             path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else own)
             if b"\0" in path or path.startswith(b"../"):
                 self._refuse(place, number, text)
