@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -224,3 +226,17 @@ def test_files_that_may_say_splits_are_named(name: str, tmp_path: Path) -> None:
     message = f"may say splits, and are not read: {name} in {tmp_path}; write train.txt, val.txt and test.txt, with the"
     warnings = list_source(str(tmp_path / "images")).warnings
     assert warnings == ((f"{message} name of an image on each line",) if "setid" not in name else ())
+
+
+def test_the_folder_above_need_not_be_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = fill(lists(tmp_path), *(f"images/{name}" for name in NAMES)) / "images"
+    assert names_of(list_source(str(root))) == WANTED
+    listed = os.scandir
+
+    def scandir(path: bytes | str) -> object:
+        if os.fsdecode(path) == str(tmp_path):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert names_of(list_source(str(root))) == {"train": {*NAMES}}

@@ -10,6 +10,7 @@ image below the folder, as of another computer too, or the end of that, with its
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -193,10 +194,13 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
     root = look.path.resolve() if tops else look.path.resolve().parent
     beside = (root.parent,) if _IMAGES.fullmatch(root.name) else ()
     for top in dict.fromkeys((*tops, root, *beside)):
-        yield top, top in beside
-        for folder in (top / name for name in look.look_into(top)[0] if name.lower() in _PLACES):
-            yield folder, top in beside
-            yield from ((folder / name, top in beside) for name in look.look_into(folder)[0] if name.lower() in _PLACES)
+        # A folder above need not be readable.
+        with contextlib.suppress(SourceError, OSError) if top in beside else contextlib.nullcontext():
+            folders = [top / name for name in look.look_into(top)[0] if name.lower() in _PLACES]
+            inner = [
+                folder / name for folder in folders for name in look.look_into(folder)[0] if name.lower() in _PLACES
+            ]
+            yield from ((folder, top in beside) for folder in (top, *folders, *inner))
 
 
 def _is_read(each: _List) -> bool:
