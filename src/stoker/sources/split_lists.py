@@ -43,7 +43,7 @@ _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
 _NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
 _PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
 _SHOWN_BYTES = 40
-_IMAGES = re.compile(f"{IMAGE_WORDS}|jpegimages", re.IGNORECASE)
+_IMAGES = re.compile(IMAGE_WORDS, re.IGNORECASE)
 
 
 def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[str]]:
