@@ -38,6 +38,7 @@ __all__ = [
     "steps_from",
     "steps_left",
     "take_step",
+    "unrepeated",
 ]
 
 MAX_POSITIONS = 1 << 18
@@ -218,6 +219,11 @@ def steps_left(n: int, consumed: int, topology: Topology) -> int:
     if topology.tail == "drop":
         return left // topology.global_batch
     return -(-left // topology.global_batch)
+
+
+def unrepeated(n: int, consumed: int, topology: Topology) -> int:
+    """Return how many samples the last step from a position on has before it repeats some, on all ranks; 0: none is."""
+    return max(0, n - consumed) % topology.global_batch if topology.tail in ("pad", "wrap") else 0
 
 
 def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:

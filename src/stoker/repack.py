@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.loader import Dataset, Sample
-    from stoker.storage import Location
     from stoker.types import Progress
 
 __all__ = ["open_records"]
@@ -181,17 +180,12 @@ def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple
 def _splits(root: str) -> list[str]:
     """Return the splits of a dataset, train first."""
     place = location(root)
-    splits = _found_splits(place)
+    is_built = (place / MANIFEST_NAME).lexists()
+    splits: Mapping[str, object] = read_manifest(place).splits if is_built else find_splits(place)
     if not splits:
         raise no_records(place)
     known = [split for split in SPLITS if split in splits]
     return known + sorted(set(splits) - set(known))
-
-
-def _found_splits(place: Location) -> Mapping[str, object]:
-    if (place / MANIFEST_NAME).lexists():
-        return read_manifest(place).splits
-    return find_splits(place)
 
 
 def _file_name(sample: Sample) -> bytes:

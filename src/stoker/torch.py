@@ -48,7 +48,7 @@ from stoker.loader import (
     settings_given,
     value_of_sample,
 )
-from stoker.order import Step, steps_left
+from stoker.order import Step, steps_left, unrepeated
 from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
@@ -369,7 +369,8 @@ class DataLoader(Generic[TransformT_co]):
         with _shown_to_accelerate(progress):
             for batch in batches:
                 progress.steps -= 1
-                yield self._convert(batch)
+                converted = torch_batch(batch)
+                yield converted.pin_memory() if self._pin else converted
 
     def _answer(self, _: object) -> TorchBatch[Any]:
         """Return the batch of the number that was asked for; those before the first one asked for are skipped."""
@@ -391,10 +392,6 @@ class DataLoader(Generic[TransformT_co]):
             message += f", but the loaded state has consumed {state['consumed']}"
             raise ConfigError(f"{message}; skip batches or load a state, not both")
         self.loader.load_state_dict(self.loader.state_dict(Position(state["epoch"], consumed)))
-
-    def _convert(self, batch: Batch) -> TorchBatch[Any]:
-        converted = torch_batch(batch)
-        return converted.pin_memory() if self._pin else converted
 
     def _take_rank(self) -> None:
         """Take the rank that this process has now, where a trainer brought the loader here before the ranks met."""
@@ -518,9 +515,9 @@ class _Progress:
     """
 
     def __init__(self, loader: Loader) -> None:
-        topology, left = loader.topology, loader.feed.run.size - loader.state_dict()["consumed"]
-        self.steps = steps_left(loader.feed.run.size, loader.state_dict()["consumed"], topology)
-        self.remainder = left % topology.global_batch if topology.tail in ("pad", "wrap") else 0
+        size, consumed = loader.feed.run.size, loader.state_dict()["consumed"]
+        self.steps = steps_left(size, consumed, loader.topology)
+        self.remainder = unrepeated(size, consumed, loader.topology)
 
     @property
     def end_of_dataloader(self) -> bool:

@@ -14,7 +14,7 @@ from reference import order as twin
 from reference.philox import philox
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.order import BlockShuffle, EpochOrder, Topology, steps_from, steps_left, take_step
+from stoker.order import BlockShuffle, EpochOrder, Topology, steps_from, steps_left, take_step, unrepeated
 
 GOLDEN_17_0 = [557383, 877354, 1137013, 905869, 183205, 1017621, 491741, 1278899]
 GOLDEN_17_1 = [990422, 843052, 1124802, 108371, 879362, 729197, 976561, 96428]
@@ -84,6 +84,15 @@ def play(n: int, consumed: int, batch_size: int, world_size: int, tail: str, ste
         consumed = shares[0].consumed
         played.append(shares)
     return played, consumed
+
+
+@given(st.integers(1, 200), st.integers(0, 200), topologies)
+def test_what_a_last_step_has_before_its_repeats_is_counted(n: int, at: int, topology: tuple[int, int, str]) -> None:
+    batch_size, world_size, tail = topology
+    played, _ = play(n, min(at, n), batch_size, world_size, "pad" if tail == "wrap" else tail)
+    valid = [is_valid for step in played[-1:] for share in step for is_valid in share.valid.tolist()]
+    expected = 0 if all(valid) else sum(valid)
+    assert unrepeated(n, min(at, n), Topology(batch_size, 0, world_size, tail)) == expected
 
 
 @given(st.integers(1, 200), topologies)

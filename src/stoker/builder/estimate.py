@@ -232,7 +232,8 @@ def _survey(
         for row, (content, result, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
-            if content in _NO_IMAGE or _claim(item.path) not in (None, content):
+            claimed = _CLAIMS.get(item.path[item.path.rfind(b".") + 1 :].lower())
+            if content in _NO_IMAGE or claimed not in (None, content):
                 odd.append(OddFile(item.key, content))
             reject = known.get(row)
             if isinstance(result, ItemReject):
@@ -247,11 +248,6 @@ def _survey(
                 progress(done=done, total=len(rows), size_bytes=size_bytes, rejects=len(rejects))
     stored = sorted(storings.items(), key=lambda entry: (-entry[1], entry[0].source))
     return Survey(len(rows), dict(formats.most_common()), dict(stored), tuple(odd), tuple(rejects), turned)
-
-
-def _claim(path: bytes) -> str | None:
-    """Return the format that a file name promises, or None."""
-    return _CLAIMS.get(path[path.rfind(b".") + 1 :].lower())
 
 
 def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[Estimate, dict[int, ItemReject]]:

@@ -197,7 +197,8 @@ def verify_dataset(
         schema = _foreign_schema(place, targets, keys)
     else:
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        targets, schema = _listed_shards(place, manifest), manifest.schema
+        splits, schema = manifest.splits.items(), manifest.schema
+        targets = [_Target(name, place / shard.name, shard) for name, split in splits for shard in split.shards]
     rules = _RecordRules(schema, classes)
     records = None if manifest is None else manifest.records
     counter = _ProgressCounter(progress, len(targets), records, len(problems))
@@ -228,12 +229,6 @@ class _Target:
     split: str
     path: Location
     listed: Shard | None
-
-
-def _listed_shards(place: Location, manifest: Manifest) -> list[_Target]:
-    return [
-        _Target(name, place / shard.name, shard) for name, split in manifest.splits.items() for shard in split.shards
-    ]
 
 
 def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
@@ -308,12 +303,12 @@ class _ProgressCounter:
             self._seen_records += records
             self._problems += problems
 
-    def add_records(self, result: _RecordsResult) -> None:
+    def add_records(self, result: _Result) -> None:
         """Count a run of records, and report."""
         with self._lock:
             self._done += result.records
             self._size_bytes += result.size_bytes
-            self._problems += len(result.problems)
+            self._problems += len(result.record_problems)
             if self._progress is not None:
                 total = max(self._done, self._total())
                 self._progress(done=self._done, total=total, size_bytes=self._size_bytes, rejects=self._problems)
@@ -324,30 +319,30 @@ class _ProgressCounter:
         return self._records
 
 
-@dataclass(frozen=True, slots=True)
-class _ShardResult:
-    """What the check of one shard found: numbers and problems only, as there may be very many shards and records.
+@dataclass(slots=True)
+class _Result:
+    """What the check of a run of records or of a whole shard found: no more than numbers, as there may be very many.
 
     Attributes:
         records: Records looked into.
-        size_bytes: Length of the shard; 0 when it is missing.
+        size_bytes: Length of the records or of the shard; 0 when it is missing.
         shard_problems: Damage of the shard as a whole.
         record_problems: Damage of its records, in their order.
         labels: How often each label was seen.
         formats: The same of formats of images.
     """
 
-    records: int
-    size_bytes: int
-    shard_problems: list[Problem]
-    record_problems: list[Problem]
-    labels: Counter[int]
-    formats: Counter[str]
+    records: int = 0
+    size_bytes: int = 0
+    shard_problems: list[Problem] = field(default_factory=list)
+    record_problems: list[Problem] = field(default_factory=list)
+    labels: Counter[int] = field(default_factory=Counter)
+    formats: Counter[str] = field(default_factory=Counter)
 
 
 def _check_all(
     targets: Sequence[_Target], rules: _RecordRules, threads: int, counter: _ProgressCounter
-) -> list[_ShardResult]:
+) -> list[_Result]:
     check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
     with (
         stoppable_pool(threads, "stoker-records", only_reads=True) as records,
@@ -356,9 +351,7 @@ def _check_all(
         return list(shards.map(lambda target: _check_shard(target, rules, records, counter), targets))
 
 
-def _check_shard(
-    target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor, counter: _ProgressCounter
-) -> _ShardResult:
+def _check_shard(target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor, counter: _ProgressCounter) -> _Result:
     """Check a shard; of one in a store, a copy.
 
     Runs in any thread but those of ``pool``, which check runs of its records.
@@ -366,7 +359,9 @@ def _check_shard(
     try:
         with target.path.local_copy() as copy:
             copy.fetch()
-            frames = _check_frames(target.path, copy.path, target.listed)
+            is_plain = copy.path.stat().st_size == 0 or compression_of(copy.path) == "none"
+            check_frames = _check_plain if is_plain else _check_compressed
+            frames = check_frames(target.path, copy.path, target.listed)
             counter.add_shard(len(frames.rows), len(frames.problems))
             results = _check_runs(target, frames, copy, rules, pool, counter)
     except OSError as error:
@@ -374,13 +369,12 @@ def _check_shard(
             target.path.parent.is_dir()  # raises if the store cannot be reached, which is not damage
         frames, results = _unreadable(target.path, error), []
         counter.add_shard(0, 1)
-    labels: Counter[int] = Counter()
-    formats: Counter[str] = Counter()
+    shard = _Result(len(frames.rows), frames.size_bytes, frames.problems)
     for result in results:
-        labels.update(result.labels)
-        formats.update(result.formats)
-    record_problems = [problem for result in results for problem in result.problems]
-    return _ShardResult(len(frames.rows), frames.size_bytes, frames.problems, record_problems, labels, formats)
+        shard.record_problems += result.record_problems
+        shard.labels.update(result.labels)
+        shard.formats.update(result.formats)
+    return shard
 
 
 def _check_runs(
@@ -390,10 +384,10 @@ def _check_runs(
     rules: _RecordRules,
     pool: ThreadPoolExecutor,
     counter: _ProgressCounter,
-) -> list[_RecordsResult]:
+) -> list[_Result]:
     plain = copy.path if frames.inflated is None else frames.inflated.path
 
-    def run(first: int) -> _RecordsResult:
+    def run(first: int) -> _Result:
         result = _check_records(target.path, plain, first, frames.rows[first : first + _CHUNK_RECORDS], rules)
         counter.add_records(result)
         return result
@@ -418,20 +412,6 @@ class _Frames:
     inflated: InflatedShard | None = None
 
 
-def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
-    """Check the frames of a shard, and compare it with what the manifest says about it.
-
-    Args:
-        path: The shard.
-        copy: Where its bytes are on this machine; a local shard itself.
-        listed: What the manifest says about it, if there is one.
-    """
-    size = copy.stat().st_size
-    if size and compression_of(copy) != "none":
-        return _check_compressed(path, copy, listed)
-    return _check_plain(path, copy, listed)
-
-
 def _unreadable(path: Location, error: OSError) -> _Frames:
     """Return what is known about a shard that cannot be read."""
     if is_scratch_full(error) or is_machine_error(error):
@@ -442,6 +422,7 @@ def _unreadable(path: Location, error: OSError) -> _Frames:
 
 
 def _check_plain(path: Location, copy: Path, listed: Shard | None) -> _Frames:
+    """Check the frames of a shard whose bytes are in ``copy``, and compare it with what the manifest says about it."""
     problems: list[Problem] = []
     size = copy.stat().st_size
     scanned, checksum = _scan(copy, path, problems)
@@ -562,20 +543,7 @@ class _RecordRules:
     classes: tuple[ClassLabel, ...]
 
 
-@dataclass(slots=True)
-class _RecordsResult:
-    """What the check of a run of records found; ``labels`` and ``formats`` count what was seen."""
-
-    records: int = 0
-    size_bytes: int = 0
-    problems: list[Problem] = field(default_factory=list)
-    labels: Counter[int] = field(default_factory=Counter)
-    formats: Counter[str] = field(default_factory=Counter)
-
-
-def _check_records(
-    path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules
-) -> _RecordsResult:
+def _check_records(path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules) -> _Result:
     """Check a run of records of one shard.
 
     Args:
@@ -585,7 +553,7 @@ def _check_records(
         rows: uint64 (N, 2), their extents.
         rules: What they must satisfy.
     """
-    result = _RecordsResult()
+    result = _Result()
     for number, (offset, size) in enumerate(rows.tolist(), first):
         result.records += 1
         result.size_bytes += size
@@ -594,7 +562,7 @@ def _check_records(
             features = _native.parse_example(payload)
         except StokerError as error:
             what = problem_of(error, path, plain).what
-            result.problems.append(Problem(str(path), number, offset, None, what))
+            result.record_problems.append(Problem(str(path), number, offset, None, what))
             continue
         sample = _sample(features, rules.schema)
         if sample.encoded:
@@ -604,7 +572,7 @@ def _check_records(
         damage += _label_wrong(sample, rules, result.labels)
         damage += _boxes_wrong(features, rules.schema)
         damage += _fields_wrong(features, rules.schema)
-        result.problems += [Problem(str(path), number, offset, sample.source or None, what) for what in damage]
+        result.record_problems += [Problem(str(path), number, offset, sample.source or None, what) for what in damage]
     return result
 
 
@@ -766,7 +734,8 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
     """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin."""
     if not (place / MANIFEST_NAME).lexists():
         refuse_unfinished(place)
-        return None, (), _lost_manifest(place)
+        what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # which only comes with one
+        return None, (), [_problem(place / MANIFEST_NAME, what)] if (place / REJECTS_NAME).lexists() else []
     try:
         manifest = read_manifest(place)
     except NewerManifestError:
@@ -775,14 +744,6 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
         return None, (), [Problem(str(place / MANIFEST_NAME), None, error.offset, None, str(error))]
     problems: list[Problem] = []
     return manifest, _classes(place, manifest, problems), problems
-
-
-def _lost_manifest(place: Location) -> list[Problem]:
-    """Return a problem if the manifest is missing beside a file that only comes with one."""
-    if not (place / REJECTS_NAME).lexists():
-        return []
-    what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"
-    return [_problem(place / MANIFEST_NAME, what)]
 
 
 def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:

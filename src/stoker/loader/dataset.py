@@ -547,7 +547,8 @@ class Dataset:
             ConfigError: The fractions do not sum to 1, or a part would have no sample.
             ShardError: A record is damaged.
         """
-        return self._divided(division(fractions), seed)
+        part_of = self._part_of(ends := division(fractions), seed)
+        return tuple(self._chosen(part_of == part) for part in range(len(ends)))
 
     def folds(self, count: int, *, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
         """Return datasets for cross-validation: pairs of what to train and what to validate on.
@@ -580,10 +581,6 @@ class Dataset:
         """
         count = check_range("count", count, 1, 2**62)
         return self._chosen(first_of_each(self.labels, self._draws(seed), count))
-
-    def _divided(self, ends: Sequence[int], seed: int) -> tuple[Dataset, ...]:
-        part_of = self._part_of(ends, seed)
-        return tuple(self._chosen(part_of == part) for part in range(len(ends)))
 
     def _chosen(self, mask: NDArray[np.bool_]) -> Dataset:
         part = self[mask]

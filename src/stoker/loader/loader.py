@@ -237,8 +237,8 @@ class Loader:
             self._agreement.compare(seed=state["seed"], epoch=epoch, consumed=consumed)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
-            if self._may_repeat:
-                _remember_epoch(self.feed.run, self.topology.rank, epoch)
+            if self._may_repeat and epoch == 0:
+                _first_epochs.get().add((self.feed.run, self.topology.rank))
             self._engine.end_report()
 
     def _go_to(self, position: Position) -> None:
@@ -385,12 +385,6 @@ def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
         message = "this loader repeats epoch 0 of another one: on several ranks the default seed is 0"
         advice = "make one loader for all epochs, or give the loader of each epoch its own seed="
         warnings.warn(f"{message}; {advice}", stacklevel=3)
-
-
-def _remember_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
-    """Remember that an epoch was read to its end."""
-    if epoch == 0:
-        _first_epochs.get().add((run, rank))
 
 
 def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:

@@ -169,12 +169,9 @@ class HdfsBackend:
         except FileNotFoundError as error:
             raise StoreError(f"/{key} was removed while it was written") from error
         except BaseException:
-            self._remove(temporary)
+            with contextlib.suppress(OSError, StoreError):  # the build that comes next removes it
+                _asked(lambda: self._client.delete(temporary))
             raise
-
-    def _remove(self, path: str) -> None:
-        with contextlib.suppress(OSError, StoreError):  # the build that comes next removes it
-            _asked(lambda: self._client.delete(path))
 
 
 def _entry(status: Any) -> Entry:

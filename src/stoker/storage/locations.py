@@ -527,7 +527,10 @@ class LocalLocation(PosixPath, Location):
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it, in any order; a link that leads round in a circle is not a folder."""
         with os.scandir(os.fsencode(self)) as entries:
-            yield from map(_child, entries)
+            for entry in entries:
+                is_folder = _answered(entry.is_dir)
+                is_file = not is_folder and _answered(entry.is_file)
+                yield Child(entry.name, is_folder, is_file, entry.is_symlink())
 
     def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
         top = os.path.join(os.fsencode(self), folder)  # noqa: PTH118 - pathlib has no bytes paths
@@ -538,7 +541,7 @@ class LocalLocation(PosixPath, Location):
             with os.scandir(os.path.join(top, visit.path)) as entries:  # noqa: PTH118
                 for entry in entries:
                     path = visit.path + entry.name
-                    if not _is_folder(entry):
+                    if not _answered(entry.is_dir):
                         yield path, _size_of(entry)
                         continue
                     is_link = entry.is_symlink()
@@ -1070,23 +1073,10 @@ def _is_url(text: bytes) -> bool:
     return _SCHEME.match(text, 0, _LONGEST_SCHEME) is not None
 
 
-def _child(entry: os.DirEntry[bytes]) -> Child:
-    is_folder = _is_folder(entry)
-    return Child(entry.name, is_folder, not is_folder and _is_file(entry), entry.is_symlink())
-
-
-def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+def _answered(question: Callable[[], bool]) -> bool:
+    """Return the answer to a question about what has a name; false where that cannot be looked at."""
     try:
-        return entry.is_dir()
-    except OSError as error:
-        if not is_path_error(error):
-            raise
-        return False
-
-
-def _is_file(entry: os.DirEntry[bytes]) -> bool:
-    try:
-        return entry.is_file()
+        return question()
     except OSError as error:
         if not is_path_error(error):
             raise
