@@ -480,7 +480,6 @@ class _Folder(_Writer):
         self._rows = (self._root / _METADATA).open("wb") if has_more else None
 
     def write(self, record: _Record) -> None:
-        """Write the files of one record, and its line."""
         if record.class_name and record.class_name not in self._made:
             (self._root / record.class_name).mkdir()
             self._made.add(record.class_name)
@@ -513,7 +512,6 @@ class _Folder(_Writer):
         raise DestinationError(f"there is a file of the name {path} already", path=str(path))
 
     def close(self, *, is_complete: bool) -> None:
-        """Close the table."""
         if self._rows is not None:
             with attach_filename(self._root / _METADATA):
                 self._rows.close()
@@ -528,7 +526,6 @@ class _Tars(_Writer):
     _tar: tarfile.TarFile | None = None
 
     def write(self, record: _Record) -> None:
-        """Write the members of one record."""
         key = f"{record.index:09d}"
         texts = {name for name, form in self._forms.items() if form.kind == "text"}
         caption = next((name for name in _CAPTIONS if name in texts), None)
@@ -565,7 +562,6 @@ class _Tars(_Writer):
         return self._tar
 
     def close(self, *, is_complete: bool) -> None:
-        """End the tar."""
         if self._file is None or self._tar is None:
             return
         opened, tar = self._file, self._tar

@@ -183,8 +183,6 @@ def _merge(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One of the datasets."""
-
     place: Location
     manifest: Manifest
     classes: tuple[ClassLabel, ...]
@@ -230,12 +228,7 @@ class _Job:
 
 
 class _Merging(Task):
-    """The merged dataset.
-
-    Args:
-        parts: The datasets, which may be joined.
-        destination: Where.
-        link: Whether shards that stay as they are become hard links.
+    """The merged dataset of parts that may be joined; with ``link``, shards that stay as they are become hard links.
 
     Attributes:
         jobs: One for each shard.
@@ -291,7 +284,6 @@ class _Merging(Task):
         self.shard_names = [job.name for job in self.jobs]
 
     def count_items(self, shards: Collection[str]) -> int:
-        """Return how many records some shards have."""
         return sum(job.shard.records for job in self.jobs if job.name in shards)
 
     def make(
@@ -332,7 +324,6 @@ class _Merging(Task):
 
 
 def _refuse_unlike(parts: Sequence[_Part]) -> None:
-    """Refuse datasets that cannot be one."""
     if len(parts) < 2:
         raise ConfigError(
             f"{format_count(len(parts), 'dataset')} to merge; give at least two, and the destination last"
@@ -477,7 +468,6 @@ def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _refuse_links(parts: Sequence[_Part], destination: Location) -> None:
-    """Refuse hard links where there can be none."""
     for place in (*(part.place for part in parts), destination):
         if not place.is_local:
             raise ConfigError(
@@ -519,12 +509,7 @@ def _rows(job: _Job) -> NDArray[np.uint64]:
 
 
 def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = None) -> None:
-    """Read all of a shard, and see that it is what the manifest lists.
-
-    Args:
-        job: Which shard.
-        write: Called with its bytes, piece by piece.
-    """
+    """Read all of a shard, and see that it is what the manifest lists; ``write`` gets its bytes, piece by piece."""
     path = job.place / job.shard.name
     size_bytes = crc = 0
     with path.reader() as file:

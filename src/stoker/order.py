@@ -336,13 +336,7 @@ def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = N
 
 
 def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iterator[NDArray[np.uint64]]:
-    """Yield batches of an epoch that are spread evenly over it, uint64 (B,) each; at most 1024.
-
-    Args:
-        order: The epoch's order.
-        batch_size: Samples of a batch; less where the epoch, or ``positions``, is smaller.
-        positions: The most samples of all batches together.
-    """
+    """Yield up to 1024 batches that are spread evenly over an epoch, uint64 (B,), of up to ``positions`` in all."""
     size = min(batch_size, order.n, positions)
     batches = order.n // size
     count = min(batches, positions // size, _BATCHES)

@@ -228,7 +228,6 @@ class _Listing:
         self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
 
     def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
-        """Return the table and the rows of each split."""
         return self._builder.finish(), self._splits
 
     def _look(self, dataset: Dataset, key: int) -> _Record:

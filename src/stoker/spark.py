@@ -234,10 +234,6 @@ class _Jobs:
     """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
 
     For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
-
-    Args:
-        session: Of the application.
-        title: What Spark's pages call them.
     """
 
     def __init__(self, session: SparkSession, title: str) -> None:
@@ -315,7 +311,6 @@ class _Shared:
     given: Given
 
     def build(self, job: ShardJob) -> ShardResult:
-        """Build one shard."""
         self.guard.check(self.destination)
         self._check_source()
         check = partial(self.guard.check, self.destination)

@@ -29,17 +29,7 @@ from stoker.transforms import MultiCrop, native_transforms
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.loader import (
-        Balanced,
-        Batch,
-        BoxOutput,
-        MemoryCache,
-        Mix,
-        NodeCache,
-        OnBad,
-        ReadAhead,
-        Weighted,
-    )
+    from stoker.loader import Balanced, Batch, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, ReadAhead, Weighted
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
     from stoker.types import BatchForm, DecodeMode, Field

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from stoker.builder.api import build, build_files, build_part_of_files
 from stoker.builder.convert import ItemConverter, is_machine_error
-from stoker.builder.destination import (
-    check_destination,
-    manifest_settings,
-    write_companions,
-)
+from stoker.builder.destination import check_destination, manifest_settings, write_companions
 from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
 from stoker.builder.listed import build_part, build_tree, check_part_destination
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard

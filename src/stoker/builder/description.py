@@ -63,14 +63,7 @@ def _classes(tree: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes,
 
 
 def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], classes: int) -> Manifest:
-    """Return the manifest of a build whose shards are all complete, but for the files beside them.
-
-    Args:
-        plan: What was planned.
-        settings: How it was built.
-        results: All shards, in the order of the plan.
-        classes: How many classes there are.
-    """
+    """Return the manifest of a build whose shards are all complete, in the order of the plan, but for other files."""
     converted: Counter[str] = Counter()
     formats: Counter[tuple[str, str]] = Counter()
     for result in results:

@@ -209,15 +209,7 @@ class _Sample:
 def _survey(
     sample: _Sample, converter: ItemConverter, threads: int, known: Mapping[int, ItemReject], progress: Progress | None
 ) -> Survey:
-    """Check every item, or the first of a sample of many.
-
-    Args:
-        sample: The items.
-        converter: Of the build.
-        threads: Items checked at the same time.
-        known: Rejects by their rows that converting has found: damage that a header does not show.
-        progress: Called after every few items.
-    """
+    """Check every item, or the first of a sample of many; ``known`` are rejects for damage that no header shows."""
     rows = np.sort(sample.rows).tolist()
     formats: Counter[str] = Counter()
     storings: Counter[Storing] = Counter()

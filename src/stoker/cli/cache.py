@@ -73,7 +73,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _place(named: str | None) -> Path:
-    """Return the directory that is meant."""
     if named is not None and not location(named).is_local:
         raise ConfigError(f"{named} is in a store, but caches are on this machine; give a local directory with --dir")
     place = user_cache_directory() if named is None else Path(named)

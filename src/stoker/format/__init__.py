@@ -45,14 +45,7 @@ from stoker.format.index import (
     read_index_file,
     write_index,
 )
-from stoker.format.journal import (
-    ItemReject,
-    Journal,
-    ShardResult,
-    open_journal,
-    read_journal,
-    read_journal_head,
-)
+from stoker.format.journal import ItemReject, Journal, ShardResult, open_journal, read_journal, read_journal_head
 from stoker.format.labels import BACKGROUND, ClassLabel, read_class_names, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,

@@ -200,12 +200,7 @@ def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Locat
 
 
 def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
-    """Return which of some files are shards, in their order.
-
-    Args:
-        paths: The files.
-        alone: Whether a person has named each, so that its extension does not rule it out.
-    """
+    """Return which of some files are shards, in their order; with ``alone``, as a person names one, by any name."""
     named = [(path, parse_shard_name(path.name)) for path in paths]
     others = [path for path, shard_name in named if shard_name is None and (alone or may_hold_records(path.name))]
     holding = set(_holding_records(others, alone=alone))

@@ -12,14 +12,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import (
-    DatasetNotFoundError,
-    ExampleError,
-    IndexMismatchError,
-    ShardError,
-    SourceError,
-    StokerError,
-)
+from stoker.errors import DatasetNotFoundError, ExampleError, IndexMismatchError, ShardError, SourceError, StokerError
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,

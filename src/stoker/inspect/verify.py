@@ -413,7 +413,6 @@ class _Frames:
 
 
 def _unreadable(path: Location, error: OSError) -> _Frames:
-    """Return what is known about a shard that cannot be read."""
     if is_scratch_full(error) or is_machine_error(error):
         raise error
     missing = isinstance(error, FileNotFoundError)
@@ -544,15 +543,7 @@ class _RecordRules:
 
 
 def _check_records(path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules) -> _Result:
-    """Check a run of records of one shard.
-
-    Args:
-        path: The shard.
-        plain: Where its bytes are on this machine, without compression.
-        first: Number of the first of them in the shard.
-        rows: uint64 (N, 2), their extents.
-        rules: What they must satisfy.
-    """
+    """Check a run of records of one shard, whose bytes are in ``plain``, without compression."""
     result = _Result()
     for number, (offset, size) in enumerate(rows.tolist(), first):
         result.records += 1
@@ -764,13 +755,7 @@ def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tu
 
 
 def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
-    """Yield where the counts of the manifest differ from those of the records and rejects.
-
-    Args:
-        place: Directory of the dataset.
-        manifest: Its manifest.
-        labels: How often each label was seen, by split.
-    """
+    """Yield where the counts of the manifest differ from those of the records, by split, and of the rejects."""
     path = place / MANIFEST_NAME
     for name, split in manifest.splits.items():
         seen = labels.get(name, Counter())

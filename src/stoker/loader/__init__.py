@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING
 
 from stoker.loader.agreement import calling_place
 from stoker.loader.bad_samples import BadSample, BadSampleReport, OnBad
-from stoker.loader.batch import (
-    Batch,
-    BatchOrigin,
-    Boxes,
-    BoxOutput,
-    PaddedBoxes,
-    batch_text,
-    plain_arrays,
-)
+from stoker.loader.batch import Batch, BatchOrigin, Boxes, BoxOutput, PaddedBoxes, batch_text, plain_arrays
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of

@@ -588,7 +588,6 @@ class Dataset:
         return part
 
     def _part_of(self, ends: Sequence[int], seed: int) -> NDArray[np.int64]:
-        """Return the part of each sample."""
         draws = self._draws(seed)
         part_of = divide(draws, ends)
         missing = np.flatnonzero(np.bincount(part_of, minlength=len(ends)) == 0)
@@ -791,7 +790,6 @@ def _refuse_collation(*_: Any, **__: Any) -> Never:
 
 
 def _listed(labels: Iterable[int | str]) -> list[int | str]:
-    """Return labels as a list."""
     if isinstance(labels, str | int):
         raise ConfigError(f"labels is {labels!r}; give a list of labels or of names: labels=[{labels!r}]")
     return list(labels)

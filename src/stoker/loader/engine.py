@@ -23,10 +23,7 @@ from stoker.loader.record_fields import FieldReader
 from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming
 from stoker.loader.stats import LoaderStats, stats_of
 from stoker.loader.tracing import EventLog, event_log
-from stoker.transforms import (
-    MultiCrop,
-    native_transforms,
-)
+from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -267,7 +264,6 @@ class SampleEngine:
         return self._fields.values(columns, shown, lambda row: self._place(submitted, row))
 
     def _place(self, submitted: _Submitted, row: int) -> Where:
-        """Return where a sample of a batch lies."""
         return self._native.where(int(cast("Request", submitted.request).numbers[row]))
 
     def drop_pending(self) -> None:

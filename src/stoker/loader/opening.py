@@ -11,14 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from stoker.config import check_choice, full_split_name, option
-from stoker.errors import (
-    ConfigError,
-    DatasetNotFoundError,
-    LabelWarning,
-    ManifestError,
-    SourceError,
-    SourceWarning,
-)
+from stoker.errors import ConfigError, DatasetNotFoundError, LabelWarning, ManifestError, SourceError, SourceWarning
 from stoker.format import (
     BACKGROUND,
     LABELS_NAME,

@@ -250,7 +250,6 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
 
 
 def _look(data: bytes, recipe: Recipe) -> _Found:
-    """Read the header of an image file."""
     kind = sniff(data)
     if kind == "jpeg":
         info = _native.probe_jpeg(data)
@@ -395,15 +394,9 @@ def _can_reencode(recipe: Recipe, orientation: int) -> bool:
 
 
 def _reencode(data: bytes, corners: Corners, recipe: Recipe, encode: JpegEncode) -> tuple[bytes, int, int]:
-    """Return a part of a JPEG resized and encoded, its width and its height.
+    """Return a part of a JPEG resized and encoded, its width and its height; of a recipe that `_can_reencode`.
 
     With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
-
-    Args:
-        data: The file.
-        corners: What of its pixels is taken.
-        recipe: One that `_can_reencode`.
-        encode: How it is encoded.
     """
     left, top, right, bottom = corners
     width, height = _target_of(right - left, bottom - top, recipe, encode)
@@ -484,7 +477,6 @@ class _Picture:
 
 
 def _store(picture: _Picture, recipe: Recipe, encode: Encode) -> StoredImage:
-    """Return the stored form of pixels."""
     pixels, window = picture.pixels, picture.window
     if recipe.resize is not None:
         if recipe.resize.mode == "square":

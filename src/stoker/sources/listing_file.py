@@ -102,7 +102,6 @@ def read_listing(place: Location) -> tuple[dict[str, Any], Source] | None:
 
 
 def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], Source]:
-    """Return what a file holds."""
     if size < _END.size:
         raise ValueError("a file without an end")
     content = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ)
@@ -126,7 +125,6 @@ class _Writer:
         self._staged = staged
 
     def write(self, data: bytes) -> None:
-        """Append bytes."""
         self._staged.write([data])
         self.crc32c = _native.crc32c(data, self.crc32c)
         self._size_bytes += len(data)

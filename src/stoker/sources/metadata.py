@@ -164,12 +164,7 @@ def _check_places(root: str, base: Location, tables: Sequence[ImageTable]) -> No
 
 
 class _Images:
-    """The rows of all tables.
-
-    Args:
-        builder: Receives the images.
-        tables: The tables.
-    """
+    """The rows of all tables."""
 
     def __init__(self, builder: SourceBuilder, tables: Sequence[ImageTable]) -> None:
         self._builder = builder
@@ -203,7 +198,6 @@ class _Images:
         return find_classes(where, rows, self._builder.options, warnings) or Classes()
 
     def read(self) -> None:
-        """Read the rows of all tables."""
         for number, table in enumerate(self._tables):
             known, columns = set(self._values.columns), set[str]()
             before = len(self._paths)
@@ -256,11 +250,7 @@ class _Images:
         return self._values.finish(self._builder, self._tables[0].place)
 
     def collect(self, walk: Walk) -> None:
-        """Add the images to the builder, with their splits, classes and sizes; report what is not used.
-
-        Args:
-            walk: Walks over the folder.
-        """
+        """Add the images to the builder, with their splits, classes and sizes; report what is not used."""
         folders = [b""] if self._is_found else [table.folder for table in self._tables]
         sizes: dict[bytes, int] = {}
         for folder, listing in zip(folders, walk.list_folders(folders), strict=True):

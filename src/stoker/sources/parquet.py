@@ -39,20 +39,7 @@ import numpy as np
 
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import (
-    Array,
-    Bytes,
-    Float,
-    Image,
-    Int,
-    Json,
-    Label,
-    Labels,
-    Mask,
-    Text,
-    check_extra,
-    named_image,
-)
+from stoker.fields import Array, Bytes, Float, Image, Int, Json, Label, Labels, Mask, Text, check_extra, named_image
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.annotations import BoxSearch
@@ -302,13 +289,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _field(name: str, kind: Any, feature: Any) -> Field | None:
-    """Return the field of a column; None if no field can hold its type.
-
-    Args:
-        name: Of the column.
-        kind: Its type in Arrow.
-        feature: What ``datasets`` says of it; None where it says nothing.
-    """
+    """Return the field of a column by its type in Arrow and what ``datasets`` says of it; None if none can hold it."""
     pa, _ = import_pyarrow()
     if isinstance(kind, pa.BaseExtensionType):
         kind = kind.storage_type
@@ -379,12 +360,7 @@ def _is_json(kind: Any, depth: int = 0) -> bool:
 
 
 class _Rows:
-    """Collects the rows of files.
-
-    Args:
-        builder: Receives them.
-        folder: Folder that the names of items begin in.
-    """
+    """Collects the rows of files; the names of items begin in ``folder``."""
 
     def __init__(self, builder: SourceBuilder, folder: Location) -> None:
         self._builder = builder
@@ -401,7 +377,6 @@ class _Rows:
         self._nulls: Counter[str] = Counter()
 
     def add(self, path: Location, split: str) -> None:
-        """Add the rows of one file."""
         file = ParquetFile(path)
         if file.rows > file.size_bytes:
             message = f"{path} says that it has {file.rows:,} rows of images, in {file.size_bytes:,} bytes"
@@ -528,7 +503,6 @@ class _Rows:
             self._builder.skipped.warnings.append(f"{message}: an empty text, or nan, there")
 
     def reader(self) -> ParquetReader:
-        """Return what reads the rows."""
         assert self._first is not None, "no file was added"
         head, archives = self._first[1], tuple(self._builder.archives)
         return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns, head.fields)

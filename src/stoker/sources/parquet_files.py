@@ -268,24 +268,19 @@ class _Bytes(io.RawIOBase):
         self._place, self._size, self._at = place, size, 0
 
     def readable(self) -> bool:
-        """Return true."""
         return True
 
     def seekable(self) -> bool:
-        """Return true."""
         return True
 
     def tell(self) -> int:
-        """Return where the next read begins."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place; nothing is read yet."""
         self._at = max(0, {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset)
         return self._at
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes; fewer only where the file ends."""
         left = max(0, self._size - self._at)
         length = left if size is None or size < 0 else min(size, left)
         content = self._place.read_range(self._at, length, self._at + length) if length else b""

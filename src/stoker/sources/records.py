@@ -408,11 +408,7 @@ class _RecordIndex:
         self._is_file.append(is_file)
 
     def table(self) -> ItemTable:
-        """Return the columns.
-
-        Raises:
-            SourceError: The class of a record is none.
-        """
+        """Return the columns; `SourceError` if the class of a record is none."""
         if self._wrong:
             message = f"{len(self._wrong)} of {len(self._records)} records of {ROOT} have no class that is right"
             raise SourceError(f"{message}; the first is {self._wrong[0]}")

@@ -242,11 +242,7 @@ def _locked(path: Path, place: Location) -> Iterator[None]:
 
 
 def _remove_older(path: Path) -> None:
-    """Remove what was unpacked of the same file before it changed, and what processes that were killed have left.
-
-    Args:
-        path: What is unpacked now, whose lock the caller holds.
-    """
+    """Remove what was unpacked of a file before it changed, and what killed processes have left; its lock is held."""
     where, key = path.name[:_KEY_DIGITS], path.name[: 2 * _KEY_DIGITS + 1]
     for other in unpacked_files(path.parents[1]):
         is_ours = other.name.startswith(key)
@@ -288,7 +284,6 @@ class _Sink:
         self._staged, self._path, self._source = staged, path, source
 
     def write(self, data: Any) -> int:
-        """Append bytes."""
         try:
             self._staged.write([bytes(data)])
         except OSError as error:
@@ -321,7 +316,6 @@ def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
 
 
 def _images(column: Any, columns: Columns) -> tuple[Any, Any]:
-    """Return the bytes and the paths of images."""
     pa, _ = import_pyarrow()
     if not columns.has_paths:
         return column.cast(pa.large_binary()), pa.nulls(len(column), pa.string())

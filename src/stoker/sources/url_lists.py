@@ -143,11 +143,7 @@ class UrlReader(FileReader):
 
 
 class _Images:
-    """The images of a list, on their way to a builder.
-
-    Args:
-        builder: Receives them.
-    """
+    """The images of a list, on their way to a builder."""
 
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder

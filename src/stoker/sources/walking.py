@@ -219,7 +219,6 @@ class Walk:
         return in_order(self._list_items, folders, from_uri(self.root).requests_at_once)
 
     def _list_items(self, folder: bytes) -> Listing:
-        """Return the items of one class folder."""
         skipped = Skipped()
         files: list[tuple[bytes, int]] = []
         hidden: set[bytes] = set()

@@ -239,11 +239,7 @@ class _Sample:
 
 
 class _Samples:
-    """Collects the samples of tars.
-
-    Args:
-        builder: Receives the images.
-    """
+    """Collects the samples of tars."""
 
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder
@@ -255,7 +251,6 @@ class _Samples:
         self._seen_before = 0
 
     def add(self, path: Location, split: str) -> None:
-        """Add the samples of one tar."""
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))

@@ -142,7 +142,6 @@ def _are_boxes(look: Look, folder: Location) -> bool:
 
 
 def _lines(path: Location) -> list[str]:
-    """Return the names in a list of the classes."""
     lines = path.read_at_most(_MAX_BYTES).decode("utf-8-sig", "replace").rstrip().splitlines()
     return [line.strip() for line in lines]
 
@@ -320,12 +319,7 @@ def _below(path: Location, base: Location, name: str, own: Collection[bytes]) ->
 
 
 class _Listed:
-    """Images that lists name, and the folders in which they lie.
-
-    Args:
-        builder: Receives the images.
-        own: What paths may begin with for the folder of the source.
-    """
+    """Images that lists name, and the folders in which they lie; ``own`` begins paths for the folder of the source."""
 
     def __init__(self, builder: SourceBuilder, own: Collection[bytes]) -> None:
         self._builder = builder

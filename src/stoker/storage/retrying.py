@@ -384,7 +384,6 @@ class RetryingStore:
                 return answer
 
     def _wait(self, backoff: Backoff, error: StoreError, what: str, key: str) -> None:
-        """Wait before the next try."""
         self._rate.failed(busy=error.busy, answered=error.answered)
         seconds = backoff.after(error, time.monotonic())
         if seconds is None:

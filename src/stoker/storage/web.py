@@ -243,7 +243,6 @@ class _Client:
         raise StoreError(f"it leads on and on: more than {_REDIRECTS} redirects", retry=False)
 
     def _server(self, url: str, *, is_stored: bool) -> _Server:
-        """Return what is known of the server of a URL."""
         parts = urlsplit(url)
         with self._lock:
             server = self._servers.setdefault(parts.netloc, _Server())
@@ -336,7 +335,6 @@ def _moved(response: ClientResponse, url: str) -> str | None:
 
 
 async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
-    """Return what a response brings."""
     status, size, etag = response.status, http_client.length_of(response), response.headers.get("ETag")
     if wanted.is_stored and status in _MISSING:
         raise FileNotFoundError(errno.ENOENT, f"HTTP {status}")
@@ -390,7 +388,6 @@ def _forbidden_use(values: list[str]) -> str | None:
 
 
 async def _body(response: ClientResponse, limit: int | None) -> bytes:
-    """Return the body of a response."""
     parts, arrived = [], 0
     async for data in response.content.iter_any():
         arrived += len(data)

@@ -211,7 +211,6 @@ class _Watch:
         self._first_times = self._first_times or self._last_times
 
     def evidence(self, files: Files) -> Evidence:
-        """Return the figures."""
         setup = _setup(self._loader)
         seen = self._last - (self._base or self._last)
         stats, seconds = seen.stats, seen.loop_seconds
