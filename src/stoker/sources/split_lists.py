@@ -23,7 +23,7 @@ from stoker.sources.reading import nonblank_lines
 from stoker.sources.walking import divide_suffix, is_image_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from stoker.sources.look import Look
     from stoker.sources.source_builder import SourceBuilder
@@ -109,8 +109,11 @@ class _List:
     twice: tuple[int, bytes] | None = None
     rest: tuple[int, bytes] | None = None
 
-    def read(self) -> None:
+    def read(self, folders: Collection[bytes]) -> None:
         """Read all lines.
+
+        Args:
+            folders: The first ones on the paths of the images; ends of names that begin with one are no paths.
 
         Raises:
             SourceError: It is no list of names.
@@ -122,10 +125,10 @@ class _List:
                 continue
             self.rest = self.rest or ((number, rest) if rest else None)
             parts = [part for part in name.replace(b"\\", b"/").split(b"/") if part not in (b"", b".", b"..")]
-            forms = [form for at in range(len(parts)) for form in _forms(b"/".join(parts[at:]))]
-            for form in (line.strip(), *forms[:2]):
+            for form in (line.strip(), *_forms(b"/".join(parts))):
                 self.lines.setdefault(form, number)
-            for form in forms[2:]:
+            inner = range(1, len(parts)) if parts and parts[0] not in folders else ()
+            for form in (form for at in inner for form in _forms(b"/".join(parts[at:]))):
                 self.ends[form] = None if self.ends.get(form, number) != number else number
 
     def find(self, path: bytes) -> None:
@@ -166,9 +169,10 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         of_splits, others, unclear = find_lists(names)
         lists = [_List(split, place / name) for split, name in of_splits.items()]
         lists += [_List(None, place / name) for name in others]
-        lists = [each for each in lists if _is_read(each)]
-        for row in range(len(collector) if lists else 0):
-            path = collector.paths()[row]
+        paths = [collector.paths()[row] for row in range(len(collector))] if lists else []
+        folders = {path.partition(b"/")[0] for path in paths if b"/" in path}
+        lists = [each for each in lists if _is_read(each, folders)]
+        for path in paths:
             for each in lists:
                 each.find(path)
         known = [each for each in lists if 2 * len(each.images) >= min(len({*each.lines.values()}), len(collector)) > 0]
@@ -203,9 +207,9 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
             yield from ((folder, top in beside) for folder in (top, *folders, *inner))
 
 
-def _is_read(each: _List) -> bool:
+def _is_read(each: _List, folders: Collection[bytes]) -> bool:
     try:
-        each.read()
+        each.read(folders)
     except SourceError:
         return False
     return True
