@@ -37,8 +37,8 @@ from stoker.format import (
     is_unfinished,
     nested_counts,
     new_index_name,
+    read_classes,
     read_index,
-    read_labels,
     read_manifest,
     read_rejects,
     sync_directory,
@@ -197,7 +197,7 @@ class _Part:
             remedy = "finish it first" if is_unfinished(place) else "'stoker repack' makes a dataset of TFRecords"
             raise DatasetNotFoundError(f"{place} {what}, so it cannot be merged; {remedy}", path=str(place))
         manifest = read_manifest(place)
-        return cls(place, manifest, read_labels(place, manifest.files.get(LABELS_NAME)))
+        return cls(place, manifest, read_classes(place, manifest))
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,7 @@ def test_missing_cut_and_extra_files_are_named(copy: Path) -> None:
     assert f"of {second}: its frame of" in found
     records = [p.record for p in report.problems if p.path == str(second) and p.record is not None]
     assert len(records) == 1
-    assert "names 1 classes; the manifest counts 5" in found
+    assert "names 1 classes, but the manifest counts 5" in found
     assert "has 1 rejects of split train; the manifest says 0" in found
     assert len(report.warnings) == 2
 

@@ -96,12 +96,12 @@ def _checked(settings: BuildSettings) -> BuildSettings:
     return settings
 
 
-def _split_plan(split: str, lengths: list[int], naming: ShardNaming, size_bytes: int = 0) -> SplitPlan:
+def _split_plan(split: str, lengths: list[int], naming: ShardNaming) -> SplitPlan:
     """Return what became of a split whose shards were made of so many records."""
     bounds = np.cumsum([0, *lengths])
     rows = np.broadcast_to(np.int64(0), int(bounds[-1]))  # none has a class in the table
     names = tuple(naming.name(split, shard, len(lengths)) for shard in range(len(lengths)))
-    return SplitPlan(split, rows, bounds, names, size_bytes)
+    return SplitPlan(split, rows, bounds, names, 0)
 
 
 class StreamBuild(Task):

@@ -46,7 +46,7 @@ from stoker.format.index import (
     write_index,
 )
 from stoker.format.journal import ItemReject, Journal, ShardResult, open_journal, read_journal, read_journal_head
-from stoker.format.labels import BACKGROUND, ClassLabel, read_class_names, read_labels, write_labels
+from stoker.format.labels import BACKGROUND, ClassLabel, read_class_names, read_classes, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,
     DogsSchema,

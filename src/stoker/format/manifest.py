@@ -162,8 +162,12 @@ class Manifest:
     @property
     def classes(self) -> int:
         """How many classes there are, with or without records."""
-        counted = max((len(split.class_counts) for split in self.splits.values()), default=0)
-        return max(0, counted - self.schema.label_base)
+        return max(0, self.class_ids - self.schema.label_base)
+
+    @property
+    def class_ids(self) -> int:
+        """How many ids of classes there are, with those below the first class."""
+        return max((len(split.class_counts) for split in self.splits.values()), default=0)
 
 
 def dataset_id(splits: Mapping[str, Split]) -> str:

@@ -53,8 +53,8 @@ from stoker.format import (
     no_records,
     parse_index,
     parse_shard_name,
+    read_classes,
     read_index,
-    read_labels,
     read_manifest,
     read_rejects,
 )
@@ -738,20 +738,11 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
 
 
 def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:
-    counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
-    path = place / LABELS_NAME
     try:
-        classes = read_labels(place, manifest.files.get(LABELS_NAME))
-    except FileNotFoundError:
-        problems.append(_problem(path, "is missing; restore it, or build again"))
-        return ()
+        return read_classes(place, manifest)
     except ManifestError as error:
-        problems.append(_problem(path, str(error)))
+        problems.append(_problem(place / LABELS_NAME, str(error)))
         return ()
-    if len(classes) != counted:
-        problems.append(_problem(path, f"names {len(classes)} classes; the manifest counts {counted}"))
-        return ()
-    return classes
 
 
 def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:

@@ -14,7 +14,6 @@ from stoker.config import check_choice, full_split_name, option
 from stoker.errors import ConfigError, DatasetNotFoundError, LabelWarning, ManifestError, SourceError, SourceWarning
 from stoker.format import (
     BACKGROUND,
-    LABELS_NAME,
     MANIFEST_NAME,
     ClassLabel,
     ImagenetSchema,
@@ -22,7 +21,7 @@ from stoker.format import (
     find_shard_folder,
     is_unfinished,
     read_class_names,
-    read_labels,
+    read_classes,
     read_manifest,
 )
 from stoker.habits import OPENING, did_you_mean, refuse_unknown
@@ -294,23 +293,10 @@ def refuse_unfinished(directory: Location) -> None:
 def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
     listed, plain = manifest.splits[split].shards, manifest.compression == "none"
     records = ShardRecords(listed_shards(directory, listed, plain=plain), manifest.schema)
-    classes = _labels(directory, manifest)
+    classes = read_classes(directory, manifest)
     if plain:
         records.shards = open_listed(records.native, records.shards, listed)
     return Dataset(path=str(directory), split=split, reader=records, classes=classes, manifest=manifest)
-
-
-def _labels(directory: Location, manifest: Manifest) -> tuple[ClassLabel, ...]:
-    where = directory / LABELS_NAME
-    try:
-        labels = read_labels(directory, manifest.files.get(LABELS_NAME))
-    except FileNotFoundError as error:
-        raise ManifestError(f"{where} is missing; restore it, or build again", path=str(where)) from error
-    counted = max((len(split.class_counts) for split in manifest.splits.values()), default=0)
-    if len(labels) != counted:
-        message = f"{where} names {len(labels)} classes, but the manifest counts {counted}"
-        raise ManifestError(f"{message}; restore it, or build again", path=str(where))
-    return labels
 
 
 def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
