@@ -21,6 +21,7 @@ from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.cells import Cells
 from stoker.sources.colour_masks import ColouredMask, Colours
+from storage.places import copy, place_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -131,6 +132,23 @@ def test_without_a_list_colours_are_those_of_voc(tmp_path: Path) -> None:
         stoker.build(root, tmp_path / "out", progress=False)
 
 
+def test_a_first_mask_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
+    root = cvat(tmp_path, labelmap("car"), [BLACK, CLASSES["car"]])
+    (root / "SegmentationClass/0.png").symlink_to(root / "gone.png")
+    (root / "SegmentationClass/00.png").write_bytes(b"")
+    assert {*np.unique(masks_of(root, masks=True)["1.jpg"])} == {0, 1}
+
+
+@pytest.mark.servers
+def test_coloured_masks_of_a_store_are_the_same(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = cvat(tmp_path / "here", labelmap("car"), [BLACK, CLASSES["car"]])
+    here = stoker.build(root, tmp_path / "out", masks=True, progress=False)
+    place = copy(root, place_in("s3", request, monkeypatch))
+    assert stoker.build(place, place / "out", masks=True, progress=False).manifest == here.manifest
+
+
 def test_a_mask_that_does_not_fit_is_a_reject_that_says_why(tmp_path: Path) -> None:
     root = cvat(tmp_path / "cvat", labelmap("car"), [BLACK, CLASSES["car"]])
     masks = root / "SegmentationClass"
@@ -187,7 +205,11 @@ def test_masks_of_ids_are_read_as_before_though_a_list_lies_beside_them(tmp_path
         ("background:::\ncar:::\n", "line 1: 'background:::' has no colour"),
         ("car:1,2\n", "line 1: 'car:1,2' has no colour"),
         ("car:" + "9" * 9999 + ",2,3\n", "line 1: 'car:9999"),
-        ("# nothing\n", "names no class; write lines such as"),
+        ("# nothing\n", "names 0 classes, not 1 to 65,536; write lines such as"),
+        (
+            "".join(f"c{n}:{n >> 16},{n >> 8 & 255},{n & 255}::\n" for n in range(2**16 + 1)),
+            "names 65,537 classes, not 1",
+        ),
     ],
 )
 def test_a_list_that_cannot_be_used_is_refused_with_its_line(text: str, problem: str, tmp_path: Path) -> None:

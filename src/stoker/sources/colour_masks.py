@@ -6,6 +6,7 @@ lines; ``class_dict.csv`` and CamVid's ``label_colors.txt`` count their lines fr
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ LISTS = {
     "label_colors.txt": (re.compile(_RGB + rb"[,\s]" + _NAME), "250 50 83 cat"),
 }
 """Lists of classes and colours: what a line is, and an example."""
-_MAX_BYTES = 2**28
+_MOST = 2**16
 _VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
 
 
@@ -68,13 +69,11 @@ def are_coloured(masks: Iterable[Location]) -> bool:
     """Return whether the first mask that can be read has colours.
 
     Raises:
-        OSError: One cannot be read.
+        StorageError: The store cannot be reached.
     """
     for mask in masks:
-        try:
-            return is_coloured(mask.read_at_most(_MAX_BYTES), Recipe().check_pixels)
-        except ImageError:
-            continue
+        with contextlib.suppress(ImageError, SourceError):
+            return is_coloured(read_annotation(mask.to_uri()) or b"", Recipe().check_pixels)
     return False
 
 
@@ -101,11 +100,12 @@ def read_colours(folders: Iterable[Location]) -> Colours | None:
             message = f"{place}, line {number}: {os.fsdecode(line[:200])!r} {problem}; write lines such as {example!r}"
             raise SourceError(message, path=str(place))
         classes[colour] = words["name"]
-    if not classes:
-        raise SourceError(f"{place} names no class; write lines such as {example!r}", path=str(place))
-    if place.name == LABEL_MAP:
+    if classes and place.name == LABEL_MAP:
         background = next((colour for colour, name in classes.items() if name == BACKGROUND), (0, 0, 0))
         classes = {background: BACKGROUND, **classes}
+    if not 0 < len(classes) <= _MOST:
+        message = f"{place} names {len(classes):,} classes, not 1 to {_MOST:,}; write lines such as {example!r}"
+        raise SourceError(message, path=str(place))
     return Colours(str(place), [(*colour, number) for number, colour in enumerate(classes)])
 
 
