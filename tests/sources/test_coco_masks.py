@@ -292,8 +292,8 @@ def test_annotations_without_a_polygon_are_left_out_and_counted(tmp_path: Path) 
             COCO(str(path)).annToMask(each)
     content["annotations"] = [*content["annotations"][: len(SEGMENTATIONS)], content["annotations"][-1]]
     wanted = wanted_masks(write(tmp_path, content))
-    found = stored_masks(tmp_path / "out")
-    assert all(np.array_equal(found[name], mask) for name, mask in wanted.items())
+    stored = stored_masks(tmp_path / "out")
+    assert all(np.array_equal(stored[name], mask) for name, mask in wanted.items())
 
 
 @pytest.mark.parametrize("segmentation", [[], None, [[1, 1, 9, 9]]])

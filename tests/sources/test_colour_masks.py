@@ -91,10 +91,10 @@ def test_masks_of_cvat_are_the_lines_of_its_label_map(names: tuple[str, ...], tm
     assert {*np.unique(wanted["1.jpg"])} == {0, 1, 2, 3}
     report = stoker.build(root, tmp_path / "out", masks=True, progress=False)
     assert (report.rejects, report.manifest.schema.fields) == ((), {"mask": fields.Mask()})
-    for found in (masks_of(root, masks=True), masks_of(tmp_path / "out")):
-        assert found.keys() == wanted.keys()
+    for masks in (masks_of(root, masks=True), masks_of(tmp_path / "out")):
+        assert masks.keys() == wanted.keys()
         for name, mask in wanted.items():
-            assert np.array_equal(found[name], mask), name
+            assert np.array_equal(masks[name], mask), name
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,7 @@ def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monk
             "",
         ),
         (("JPEGImages/{}.jpg", "Annotations/{}.xml"), "JPEGImages", "Annotations/ beside JPEGImages/", ""),
+        (("images/{}.jpg", "result.json", "a.json"), "images", "result.json beside images/", ""),
         (("images/{}.jpg", "masks/{}.png"), "images", "masks/ beside images/", ""),
         (("train/images/{}.jpg", "train/labels/{}.txt"), "train/images", "labels/ beside images/", "/train"),
     ],
@@ -302,6 +303,8 @@ def test_what_may_belong_to_images_that_are_named_alone_is_told(
     root = tmp_path / "photos"
     for pattern in files:
         fill(root, *{pattern.format(number) for number in range(3)})
+    if (root / "result.json").exists():
+        (root / "result.json").write_text('{"images": []}')
     tree = list_source(str(root / named))
     told = f"not read: {beside}, which may belong to its images: give {root}{give} to read them"
     assert (tree.warnings, tree.classes) == ((told,), ())

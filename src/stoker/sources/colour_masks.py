@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -30,14 +29,8 @@ if TYPE_CHECKING:
 
 LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
 
-_RGB = rb"\s*(?P<r>\d{1,3})\s*[,\s]\s*(?P<g>\d{1,3})\s*[,\s]\s*(?P<b>\d{1,3})\s*"
-_NAME = rb"\s*(?P<name>\S.*?)\s*"
-LISTS = {
-    LABEL_MAP: (re.compile(_NAME + b":" + _RGB + b"(:.*)?"), "cat:250,50,83::"),
-    "class_dict.csv": (re.compile(_NAME + b"," + _RGB), "cat,250,50,83"),
-    "label_colors.txt": (re.compile(_RGB + rb"[,\s]" + _NAME), "250 50 83 cat"),
-}
-"""Lists of classes and colours: what a line is, and an example."""
+EXAMPLES = {LABEL_MAP: "cat:250,50,83::", "class_dict.csv": "cat,250,50,83", "label_colors.txt": "250 50 83 cat"}
+"""Lists of classes and colours, and what a line of each is."""
 _MOST = 2**16
 _VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
 
@@ -84,22 +77,21 @@ def read_colours(folders: Iterable[Location]) -> Colours | None:
         SourceError: A line is damaged, or two classes have the same colour.
         OSError: It cannot be read.
     """
-    places = (folder / name for folder in folders for name in LISTS)
+    places = (folder / name for folder in folders for name in EXAMPLES)
     place = next((place for place in places if place.is_file()), None)
     if place is None:
         return None
-    line_of, example = LISTS[place.name]
+    example = EXAMPLES[place.name]
     classes: dict[tuple[int, ...], bytes] = {}
     for number, line in nonblank_lines(place):
-        words = line_of.fullmatch(line)
-        colour = () if words is None else tuple(map(int, words.group("r", "g", "b")))
-        if line.startswith(b"#") or (words is None and number == 1 and place.suffix == ".csv"):
+        name, colour = _parsed(place.name, line.strip())
+        if line.startswith(b"#") or (not colour and number == 1 and place.suffix == ".csv"):
             continue
-        if words is None or max(colour) > 255 or colour in classes:
+        if not colour or colour in classes:
             problem = f"has the colour of {os.fsdecode(classes[colour])!r}" if colour in classes else "has no colour"
             message = f"{place}, line {number}: {os.fsdecode(line[:200])!r} {problem}; write lines such as {example!r}"
             raise SourceError(message, path=str(place))
-        classes[colour] = words["name"]
+        classes[colour] = name
     if classes and place.name == LABEL_MAP:
         background = next((colour for colour, name in classes.items() if name == BACKGROUND), (0, 0, 0))
         classes = {background: BACKGROUND, **classes}
@@ -107,6 +99,20 @@ def read_colours(folders: Iterable[Location]) -> Colours | None:
         message = f"{place} names {len(classes):,} classes, not 1 to {_MOST:,}; write lines such as {example!r}"
         raise SourceError(message, path=str(place))
     return Colours(str(place), [(*colour, number) for number, colour in enumerate(classes)])
+
+
+def _parsed(kind: str, line: bytes) -> tuple[bytes, tuple[int, ...]]:
+    """Return the class and the colour of a line; no colour where it has none."""
+    if kind == LABEL_MAP:
+        name, _, rest = line.partition(b":")
+        words = rest.partition(b":")[0].split(b",")
+    elif EXAMPLES[kind].startswith("cat"):
+        name, *words = line.split(b",")
+    else:
+        *words, name = [*line.split(maxsplit=3), b"", b"", b"", b""][:4]
+    numbers = [int(word) for each in words if (word := each.strip()).isdigit() and len(word) < 4]
+    is_colour = name and len(words) == len(numbers) == 3 and max(numbers) < 256
+    return name.strip(), tuple(numbers) if is_colour else ()
 
 
 def voc_colours() -> Colours:

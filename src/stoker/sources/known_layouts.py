@@ -122,16 +122,18 @@ def insisting(names: Sequence[str]) -> str:
 def belonging_beside(look: Look) -> str:
     """Return what lies beside images that are named alone, or beside the folder of their splits; nothing if none does.
 
-    Names alone tell: ``labels`` beside ``images``, ``annotations`` beside ``train2017``.
+    Names tell, as of ``labels`` beside ``images`` and ``annotations`` beside ``train2017``, or a COCO file.
     """
     folder = look.path.resolve()
     for place in (folder, folder.parent):
         if _class_words(place.name):
             break
         with contextlib.suppress(SourceError, OSError):  # of a folder above, which need not be readable
-            beside = [name for name in look.look_into(place.parent)[0] if _MASKS.fullmatch(_class_words(name))]
+            folders, files, _ = look.look_into(place.parent)
+            beside = [f"{name}/" for name in folders if _MASKS.fullmatch(_class_words(name))]
+            beside += [name for name in files[:_SOME] if is_coco(place.parent / name)]
             if beside:
-                shown = " and ".join(f"{name}/" for name in beside[:_FEW])
+                shown = " and ".join(beside[:_FEW])
                 return f"{shown} beside {place.name}/, which may belong to its images: give {place.parent} to read them"
     return ""
 

@@ -30,7 +30,7 @@ from stoker.recipe import Recipe, mask_ids
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
 from stoker.sources.coco_folders import find_coco
-from stoker.sources.colour_masks import LISTS, are_coloured, read_colours
+from stoker.sources.colour_masks import EXAMPLES, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -159,7 +159,7 @@ def claim_mask_folders(look: Look) -> _Contents | None:
         insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
         raise SourceError(f"{message}; {insisting}", path=look.root)
     others = [folder.path for folder in known if folder.split == _OTHER]
-    tables = [name for name in look.look_into(root)[1] if name.lower().endswith(_TABLES) and name not in LISTS]
+    tables = [name for name in look.look_into(root)[1] if name.lower().endswith(_TABLES) and name not in EXAMPLES]
     message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
     skipped.warn([*map(os.fsencode, tables)], message)
     return _Contents(root, pairs, skipped, mask, colours, others)
@@ -293,7 +293,7 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
             bits = bits if ids.dtype.itemsize == 1 else 16
             if are_guessed and len(np.unique(ids)) > _MOST_IDS:
                 problems.append(f"{place} has more values than ids of classes have")
-    hint = f"list these in {root / _COLOURS}, in lines such as {LISTS[_COLOURS][1]!r}, or " if has_colours else ""
+    hint = f"list these in {root / _COLOURS}, in lines such as {EXAMPLES[_COLOURS]!r}, or " if has_colours else ""
     problem = f"{problems[0]}; {hint}write a PNG of the ids for each image" if len(problems) == len(some) else ""
     return Mask(bits), None, problem
 
