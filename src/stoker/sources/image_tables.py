@@ -13,7 +13,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from stoker.config import option, option_with
+from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
 from stoker.sources.imagenet.boxes import TINY_BOXES, TINY_LIST
@@ -163,6 +163,36 @@ def find_tables(
     Raises:
         SourceError: It does not say the classes, or has no column of those that the user names.
     """
+    seen = _tables_that_name(look, base, files, folders)
+    best = max(seen, key=lambda table: table.rank, default=None)
+    if best is None or best.says_nothing:
+        return []
+    warnings: list[str] = []
+    split_column, classes = _columns_of(look, base, best, warnings)
+    by_split = {table.split: table for table in seen if best.split and table.split and table.split != best.split}
+    chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
+    if split_column is not None:
+        chosen = [best]
+    return [
+        ImageTable(
+            table.place,
+            os.fsencode("".join(part + "/" for part in table.top.parts[len(base.parts) :])),
+            table.split if len(chosen) > 1 else None,
+            table.image,
+            table.ending,
+            classes,
+            split_column,
+            is_found=True,
+            notes=tuple(warnings),
+        )
+        for table in chosen
+    ]
+
+
+def _tables_that_name(
+    look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
+) -> list[_Seen]:
+    """Return what is seen of the tables whose rows name the images; see `find_tables`."""
     options = look.options
     tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
     others = () if look.is_file else ("submission", TINY_BOXES)
@@ -193,29 +223,7 @@ def find_tables(
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, as of"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
-    best = max(seen, key=lambda table: table.rank, default=None)
-    if best is None or best.says_nothing:
-        return []
-    warnings: list[str] = []
-    split_column, classes = _columns_of(look, base, best, warnings)
-    by_split = {table.split: table for table in seen if best.split and table.split and table.split != best.split}
-    chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
-    if split_column is not None:
-        chosen = [best]
-    return [
-        ImageTable(
-            table.place,
-            os.fsencode("".join(part + "/" for part in table.top.parts[len(base.parts) :])),
-            table.split if len(chosen) > 1 else None,
-            table.image,
-            table.ending,
-            classes,
-            split_column,
-            is_found=True,
-            notes=tuple(warnings),
-        )
-        for table in chosen
-    ]
+    return seen
 
 
 def _without_texts_of_images(
@@ -239,6 +247,47 @@ def _mentions(
     words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
     count = sum(not images.isdisjoint(each) for each in words)
     return is_text(place) and len(rows[0]) > 1 and 2 * count > len(words)
+
+
+def check_against_folders(
+    look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
+) -> list[str]:
+    """Return warnings of a table beside images whose folders seem to be their classes.
+
+    Args:
+        look: What the user named.
+        base: Folder that the images lie below.
+        files: What may be such a table.
+        folders: Those folders.
+
+    Raises:
+        SourceError: The table says other classes than the folders.
+    """
+    files, names = [file for file in files if not is_text(file)], {folder.name for folder in folders}
+    seen = _tables_that_name(look, base, files, folders[:_FEW])
+    best = max(seen, key=lambda table: table.rank, default=None)
+    if best is None or best.says_nothing:
+        return []
+    of_rows = [names.intersection(str(row.get(best.image)).split("/")) or names for row in best.rows]
+    columns = best.rows[0].keys() - {best.image}
+    agree = {
+        name for name in columns if all(str(row.get(name)) in of for row, of in zip(best.rows, of_rows, strict=True))
+    }
+    try:
+        _, classes = _columns_of(look, base, best, [])
+    except SourceError:
+        if not agree:
+            raise
+        return [f"not read: {best.place}, which names the images; the classes are their folders"]
+    if agree.issuperset(classes.columns):
+        return []
+    of_table = format_some(classes.columns, _FEW, repr)
+    message = f"{best.place} names the images, and the classes may be its {of_table}, or the folders, as of"
+    message += f" {best.rows[0][best.image]}; give {look.root if best.place.parent == base else best.place} with"
+    message += f" {option_with('label_column', ','.join(classes.columns))}"
+    if best.place.parent != base:
+        message += f" {option_with('image_root', str(best.top))}"
+    raise SourceError(message, path=look.root)
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:

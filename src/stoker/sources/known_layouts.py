@@ -19,7 +19,7 @@ from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
-from stoker.sources.image_tables import find_tables
+from stoker.sources.image_tables import check_against_folders, find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
@@ -80,17 +80,18 @@ def check_class_folders(
     words = {name: _class_words(name) for name in names}
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
-    near: list[Location] = []
-    if len({*words.values()} - {""}) <= 1:
-        near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
-        near += [top / name for top in folders[:_FEW] for name in look.look_into(top)[1]]
-        files = [file for file in near if not (options.boxes or "").endswith(file.name)]
-        try:
-            tables = find_tables(look, base, files, folders[:_FEW])
-        except SourceError as error:
-            raise SourceError(f"{error}{insists}", path=root) from error
-        if tables:
+    tell_nothing = len({*words.values()} - {""}) <= 1
+    near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
+    of_tables = [folder for folder in folders[:_FEW] if tell_nothing or not _may_hold_images(look, folder)]
+    near += [top / name for top in (*of_tables, *(levels.keys() - {base})) for name in look.look_into(top)[1]]
+    files = [file for file in near if not (options.boxes or "").endswith(file.name)]
+    try:
+        if tell_nothing and (tables := find_tables(look, base, files, folders[:_FEW])):
             return tables
+        if names and not tell_nothing and builder.labels is None:
+            builder.label_warnings += check_against_folders(look, base, files, folders)
+    except SourceError as error:
+        raise SourceError(f"{error}{insists}", path=root) from error
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
     are_neutral, repeated = not any(words.values()), Counter(words.values())
@@ -115,8 +116,13 @@ def check_class_folders(
 
 def insisting(names: Sequence[str]) -> str:
     """Return what to type where folders are classes all the same."""
-    typed = f"printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
-    return f"if its folders are classes, type: {typed}"
+    if len(names) > _SOME:
+        typed = f"write their names into a file, one a line, and give {option_with('labels', 'FILE')}"
+    else:
+        typed = (
+            f"type: printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
+        )
+    return f"if its folders are classes, {typed}"
 
 
 def belonging_beside(look: Look) -> str:
