@@ -123,6 +123,11 @@ def test_filters(whole: stoker.Dataset, files: stoker.Dataset) -> None:
     assert list(files.filter(lambda sample: sample.source.endswith("0.jpg"), labels=["cat", 0]).numbers) == [0, 8]
     with pytest.raises(ConfigError, match="no class named 'dog'"):
         files.filter(labels=["dog"])
+    unlabelled = files[files.labels == 0].filter(labels=[0])
+    unlabelled._labels = np.full(len(unlabelled), -1)
+    for choose in (lambda: unlabelled.filter(labels=[0]), lambda: unlabelled.per_class(2)):
+        with pytest.raises(ConfigError, match=r"no sample of .* has a label; of boxes use filter\(lambda"):
+            choose()
     with pytest.raises(ConfigError, match=r"give a list .* labels=\['bee'\]"):
         files.filter(labels="bee")
     with pytest.raises(ConfigError, match="needs a condition"):

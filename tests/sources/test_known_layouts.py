@@ -128,6 +128,44 @@ def test_images_of_a_table_in_several_folders(tmp_path: Path) -> None:
     }
 
 
+def test_a_table_of_other_classes_than_the_folders_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of folders of patients, beside and in which no image is called after its class."""
+    images(tmp_path, *(f"train/{name}/{{}}.jpg" for name in ("ann", "ben", "cy")))
+    rows = [f"train/{name}/{number}.jpg,{NAMES[number % 2]}\n" for name in ("ann", "ben", "cy") for number in range(6)]
+    (tmp_path / "train.csv").write_text("path,label\n" + "".join(rows))
+    message = refused(tmp_path)
+    assert "the classes may be its 'label', or the folders, as of train/ann/0.jpg; give" in message
+    given = message.partition("; give ")[2].partition(";")[0].split(" with ")
+    assert planned(capsys, given[0], *given[1].split()) == {"cat": 9, "dog": 9}
+    type_line(message, 0, tmp_path)
+    named = str(tmp_path / "folders.txt")
+    assert planned(capsys, str(tmp_path), "--labels", named) == {"ann": 6, "ben": 6, "cy": 6}
+
+
+def test_a_folder_of_tables_is_no_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As of ISIC 2018."""
+    images(tmp_path, "Lesion_Input/ISIC_{}.jpg")
+    rows = [f"ISIC_{number},{number % 2}.0,{1 - number % 2}.0\n" for number in range(6)]
+    (tmp_path / "Lesion_GroundTruth").mkdir()
+    (tmp_path / "Lesion_GroundTruth" / "truth.csv").write_text("image,MEL,NV\n" + "".join(rows))
+    place, given = refused(tmp_path).partition("; give ")[2].partition(";")[0].split(" with ")
+    assert planned(capsys, place, *given.split()) == {"MEL": 3, "NV": 3}
+
+
+def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None:
+    """As of Imagenette, whose other columns have wrong labels on purpose."""
+    images(tmp_path, "train/cat/{}.jpg", "train/dog/1{}.jpg")
+    paths = [*(f"train/cat/{number}.jpg" for number in range(6)), *(f"train/dog/1{number}.jpg" for number in range(6))]
+    rows = [f"{path},{path.split('/')[1]},{NAMES[at % 2]}\n" for at, path in enumerate(paths)]
+    place = tmp_path / "noisy.csv"
+    place.write_text("path,noisy_labels_0,noisy_labels_50\n" + "".join(rows))
+    source = list_source(str(tmp_path))
+    assert source.classes == (b"cat", b"dog")
+    assert source.warnings == (f"not read: {place}, which names the images; the classes are their folders",)
+
+
 @pytest.mark.parametrize(
     ("folders", "name", "rows"),
     [

@@ -97,7 +97,7 @@ def test_each_transform_changes_colours_in_its_own_way(train: stoker.Dataset) ->
 @given(st.sampled_from(["float16", "float32"]), st.sampled_from(["NHWC", "NCHW"]), CHANNELS, CHANNELS)
 @settings(max_examples=60)
 def test_floats_are_rounded_once(train: stoker.Dataset, dtype: str, layout: str, mean: tuple, std: tuple) -> None:
-    std = tuple(abs(one) + 1e-6 for one in std)
+    mean, std = tuple(min(channel, 1.0) for channel in mean), tuple(abs(channel) + 1e-6 for channel in std)
     chosen = stoker.Resize((9, 14))
     with stoker.Loader(train, batch_size=12, transform=chosen, threads=1) as loader:
         bytes_ = next(iter(loader)).images
@@ -142,6 +142,8 @@ def test_bytes_in_planes_and_floats_without_mean(train: stoker.Dataset) -> None:
         (lambda: stoker.Output(mean=(0.5, 0.5, 0.5)), "mean and std need floats"),
         (lambda: stoker.Output("float32", std=(1.0, 0.0, 1.0)), "std is"),
         (lambda: stoker.Output("float16", mean=(1.0, float("inf"), 1.0)), "mean is"),
+        (lambda: stoker.Output("float32", mean=(123.7, 116.3, 103.5), std=(58.4, 57.1, 57.4)), "divide .* by 255"),
+        (lambda: stoker.RandomResizedCrop(8, hflip=True), "hflip is True; it must be a number"),
     ],
 )
 def test_senseless_settings_are_refused(make, message: str) -> None:

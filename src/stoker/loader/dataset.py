@@ -516,7 +516,7 @@ class Dataset:
             labels: Classes whose samples stay, by label or by name. Labels stay what they are.
 
         Raises:
-            ConfigError: Neither is given, or there is no such class.
+            ConfigError: Neither is given, there is no such class, or no sample has a label.
             StokerError: A sample cannot be read.
         """
         if where is None and labels is None:
@@ -524,6 +524,8 @@ class Dataset:
         part = self
         if labels is not None:
             part = part[np.isin(part.labels, [self.label_named(label) for label in _listed(labels)])]
+            if not len(part):
+                self.check_labelled()
         if where is not None:
             part = part[np.fromiter((bool(where(sample)) for sample in part._samples()), np.bool_, len(part))]
         return part
@@ -576,10 +578,11 @@ class Dataset:
             seed: Another one gives other samples, 0 to 2**64 - 1; `random_split` says what else decides.
 
         Raises:
-            ConfigError: A number is out of range.
+            ConfigError: A number is out of range, or no sample has a label.
             ShardError: A record is damaged.
         """
         count = check_range("count", count, 1, 2**62)
+        self.check_labelled()
         return self._chosen(first_of_each(self.labels, self._draws(seed), count))
 
     def _chosen(self, mask: NDArray[np.bool_]) -> Dataset:
@@ -618,6 +621,17 @@ class Dataset:
     def _samples(self) -> Iterator[Sample]:
         for number in self.numbers:
             yield self._sample(int(number))
+
+    def check_labelled(self) -> None:
+        """Refuse samples none of which has a label.
+
+        Raises:
+            ConfigError: None has one; they may have boxes that do.
+            ShardError: A record is damaged.
+        """
+        if len(self) and self.labels.max() < 0:
+            hint = "of boxes use filter(lambda sample: any(box.label == 3 for box in sample.boxes))"
+            raise ConfigError(f"no sample of {self.path} has a label; {hint}")
 
     def label_named(self, label: int | str) -> int:
         """Return the label of a class, given by that or by its name.

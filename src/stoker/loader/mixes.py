@@ -293,5 +293,6 @@ def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None)
             message = (
                 f"{dataset.path} and {named[0].path} do not have the same classes, so equal labels differ in meaning"
             )
-            raise ConfigError(f"{message}; give label_offsets=, zeros if they are to be taken as equal")
+            message += "; open all with labels= of one file that lists all classes, or give label_offsets=, zeros if"
+            raise ConfigError(f"{message} equal labels mean the same")
     return (0,) * len(datasets)

@@ -287,6 +287,7 @@ def refuse_unfinished(directory: Location) -> None:
     """
     if is_unfinished(directory):
         message = f"{directory} is an unfinished build, repack or merge; run the same command again to finish it"
+        message += ", with more --max-rejects where these ended it"
         raise DatasetNotFoundError(message, path=str(directory))
 
 

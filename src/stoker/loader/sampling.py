@@ -222,6 +222,7 @@ class _Classes:
     def __init__(self, sampling: Sampling, dataset: Dataset, labels: NDArray[np.int64], size: int, seed: int) -> None:
         known, class_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if known[0] < 0:
+            dataset.check_labelled()
             message = f"{format_count(int(counts[0]), 'sample')} of {dataset.path} have no label"
             raise ConfigError(f"{message}; leave them out: dataset[dataset.labels >= 0]")
         weights = np.full(len(known), _ONE, np.uint64)

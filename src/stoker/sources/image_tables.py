@@ -250,7 +250,7 @@ def _mentions(
 
 
 def check_against_folders(
-    look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
+    look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location], words: Mapping[str, str]
 ) -> list[str]:
     """Return warnings of a table beside images whose folders seem to be their classes.
 
@@ -258,17 +258,18 @@ def check_against_folders(
         look: What the user named.
         base: Folder that the images lie below.
         files: What may be such a table.
-        folders: Those folders.
+        folders: Some of those folders.
+        words: What of the name of each of them may be the class.
 
     Raises:
         SourceError: The table says other classes than the folders.
     """
-    files, names = [file for file in files if not is_text(file)], {folder.name for folder in folders}
-    seen = _tables_that_name(look, base, files, folders[:_FEW])
+    seen = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
     best = max(seen, key=lambda table: table.rank, default=None)
     if best is None or best.says_nothing:
         return []
-    of_rows = [names.intersection(str(row.get(best.image)).split("/")) or names for row in best.rows]
+    known = [words.keys() & str(row.get(best.image)).split("/") or words for row in best.rows]
+    of_rows = [{*names, *map(words.__getitem__, names)} for names in known]
     columns = best.rows[0].keys() - {best.image}
     agree = {
         name for name in columns if all(str(row.get(name)) in of for row, of in zip(best.rows, of_rows, strict=True))

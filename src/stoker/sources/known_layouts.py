@@ -89,7 +89,7 @@ def check_class_folders(
         if tell_nothing and (tables := find_tables(look, base, files, folders[:_FEW])):
             return tables
         if names and not tell_nothing and builder.labels is None:
-            builder.label_warnings += check_against_folders(look, base, files, folders)
+            builder.label_warnings += check_against_folders(look, base, files, folders[:_FEW], words)
     except SourceError as error:
         raise SourceError(f"{error}{insists}", path=root) from error
     if seen is not None and builder.labels is None:

@@ -79,6 +79,8 @@ class Output:
                 kind = "numbers above 0" if least == 0.0 else "finite numbers"
                 example = "(0.5, 0.5, 0.5) of red, green and blue"
                 raise ConfigError(f"{name} is {channels!r}; it must be {kind}, one for each channel, such as {example}")
+        if self.mean is not None and min(self.mean) > 1.0:
+            raise ConfigError(f"mean is {self.mean!r}, but pixels are 0 to 1; divide mean and std by 255")
 
     def for_mode(self, mode: Mode) -> Output:
         """Return the same with the type that is left out, as a loader of a dataset in a mode makes it.

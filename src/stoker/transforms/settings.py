@@ -61,8 +61,8 @@ def _check_size(_: str, size: Size) -> Size:
 
 
 def _check_probability(name: str, value: float) -> float:
-    if not (isinstance(value, Real) and 0.0 <= value <= 1.0):
-        raise ConfigError(f"{name} is {value!r}; it must be between 0 and 1")
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"{name} is {value!r}; it must be a number between 0 and 1, such as 0.5")
     return value
 
 
