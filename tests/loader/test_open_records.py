@@ -285,3 +285,10 @@ def test_bytes_that_look_like_a_token_are_no_image() -> None:
     secret = io.BytesIO(b"\0stoker\0" + bytes(24)).getvalue()
     with warnings.catch_warnings(), pytest.raises(ImageError):
         next(iter(stoker.Loader(stoker.open([{"image": secret}]), 1, transform=CROP)))
+
+
+def test_boxes_of_other_classes_have_the_names_of_their_build(records: list[Record], tmp_path: Path) -> None:
+    chosen = FIELDS | {"boxes": fields.Boxes(["leg", "wing"])}
+    opened = stoker.open(records, fields=chosen)
+    stoker.build(records, tmp_path, fields=chosen)
+    assert opened.schema.box_names == stoker.open(tmp_path).schema.box_names == ("leg", "wing")

@@ -32,6 +32,7 @@ from stoker.loader.selection import (
     division,
     draws_by_name,
     first_of_each,
+    refuse_unlabelled,
     same_numbers,
     select,
     selection_name,
@@ -525,7 +526,7 @@ class Dataset:
         if labels is not None:
             part = part[np.isin(part.labels, [self.label_named(label) for label in _listed(labels)])]
             if not len(part):
-                self.check_labelled()
+                refuse_unlabelled(self.path, self.labels)
         if where is not None:
             part = part[np.fromiter((bool(where(sample)) for sample in part._samples()), np.bool_, len(part))]
         return part
@@ -582,7 +583,7 @@ class Dataset:
             ShardError: A record is damaged.
         """
         count = check_range("count", count, 1, 2**62)
-        self.check_labelled()
+        refuse_unlabelled(self.path, self.labels)
         return self._chosen(first_of_each(self.labels, self._draws(seed), count))
 
     def _chosen(self, mask: NDArray[np.bool_]) -> Dataset:
@@ -621,17 +622,6 @@ class Dataset:
     def _samples(self) -> Iterator[Sample]:
         for number in self.numbers:
             yield self._sample(int(number))
-
-    def check_labelled(self) -> None:
-        """Refuse samples none of which has a label.
-
-        Raises:
-            ConfigError: None has one; they may have boxes that do.
-            ShardError: A record is damaged.
-        """
-        if len(self) and self.labels.max() < 0:
-            hint = "of boxes use filter(lambda sample: any(box.label == 3 for box in sample.boxes))"
-            raise ConfigError(f"no sample of {self.path} has a label; {hint}")
 
     def label_named(self, label: int | str) -> int:
         """Return the label of a class, given by that or by its name.

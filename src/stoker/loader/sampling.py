@@ -15,6 +15,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
+from stoker.loader.selection import refuse_unlabelled
 from stoker.order import EpochOrder
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ class _Classes:
     def __init__(self, sampling: Sampling, dataset: Dataset, labels: NDArray[np.int64], size: int, seed: int) -> None:
         known, class_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if known[0] < 0:
-            dataset.check_labelled()
+            refuse_unlabelled(dataset.path, labels)
             message = f"{format_count(int(counts[0]), 'sample')} of {dataset.path} have no label"
             raise ConfigError(f"{message}; leave them out: dataset[dataset.labels >= 0]")
         weights = np.full(len(known), _ONE, np.uint64)

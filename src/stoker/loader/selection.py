@@ -180,3 +180,14 @@ def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: i
     chosen = np.zeros(len(order), np.bool_)
     chosen[order[rank < count]] = True
     return chosen
+
+
+def refuse_unlabelled(path: str, labels: NDArray[np.int64]) -> None:
+    """Refuse samples none of which has a label.
+
+    Raises:
+        ConfigError: None has one; they may have boxes that do.
+    """
+    if len(labels) and labels.max() < 0:
+        hint = "of boxes use filter(lambda sample: any(box.label == 3 for box in sample.boxes))"
+        raise ConfigError(f"no sample of {path} has a label; {hint}")
