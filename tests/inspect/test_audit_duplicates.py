@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+import stoker
 from reference import pictures
 from stoker import _native
-from stoker.inspect.auditing.duplicates import Duplicates, exact_duplicates, near_duplicates
+from stoker.inspect.auditing.duplicates import MAX_DISTANCE, Duplicates, exact_duplicates, near_duplicates
 from stoker.inspect.auditing.measuring import measure_all
 from stoker.inspect.auditing.report import brightness_and_contrast
 
@@ -45,7 +46,7 @@ def chained(hashes: list[tuple[int, int]], distance: int, flips: tuple[int, ...]
             return firsts
 
 
-@given(st.data(), st.integers(0, 11), st.booleans(), st.integers(1, 3))
+@given(st.data(), st.integers(0, MAX_DISTANCE), st.booleans(), st.integers(1, 3))
 def test_near_hashes_are_those_that_all_pairs_tell(
     data: st.DataObject, distance: int, mirrored: bool, threads: int
 ) -> None:
@@ -86,8 +87,17 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
     assert near == [Duplicates("near", (1, 4, 5))]
 
 
+def test_the_largest_distance_is_that_of_the_core_and_of_the_texts() -> None:
+    none = np.empty(0, np.uint64)
+    assert not len(_native.near_hashes(none, none, MAX_DISTANCE, True, 1))
+    with pytest.raises(ValueError, match=f"must be 0..{MAX_DISTANCE}$"):
+        _native.near_hashes(none, none, MAX_DISTANCE + 1, True, 1)
+    for function in (_native.near_hashes, stoker.audit):
+        assert f"0 to {MAX_DISTANCE}" in str(function.__doc__)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("distance", [11, 6])
+@pytest.mark.parametrize("distance", [MAX_DISTANCE, 6])
 def test_near_ones_among_many_are_those_that_were_planted(distance: int) -> None:
     count, planted = 401_000, 6_000
     random = np.random.default_rng(distance)

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
+    from stoker.loader import Dataset
     from stoker.sources import Source, SourceOptions
     from stoker.storage import Location
     from stoker.types import Compression, Feature, Features, Field, SchemaInfo
@@ -219,6 +220,19 @@ def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, 
     known = classes[label] if 0 <= label < len(classes) else None
     name, text = (known.name, known.text) if known else ("", "")
     return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
+
+
+def counted_classes(splits: Mapping[str, Dataset], counts: Mapping[str, Mapping[int, int]]) -> tuple[ClassCount, ...]:
+    """Return how often each class occurs by split; those that have a name, also where they do not."""
+    some = next(iter(splits.values()))
+    labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
+    return tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
+
+
+def label_counts(dataset: Dataset) -> dict[int, int]:
+    """Return how often each label occurs, -1 for none."""
+    labels, counts = np.unique(dataset.labels, return_counts=True)
+    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 
 
 def ranked(counts: Mapping[str, int]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import REJECTS_NAME, read_rejects
-from stoker.inspect.info import class_count
+from stoker.inspect.info import counted_classes, label_counts
 from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
 from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
@@ -274,9 +274,7 @@ def _classes(splits: Mapping[str, Dataset], measured: Measured) -> tuple[tuple[C
     counts: dict[str, dict[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
     if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
         counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
-    some = next(iter(splits.values()))
-    labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
-    classes = tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
+    classes = counted_classes(splits, counts)
     unlabelled = sum(by_label.get(-1, 0) for by_label in counts.values())
     return classes, sum(sum(by_label.values()) for by_label in counts.values()), unlabelled
 
@@ -287,10 +285,7 @@ def _counts(dataset: Dataset) -> dict[int, int]:
         split = dataset.manifest.splits[dataset.split]
         counted = {label: count for label, count in enumerate(split.class_counts) if count}
         return counted | ({-1: split.unlabelled} if split.unlabelled else {})
-    if dataset.shards:
-        return {}
-    labels, counts = np.unique(dataset.labels, return_counts=True)
-    return dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return {} if dataset.shards else label_counts(dataset)
 
 
 # Random samples.

@@ -99,7 +99,8 @@ def measure_all(
         pool = stack.enter_context(stoppable_pool(threads, "stoker-audit", only_reads=True))
         for block in _blocks(left):
             parts = [block[first : first + _ROWS_AT_ONCE] for first in range(0, len(block), _ROWS_AT_ONCE)]
-            for part, results in zip(parts, pool.map(lambda part: _measure_some(load, part), parts), strict=True):
+            measured_parts = pool.map(lambda part: [_measure(load, row) for row in part], parts)
+            for part, results in zip(parts, measured_parts, strict=True):
                 for row, (values, problem) in zip(part, results, strict=True):
                     rows[row] = values
                     if problem is not None:
@@ -117,10 +118,6 @@ def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
     for run in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
         for first in range(0, len(run), _BLOCK_ROWS):
             yield run[first : first + _BLOCK_ROWS].tolist()
-
-
-def _measure_some(load: Load, rows: Sequence[int]) -> list[tuple[tuple[Any, ...], str | None]]:
-    return [_measure(load, row) for row in rows]
 
 
 def _measure(load: Load, row: int) -> tuple[tuple[Any, ...], str | None]:

@@ -22,7 +22,7 @@ from stoker.errors import SourceError, StokerError, StorageError
 from stoker.inspect.auditing.duplicates import FLAT, MAX_DISTANCE, distances, exact_duplicates, near_duplicates
 from stoker.inspect.auditing.measures import FORMAT_NAMES, MODE_NAMES, UNREADABLE
 from stoker.inspect.auditing.measuring import measure_all
-from stoker.inspect.info import ClassCount, class_count
+from stoker.inspect.info import ClassCount, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.sources import SourceOptions
 from stoker.storage import stoppable_pool
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from stoker.format import RecordKeys
     from stoker.inspect.auditing.duplicates import Duplicates
-    from stoker.loader import Dataset
+    from stoker.loader import Dataset, Sample
     from stoker.storage import LocationLike
     from stoker.types import Box, Progress
 
@@ -262,7 +262,7 @@ def audit_splits(
     return AuditReport(
         path=path,
         splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},
-        classes=images.classes(),
+        classes=counted_classes(splits, {name: label_counts(dataset) for name, dataset in splits.items()}),
         formats=_formats(rows, readable),
         sizes=_sizes(rows, readable),
         duplicates=tuple(_group(images, rows, group) for group in duplicates),
@@ -307,13 +307,7 @@ class _Images:
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
         """Return the file or the pixels of an image, and its boxes."""
-        dataset, index = self.place(row)
-        try:
-            sample = dataset[index]
-        except OSError as error:
-            if isinstance(error, StorageError) or is_machine_error(error):
-                raise
-            raise SourceError(f"the file cannot be read: {error.strerror or error}") from error
+        sample = self._sample(row)
         return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
 
     def read_names(self, findings: Sequence[Named], groups: Sequence[Duplicates], threads: int) -> None:
@@ -326,11 +320,20 @@ class _Images:
         dataset, index = self.place(row)
         _, record, offset = dataset.records.where(index)
         try:
-            return dataset[index].source if record >= 0 or offset else ""
-        except (StokerError, OSError) as error:
-            if isinstance(error, StorageError) or (isinstance(error, OSError) and is_machine_error(error)):
-                raise
+            return self._sample(row).source if record >= 0 or offset else ""
+        except StorageError:
+            raise
+        except StokerError:
             return ""
+
+    def _sample(self, row: int) -> Sample:
+        dataset, index = self.place(row)
+        try:
+            return dataset[index]
+        except OSError as error:
+            if isinstance(error, StorageError) or is_machine_error(error):
+                raise
+            raise SourceError(f"the file cannot be read: {error.strerror or error}") from error
 
     def image(self, row: int, value: float | None = None) -> AuditedImage:
         dataset, index = self.place(row)
@@ -342,16 +345,6 @@ class _Images:
         rows, values = some
         numbers = [None] * len(rows) if values is None else [round(float(values[row]), 3) for row in rows.tolist()]
         return tuple(map(self.image, rows.tolist(), numbers))
-
-    def classes(self) -> tuple[ClassCount, ...]:
-        """Return how often each class occurs; those that have a name, also where they do not."""
-        counts = {}
-        for name, dataset in self.splits.items():
-            labels, numbers = np.unique(dataset.labels, return_counts=True)
-            counts[name] = dict(zip(labels.tolist(), numbers.tolist(), strict=True))
-        some = next(iter(self.splits.values()))
-        known = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
-        return tuple(class_count(some.classes, label, counts) for label in sorted(known - {-1}))
 
 
 def brightness_and_contrast(rows: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
