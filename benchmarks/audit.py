@@ -46,6 +46,7 @@ def main() -> None:
         with step("made up", args.scale):
             write_measures(measures, args.scale, " ".join(dataset.identity for dataset in opened.values()))
         options = ["--threads", str(args.threads), "--resume", str(measures), "--json", "--quiet"]
+        Path("/proc/self/clear_refs").write_text("5")  # the highest memory is that of the audit
         with step("audited", args.scale), report.open("w") as file, contextlib.redirect_stdout(file):
             code = stoker(["audit", "/photos", *options])
         print(f"exit code {code}; {report.stat().st_size:,} bytes of JSON")

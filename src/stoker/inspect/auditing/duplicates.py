@@ -83,11 +83,12 @@ def near_duplicates(
     hashes, strong = rows["hash"][firsts], rows["strong"][firsts]
     order = np.lexsort((strong, hashes))
     is_new = np.ones(len(order), bool)
-    is_new[1:] = (np.diff(hashes[order]) != 0) | (np.diff(strong[order]) != 0)
+    hashes, strong = hashes[order], strong[order]
+    is_new[1:] = (np.diff(hashes) != 0) | (np.diff(strong) != 0)
     places = np.empty_like(order)
     places[order] = np.cumsum(is_new) - 1
-    some = order[is_new]
-    clusters = _native.near_hashes(hashes[some], strong[some], distance, mirrored=True, threads=threads)
+    hashes, strong = hashes[is_new], strong[is_new]
+    clusters = _native.near_hashes(hashes, strong, distance, mirrored=True, threads=threads)
     return [Duplicates("near", group) for group in _groups(firsts, clusters[places])]
 
 

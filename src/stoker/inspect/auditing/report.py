@@ -46,6 +46,7 @@ _AT_ONCE_REMOTE = 16
 _DARK, _BRIGHT = 20.0, 235.0  # means of all channels
 _EXTREMES = 10
 _USUAL_BITS = 8
+_NAMES_AT_ONCE = 2**10  # each waits in a future of over 1,000 bytes
 _ROWS_AT_ONCE = 2**16  # so that the table of millions is not copied
 
 Named: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any] | None]"
@@ -314,7 +315,9 @@ class _Images:
         """Read what records and archives call the images that are named, each once."""
         rows = np.unique(np.concatenate([*(rows for rows, _ in findings), *(group.rows for group in groups)]))
         with stoppable_pool(threads, "stoker-names", only_reads=True) as pool:
-            self._names_of_rows = dict(zip(rows.tolist(), pool.map(self._name, rows.tolist()), strict=True))
+            for first in range(0, len(rows), _NAMES_AT_ONCE):
+                some = rows[first : first + _NAMES_AT_ONCE].tolist()
+                self._names_of_rows.update(zip(some, pool.map(self._name, some), strict=True))
 
     def _name(self, row: int) -> str:
         dataset, index = self.place(row)
