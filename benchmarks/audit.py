@@ -3,7 +3,7 @@
 What is measured is `stoker audit SOURCE --resume FILE --json` where every image has been measured: the file is read
 into the table, duplicates are searched for, findings named, and the report is written. Nothing is opened or decoded,
 and there are no images. Their hashes have independent bits; one in fifty is made a near copy of another, one in a
-hundred is an equal file, one in a hundred turned. Hashes of photographs, whose bits are less even, take longer.
+hundred is an equal file, one in a hundred turned. Bits of hashes of photographs are less even.
 """
 
 from __future__ import annotations
