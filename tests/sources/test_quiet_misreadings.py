@@ -453,10 +453,19 @@ def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path)
     write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(8)})
     for name, is_named in (("is_test", True), ("in_train", True), ("partition", True), ("is_male", False)):
         write(tmp_path, {"data.csv": "\n".join([f"image,label,{name},fold", *rows])})
-        message = (
-            f"{tmp_path}/data.csv: {name!r} may say the splits, and is a field; to have these, write train, val or"
-        )
+        message = f"{tmp_path}/data.csv: {name!r} may say the splits, and is a field; to have these, "
+        message += f"give split_column={name!r}" if name == "is_test" else "write train, val or"
         assert any(text.startswith(message) for text in listed(tmp_path).warnings) is is_named
+
+
+@pytest.mark.parametrize(("column", "split"), [("is_valid", "validation"), ("in test set", "test")])
+def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, tmp_path: Path) -> None:
+    """As fastai's: ``is_valid`` is True or False."""
+    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(8)})
+    rows = [f"{i}.jpg,{'ab'[i % 2]},{i > 5}" for i in range(8)]
+    write(tmp_path, {"data.csv": "\n".join([f"image,label,{column}", *rows])})
+    source = list_source(str(tmp_path), SourceOptions(split_column=column))
+    assert {name: len(numbers) for name, numbers in source.splits.items()} == {"train": 6, split: 2}
 
 
 def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:

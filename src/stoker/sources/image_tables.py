@@ -371,10 +371,12 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         raise SourceError(message, path=str(table.place))
     flags = [name for name in names if split_column is None and _may_be_splits(table, name)]
     if flags and options.columns is None:
-        message = (
-            f"{table.place}: {flags[0]!r} may say the splits, and is a field; to have these, write train, val or test"
-        )
-        warnings.append(f"{message} into a column, and give {option_with('split_column', 'COLUMN')}")
+        message = f"{table.place}: {flags[0]!r} may say the splits, and is a field; to have these,"
+        typed = option_with("split_column", flags[0])
+        if not _are_splits(table, flags[0]):
+            message += " write train, val or test into a column, and"
+            typed = option_with("split_column", "COLUMN")
+        warnings.append(f"{message} give {typed}")
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
@@ -409,9 +411,13 @@ def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classe
     return Classes((captions[0],), "captions")
 
 
-def split_of_cell(cell: Any) -> str | None:
-    """Return the split that a cell says; None if it is none."""
-    return SPLIT_WORDS.get(str(cell).strip().lower())
+def split_of_cell(cell: Any, column: str) -> str | None:
+    """Return the split that a cell says; None if it is none. What is not ``is_valid`` or ``is_test`` is of train."""
+    text, flag = str(cell).strip().lower(), _SPLIT_FLAG.fullmatch(column)
+    split = "train" if flag is None else SPLIT_WORDS[flag[2].lower()]
+    if split != "train" and text in ("0", "1", "false", "true"):
+        return split if text in ("1", "true") else "train"
+    return SPLIT_WORDS.get(text)
 
 
 def _may_be_splits(table: _Seen, name: str) -> bool:
@@ -421,4 +427,4 @@ def _may_be_splits(table: _Seen, name: str) -> bool:
 
 
 def _are_splits(table: _Seen, name: str) -> bool:
-    return all(split_of_cell(row.get(name)) is not None for row in table.rows)
+    return all(split_of_cell(row.get(name), name) is not None for row in table.rows)

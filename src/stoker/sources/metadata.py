@@ -232,7 +232,7 @@ class _Images:
         self._paths.append(path)
         self._used.append(hash(path))
         if table.split_column is not None:
-            split = split_of_cell(cell := row.get(table.split_column))
+            split = split_of_cell(cell := row.get(table.split_column), table.split_column)
             if split is None:
                 raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
             self._splits.append(split)
