@@ -170,7 +170,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     before = sorted(tmp_path.rglob("*"))
     (source / "dog/right.JPEG").write_bytes(jpeg(9, kind="PNG"))
     assert stoker("plan", source) == 2
-    assert "without images in any split: eel; delete their folders, or, to keep their labels," in stoker.err
+    assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in stoker.err
     assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes) == 3
     for said in (
         "3 classes of 0 to 10, 15 items",

@@ -49,7 +49,7 @@ def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s
     assert there.ignored == here.ignored == {}
     assert there.fingerprint() == here.fingerprint()
     put(s3_server, bucket, "bird/")
-    with pytest.raises(SourceError, match="without images in any split: bird; delete their folders"):
+    with pytest.raises(SourceError, match="without images in any split: bird; delete or move their folders"):
         list_source(url)
 
 

@@ -286,9 +286,9 @@ class SourceBuilder:
             self.skipped.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
         empty = [name for name in empty if name in classes]
         if empty and self.labels is None and len(table):
-            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete their folders"
+            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete or move their"
             advice = f"to keep their labels, name every class in a file and give {option_with('labels', 'FILE')}"
-            raise SourceError(f"{message}, or, {advice}", path=self.root)
+            raise SourceError(f"{message} folders, or, {advice}", path=self.root)
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
         alike: dict[str, list[bytes]] = {}
         for name in self._names if self.labels is None and not self.numbered else ():
