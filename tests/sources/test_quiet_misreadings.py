@@ -475,6 +475,14 @@ def test_boxes_by_their_width_are_no_images(tmp_path: Path) -> None:
     assert "are boxes, several of which may belong to one image" in refusal(tmp_path)
 
 
+def test_boxes_without_a_header_are_no_images(tmp_path: Path) -> None:
+    """As of Keras' RetinaNet, where an image without boxes has empty cells."""
+    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(4)})
+    rows = [*(f"images/{i}.jpg,1,2,30.5,40,{'ab'[i % 2]}" for i in (0, 0, 1, 2)), "images/3.jpg,,,,,"]
+    write(tmp_path, {"train.csv": "\n".join(rows)})
+    assert "are boxes, several of which may belong to one image" in refusal(tmp_path)
+
+
 def test_files_beside_folders_of_splits_are_named(tmp_path: Path) -> None:
     files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
     write(tmp_path, {**files, "train_annotations.json": '{"images": []}', "sample_submission.csv": "id\n1\n"})

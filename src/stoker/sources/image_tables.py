@@ -41,6 +41,7 @@ _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {"LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
 _CORNERS = ({"xmin", "ymin", "xmax", "ymax"}, {"x", "y", "width", "height"})
+_HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
 """What columns of 0 and 1 are called that say splits."""
 _CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
@@ -365,7 +366,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         split_column = next(
             (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
         )
-    if options.label_column is None and any({*map(str.lower, names)} >= corners for corners in _CORNERS):
+    if options.label_column is None and _are_boxes(table, names):
         message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
@@ -398,6 +399,14 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
     if options.image_column is None or options.label_column is None:
         warnings.insert(0, note)
     return split_column, classes
+
+
+def _are_boxes(table: _Seen, names: Sequence[str]) -> bool:
+    """Whether rows seem to be boxes, by their columns; without a header, by four numbers of images in several rows."""
+    texts = {name: [str(row.get(name)).strip() for row in table.rows] for name in names if _HEADLESS.fullmatch(name)}
+    numbers = [name for name, cells in texts.items() if all(map(_NUMBER.fullmatch, cells)) and any(cells)]
+    repeats = len({str(row.get(table.image)) for row in table.rows}) < len(table.rows)
+    return any({*map(str.lower, names)} >= corners for corners in _CORNERS) or (repeats and len(numbers) == 4)
 
 
 def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:
