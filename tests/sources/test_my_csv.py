@@ -152,8 +152,8 @@ def test_a_program_shows_each_warning_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    shown = [line for line in done.stderr.splitlines() if "SourceWarning" in line]
-    assert len(shown) == len({*shown}) == 2
+    warned = [line for line in done.stderr.splitlines() if "SourceWarning" in line]
+    assert len(warned) == len({*warned}) == 2
     done = subprocess.run(
         [sys.executable, "-W", "always", "-c", "\n".join(lines)],
         cwd=tmp_path,

@@ -130,7 +130,7 @@ def converted_line(manifest: Manifest) -> str:
 
 
 def loss_of_turning(sources: Collection[str]) -> str:
-    """Return what becomes of JPEGs that would be kept but for their orientation, if the sources of images have some."""
+    """Return a note on JPEGs that would be kept but for their orientation, if some sources of images are such."""
     return ", encoded anew with loss" if "turned jpeg" in sources else ""
 
 

@@ -19,7 +19,7 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco_folders import find_coco
-from stoker.sources.image_tables import find_tables
+from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
@@ -141,7 +141,7 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
     if belonging := belonging_beside(look):
         builder.skipped.warnings.append(f"not read: {belonging}")
     if b"" not in contents.listings:
-        names = [name for name in look.look_into(contents.base)[1] if "submission" not in name.lower()]
+        names = [name for name in look.look_into(contents.base)[1] if not is_submission(name)]
         tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
         builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)

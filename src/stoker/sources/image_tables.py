@@ -150,6 +150,11 @@ def image_base(look: Look) -> Location:
     return root.resolve()
 
 
+def is_submission(name: str) -> bool:
+    """Return whether a table is called as a sample of what a competition wants, such as ``sample_submission.csv``."""
+    return "submission" in name.lower()
+
+
 def find_tables(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location] = ()
 ) -> list[ImageTable]:
@@ -164,9 +169,8 @@ def find_tables(
     Raises:
         SourceError: It does not say the classes, or has no column of those that the user names.
     """
-    seen = _tables_that_name(look, base, files, folders)
-    best = max(seen, key=lambda table: table.rank, default=None)
-    if best is None or best.says_nothing:
+    best, seen = _tables_that_name(look, base, files, folders)
+    if best is None:
         return []
     warnings: list[str] = []
     split_column, classes = _columns_of(look, base, best, warnings)
@@ -192,15 +196,16 @@ def find_tables(
 
 def _tables_that_name(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location]
-) -> list[_Seen]:
-    """Return what is seen of the tables whose rows name the images; see `find_tables`."""
+) -> tuple[_Seen | None, list[_Seen]]:
+    """Return which table says the most of the images, if one does, and all whose rows name them; see `find_tables`."""
     options = look.options
     tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
-    others = () if look.is_file else ("submission", TINY_BOXES)
-    tables = [file for file in tables if not any(name in file.name.lower() for name in others)]
+    tables = [
+        file for file in tables if look.is_file or not (is_submission(file.name) or TINY_BOXES in file.name.lower())
+    ]
     tables = sorted(tables, key=is_text)
     if not tables:
-        return []
+        return None, []
     tops = [*folders] or [base / name for name in look.look_into(base)[0][:_FEW]]
     tops += [top / name for top in tops for name in look.look_into(top)[0][:_FEW]]
     tops = [top for top in tops if not _MASKS.fullmatch(top.name)]
@@ -224,7 +229,8 @@ def _tables_that_name(
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, as of"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
-    return seen
+    best = max(seen, key=lambda table: table.rank, default=None)
+    return None if best is None or best.says_nothing else best, seen
 
 
 def _without_texts_of_images(
@@ -265,9 +271,8 @@ def check_against_folders(
     Raises:
         SourceError: The table says other classes than the folders.
     """
-    seen = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
-    best = max(seen, key=lambda table: table.rank, default=None)
-    if best is None or best.says_nothing:
+    best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
+    if best is None:
         return []
     known = [words.keys() & str(row.get(best.image)).split("/") or words for row in best.rows]
     of_rows = [{*names, *map(words.__getitem__, names)} for names in known]

@@ -88,7 +88,7 @@ def check_class_folders(
     try:
         if tell_nothing and (tables := find_tables(look, base, files, folders[:_FEW])):
             return tables
-        if names and not tell_nothing and builder.labels is None:
+        if not tell_nothing and builder.labels is None:
             builder.label_warnings += check_against_folders(look, base, files, folders[:_FEW], words)
     except SourceError as error:
         raise SourceError(f"{error}{insists}", path=root) from error
@@ -139,8 +139,8 @@ def belonging_beside(look: Look) -> str:
             beside = [f"{name}/" for name in folders if _MASKS.fullmatch(_class_words(name))]
             beside += [name for name in files[:_SOME] if is_coco(place.parent / name)]
             if beside:
-                shown = " and ".join(beside[:_FEW])
-                return f"{shown} beside {place.name}/, which may belong to its images: give {place.parent} to read them"
+                names = " and ".join(beside[:_FEW])
+                return f"{names} beside {place.name}/, which may belong to its images: give {place.parent} to read them"
     return ""
 
 

@@ -169,7 +169,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         of_splits, others, unclear = find_lists(names)
         lists = [_List(split, place / name) for split, name in of_splits.items()]
         lists += [_List(None, place / name) for name in others]
-        paths = [collector.paths()[row] for row in range(len(collector))] if lists else []
+        paths = list(collector.paths().values(0, len(collector))) if lists else []
         folders = {path.partition(b"/")[0] for path in paths if b"/" in path}
         lists = [each for each in lists if _is_read(each, folders)]
         for path in paths:
@@ -180,7 +180,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         message = f"{place} has lists called after splits that are not used: {{names}}; name the one of each split"
         builder.skipped.warn(unused, f"{message} train.txt, val.txt or test.txt to read it")
         if read := [each for each in known if each.split is not None]:
-            _divide(builder, read)
+            _divide(builder, read, paths)
             return [each.place for each in read]
         message = f"may say splits, and are not read: {{names}} in {place}; write train.txt, val.txt and test.txt"
         builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
@@ -215,7 +215,7 @@ def _is_read(each: _List, folders: Collection[bytes]) -> bool:
     return True
 
 
-def _divide(builder: SourceBuilder, lists: Sequence[_List]) -> None:
+def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[bytes]) -> None:
     """Move the images into the splits; tell what was read, and what was not."""
     split_of: dict[bytes, tuple[str | None, int, Location]] = {}
     skipped, collector = builder.skipped, builder.collector
@@ -238,7 +238,6 @@ def _divide(builder: SourceBuilder, lists: Sequence[_List]) -> None:
             message = f"what follows the names in {each.place} is not read, as in line {line}"
             skipped.warnings.append(f"{message}: {os.fsdecode(rest[:_SHOWN_BYTES])}")
     rest_in = None if any(each.split == "train" for each in lists) else "train"
-    paths = [collector.paths()[row] for row in range(len(collector))]
     unlisted = [path for path in paths if path not in split_of]
     if unlisted and rest_in is None:
         skipped.ignored["in no list of a split"] += len(unlisted)
