@@ -487,3 +487,11 @@ def test_files_beside_folders_of_splits_are_named(tmp_path: Path) -> None:
     files = {f"{split}/{i}.jpg": picture(i) for split in ("train", "test") for i in range(2)}
     write(tmp_path, {**files, "train_annotations.json": '{"images": []}', "sample_submission.csv": "id\n1\n"})
     assert listed(tmp_path).warnings == ("beside the splits and not used: train_annotations.json",)
+
+
+def test_paths_with_the_name_of_the_folder_of_the_images(tmp_path: Path) -> None:
+    """The table lies elsewhere."""
+    write(tmp_path, {f"photos/{i}.jpg": picture(i) for i in range(4)})
+    write(tmp_path, {"tables/a.csv": "\n".join(["path,label", *(f"photos/{i}.jpg,{'ab'[i % 2]}" for i in range(4))])})
+    source = list_source(str(tmp_path / "tables" / "a.csv"), SourceOptions(image_root=str(tmp_path / "photos")))
+    assert [(item.path, item.label) for item in source.table] == [(b"%d.jpg" % i, i % 2) for i in (0, 2, 1, 3)]

@@ -212,7 +212,7 @@ def _tables_that_name(
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     tables = _without_texts_of_images(tables, known)
     rows = {place: first for place in tables if (first := first_rows(place, options))}
-    seen = [table for place in rows if (table := _look_at(look, place, rows[place], known)) is not None]
+    seen = [table for place in rows if (table := _look_at(look, base, place, rows[place], known)) is not None]
     tabled = {place: first for place, first in rows.items() if not is_text(place)}
     if tabled and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
         headers = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in tabled.items())
@@ -318,6 +318,7 @@ def find_tables_of_splits(look: Look) -> list[ImageTable]:
 
 def _look_at(
     look: Look,
+    base: Location,
     place: Location,
     rows: Sequence[dict[str, Any]],
     known: Mapping[Location, tuple[list[str], list[str], str]],
@@ -331,7 +332,7 @@ def _look_at(
     names = usable if wanted is None else [wanted]
     if not names:
         return None
-    own = own_names(look.path.parent if look.layout is None else look.layout.base)
+    own = own_names(base)
     lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
