@@ -29,22 +29,15 @@ Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class IndexedShard:
-    """The result for one shard.
+    """The result for one shard."""
 
-    Attributes:
-        path: The shard.
-        outcome: ``rewritten`` where the index there belonged to another file; ``damaged`` where the shard is;
-            ``failed`` where it is compressed, or the system did not let it be read or written.
-        records: Records found; 0 without an index.
-        size_bytes: Length of the shard; 0 when it cannot be read.
-        problem: Why there is no index.
-    """
-
-    path: str
+    path: str  # the shard
+    # ``rewritten`` where the index there belonged to another file; ``damaged`` where the shard is; ``failed`` where
+    # it is compressed, or the system did not let it be read or written
     outcome: Outcome
-    records: int
-    size_bytes: int
-    problem: Problem | None = None
+    records: int  # records found; 0 without an index
+    size_bytes: int  # length of the shard; 0 when it cannot be read
+    problem: Problem | None = None  # why there is no index
 
 
 def index_shards(
@@ -52,18 +45,8 @@ def index_shards(
 ) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
-    A damaged file does not stop the others, nor does one that cannot be read.
-
-    Args:
-        places: TFRecords, directories of them, or patterns; or their URLs.
-        progress: Called after each file.
-        keys: What the records hold under which keys. An index does not depend on it; it is compared with the first
-            record, before anything is written.
-
-    Raises:
-        ConfigError: The first record does not hold ``keys``.
-        DatasetNotFoundError: One of the places names nothing.
-        OSError: There is no space for temporary files, or the process has run out of file descriptors or memory.
+    A damaged file does not stop the others, nor does one that cannot be read. An index does not depend on ``keys``:
+    they are compared with the first record, before anything is written.
     """
     paths = find_files(places)
     if keys is not None:

@@ -83,25 +83,18 @@ class ClassCount:
 
 @dataclass(frozen=True, slots=True)
 class DatasetInfo:
-    """A finished dataset.
+    """A finished dataset."""
 
-    Attributes:
-        path: Its directory.
-        manifest: Everything the build recorded.
-        histogram: The classes by id, from the label base on.
-        box_histogram: The same of the classes of boxes; empty where boxes have none, or were not counted.
-        examples: The value of each extra field in the first record, as text; empty where that cannot be read.
-        turned: Of its first images, how many an EXIF orientation turns or mirrors, and how many were looked at.
-        being_built: Whether another build has begun in the directory and not ended: it may have removed shards.
-    """
-
-    path: str
-    manifest: Manifest
-    histogram: tuple[ClassCount, ...]
+    path: str  # its directory
+    manifest: Manifest  # everything the build recorded
+    histogram: tuple[ClassCount, ...]  # the classes by id, from the label base on
+    # the same of the classes of boxes; empty where boxes have none, or were not counted
     box_histogram: tuple[ClassCount, ...]
+    # the value of each extra field in the first record, as text; empty where that cannot be read
     examples: Mapping[str, str]
+    # of its first images, how many an EXIF orientation turns or mirrors, and how many were looked at
     turned: tuple[int, int]
-    being_built: bool
+    being_built: bool  # whether another build has begun in the directory and not ended: it may have removed shards
 
 
 def dataset_info(
@@ -112,21 +105,8 @@ def dataset_info(
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
     """Return what is known about a dataset without reading more than a few of its records, or about unread images.
 
-    Args:
-        path: Directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords; images
-            in any source that ``stoker build`` takes; or the URL of one.
-        records: How many records of other TFRecords to look at, from the first on, to learn their keys.
-        keys: Which of their keys are those of the image and of the class, as far as it is known.
-        options: Of images that are not built: what the listing cannot find out by itself.
-
-    Raises:
-        ConfigError: ``records`` is out of range; or ``keys`` are not those of the first record, or are given for what
-            is not TFRecords of other origin.
-        DatasetNotFoundError: There is neither a dataset nor a TFRecord at ``path``, and no images.
-        ManifestError: ``manifest.json`` is damaged or of a newer version.
-        ShardError: One of the records looked at is damaged.
-        ExampleError: One of them is not an Example.
-        OSError: A file cannot be read.
+    ``path`` is a directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords, of
+    which the first ``records`` are looked at to learn their keys; or images in any source that ``stoker build`` takes.
     """
     place = location(path)
     if (place / MANIFEST_NAME).lexists():
@@ -210,13 +190,7 @@ def _box_histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[
 
 
 def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, Mapping[int, int]]) -> ClassCount:
-    """Return how often a class occurs.
-
-    Args:
-        classes: Those with a name, by their id.
-        label: Its id, whether it has a name or not.
-        splits: How often each id occurs, by split.
-    """
+    """Return how often a class occurs by split, whether it is one of ``classes``, which have a name, or not."""
     known = classes[label] if 0 <= label < len(classes) else None
     name, text = (known.name, known.text) if known else ("", "")
     return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
@@ -242,47 +216,30 @@ def ranked(counts: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class ImageSplit:
-    """Images of one split that are not built.
+    """Images of one split that are not built."""
 
-    Attributes:
-        images: How many there are.
-        size_bytes: Sum of the lengths of their files.
-        unlabelled: How many of them have no class.
-    """
-
-    images: int
-    size_bytes: int
-    unlabelled: int
+    images: int  # how many there are
+    size_bytes: int  # sum of the lengths of their files
+    unlabelled: int  # how many of them have no class
 
 
 @dataclass(frozen=True, slots=True)
 class ImagesInfo:
-    """Images that are not built: a folder, a tar, a list, or a configuration that names lists.
+    """Images that are not built: a folder, a tar, a list, or a configuration that names lists."""
 
-    Attributes:
-        path: Where they are.
-        splits: By split.
-        histogram: The classes by id, from 0.
-        box_histogram: The same of the classes of boxes; empty where boxes have none.
-        suffixes: How many of their names end in what, lower case, no dot; only reading says what they hold.
-        fields: What every image has beside its class and its boxes, by name.
-        examples: The value of each field that the first image has, as text; empty where that cannot be read.
-        boxes: Where the annotations of each split lie that has some.
-        ignored: What lies there and is not an image, counted by suffix or by kind.
-        warnings: What a build would warn of.
-        turned: Of some images, how many an EXIF orientation turns or mirrors, and how many were looked at.
-    """
-
-    path: str
-    splits: Mapping[str, ImageSplit]
-    histogram: tuple[ClassCount, ...]
-    box_histogram: tuple[ClassCount, ...]
+    path: str  # where they are
+    splits: Mapping[str, ImageSplit]  # by split
+    histogram: tuple[ClassCount, ...]  # the classes by id, from 0
+    box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where boxes have none
+    # how many of their names end in what, lower case, no dot; only reading says what they hold
     suffixes: Mapping[str, int]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, Field]  # what every image has beside its class and its boxes, by name
+    # the value of each field that the first image has, as text; empty where that cannot be read
     examples: Mapping[str, str]
-    boxes: Mapping[str, str]
-    ignored: Mapping[str, int]
-    warnings: tuple[str, ...]
+    boxes: Mapping[str, str]  # where the annotations of each split lie that has some
+    ignored: Mapping[str, int]  # what lies there and is not an image, counted by suffix or by kind
+    warnings: tuple[str, ...]  # what a build would warn of
+    # of some images, how many an EXIF orientation turns or mirrors, and how many were looked at
     turned: tuple[int, int]
 
 
@@ -344,25 +301,15 @@ def _suffix(path: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedInfo:
-    """An unfinished build.
+    """An unfinished build."""
 
-    Attributes:
-        path: Its directory.
-        settings: What decides its bytes, as the journal has them; empty when it does not say.
-        planned_shards: Shards it will have; None when the journal does not say.
-        shards: Shards that are complete.
-        records: Records in them.
-        size_bytes: Their bytes.
-        rejects: Source items rejected so far.
-    """
-
-    path: str
-    settings: Mapping[str, Any]
-    planned_shards: int | None
-    shards: int
-    records: int
-    size_bytes: int
-    rejects: int
+    path: str  # its directory
+    settings: Mapping[str, Any]  # what decides its bytes, as the journal has them; empty when it does not say
+    planned_shards: int | None  # shards it will have; None when the journal does not say
+    shards: int  # shards that are complete
+    records: int  # records in them
+    size_bytes: int  # their bytes
+    rejects: int  # source items rejected so far
 
     @property
     def remedy(self) -> str:
@@ -397,40 +344,24 @@ def _planned(settings: Mapping[str, Any]) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ForeignSplit:
-    """Files of one split.
+    """Files of one split."""
 
-    Attributes:
-        shards: How many there are.
-        size_bytes: Sum of their lengths.
-        records: Records in them; None unless each has a right index.
-        missing: Numbers of shards that the names of the others promise.
-        compression: Of the first of them. Compressed files have no index.
-    """
-
-    shards: int
-    size_bytes: int
-    records: int | None
-    missing: tuple[int, ...]
-    compression: Compression
+    shards: int  # how many there are
+    size_bytes: int  # sum of their lengths
+    records: int | None  # records in them; None unless each has a right index
+    missing: tuple[int, ...]  # numbers of shards that the names of the others promise
+    compression: Compression  # of the first of them. Compressed files have no index
 
 
 @dataclass(slots=True)
 class KeySummary:
-    """What was seen under one key.
+    """What was seen under one key."""
 
-    Attributes:
-        kinds: Kinds of its values, in the order they were met.
-        records: Records that have the key.
-        shortest: Fewest values in one record.
-        longest: Most values in one record.
-        size_bytes: Bytes of its values over all records looked at; 0 for numbers.
-    """
-
-    kinds: tuple[str, ...]
-    records: int
-    shortest: int
-    longest: int
-    size_bytes: int
+    kinds: tuple[str, ...]  # kinds of its values, in the order they were met
+    records: int  # records that have the key
+    shortest: int  # fewest values in one record
+    longest: int  # most values in one record
+    size_bytes: int  # bytes of its values over all records looked at; 0 for numbers
 
     @classmethod
     def of(cls, feature: Feature) -> KeySummary:
@@ -453,25 +384,17 @@ class KeySummary:
 
 @dataclass(frozen=True, slots=True)
 class ForeignInfo:
-    """TFRecords of other origin.
+    """TFRecords of other origin."""
 
-    Attributes:
-        path: Directory, pattern or file.
-        splits: By the split that the names of the files say.
-        looked_at: Records that ``keys`` is about, the first ones of the first files.
-        keys: What they hold.
-        formats: How many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and
-            where the layout is unknown.
-        turned: How many of these an EXIF orientation turns or mirrors, and how many they are.
-        layout: What `stoker.open` takes them for, by the first of them; None if it is of an unknown layout.
-    """
-
-    path: str
-    splits: Mapping[str, ForeignSplit]
-    looked_at: int
-    keys: Mapping[str, KeySummary]
+    path: str  # directory, pattern or file
+    splits: Mapping[str, ForeignSplit]  # by the split that the names of the files say
+    looked_at: int  # records that ``keys`` is about, the first ones of the first files
+    keys: Mapping[str, KeySummary]  # what they hold
+    # how many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and where the
+    # layout is unknown
     formats: Mapping[str, int]
-    turned: tuple[int, int]
+    turned: tuple[int, int]  # how many of these an EXIF orientation turns or mirrors, and how many they are
+    # what `stoker.open` takes them for, by the first of them; None if it is of an unknown layout
     layout: SchemaInfo | None
 
 
@@ -520,13 +443,7 @@ def _size_and_records(path: Location) -> tuple[int, int | None]:
 
 
 def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]:
-    """Yield what the first records hold, their checksums verified; no more is read of a store than is needed.
-
-    Raises:
-        ShardError: One of them is damaged.
-        ExampleError: One is not a ``tf.train.Example``.
-        OSError: A file cannot be read.
-    """
+    """Yield what the first records hold, their checksums verified; no more is read of a store than is needed."""
     left = limit
     for path in paths:
         with path.local_copy() as copy:
@@ -586,9 +503,6 @@ def find_files(places: Sequence[str]) -> list[Location]:
     """Return the TFRecords that files, directories and patterns name, each once, sorted.
 
     What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
-
-    Raises:
-        DatasetNotFoundError: One of the places names no TFRecord, or they name only such files.
     """
     paths: set[Location] = set()
     beside = []

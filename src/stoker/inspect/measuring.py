@@ -51,33 +51,20 @@ _ANY_NUMBER = 2**31
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is read and how, in every measurement.
+    """What is read and how, in every measurement."""
 
-    Attributes:
-        dataset: Anything that `stoker.open` opens.
-        split: Its split; None: the only one, or ``train``.
-        transform: ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256,
-            centre 224. Both are bilinear, uint8.
-        batch_size: Images per batch.
-        threads: Number of threads; None: as many as a loader starts.
-        seconds: How long.
-        cold: Whether files are dropped from the page cache first.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
-        source: Of images that are not built: what the listing cannot find out by itself.
-
-    Raises:
-        ConfigError: A setting is out of its range.
-    """
-
-    dataset: str
-    split: str | None = None
+    dataset: str  # anything that `stoker.open` opens
+    split: str | None = None  # its split; None: the only one, or ``train``
+    # ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256, centre
+    # 224. Both are bilinear, uint8
     transform: TransformName = "train"
-    batch_size: int = 64
-    threads: int | None = None
-    seconds: float = 1.0
-    cold: bool = False
+    batch_size: int = 64  # images per batch
+    threads: int | None = None  # number of threads; None: as many as a loader starts
+    seconds: float = 1.0  # how long
+    cold: bool = False  # whether files are dropped from the page cache first
+    # of TFRecords of other origin: where they hold what, as far as their first record does not tell
     keys: RecordKeys | None = None
-    source: SourceOptions | None = None
+    source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
 
     def __post_init__(self) -> None:
         check_range("--batch-size", self.batch_size, 1, 2**16)
@@ -99,11 +86,7 @@ class ReadSpec:
 
 
 class Meter:
-    """Reads batches and times them.
-
-    Args:
-        batches: Number of images of one batch after another, without end.
-    """
+    """Reads batches and times them; ``batches`` are the numbers of images of one after another, without end."""
 
     def __init__(self, batches: Iterator[int]) -> None:
         self._batches = batches
@@ -165,14 +148,7 @@ class ProgramFailed(Exception):  # noqa: N818 - it says what happened
 class Program:
     """A running program, stopped except while it warms up or has its turn.
 
-    Args:
-        command: Its words.
-        log: An empty binary file for its standard error; closed with the program.
-        environment: Its environment variables; None: those of this process.
-
-    Attributes:
-        ready: What it printed when it had warmed up.
-        pid: Number of its process, and of the group of all its processes.
+    Its standard error goes to ``log``, an empty binary file that is closed with it.
     """
 
     def __init__(self, command: Sequence[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
@@ -190,20 +166,12 @@ class Program:
         self.ready: dict[str, Any] = {}
 
     def wait_until_ready(self) -> None:
-        """Wait until it has warmed up.
-
-        Raises:
-            ProgramFailed: It cannot be used.
-        """
+        """Wait until it has warmed up."""
         self.ready = self._answer(_ANSWER_SECONDS)
         self._signal(signal.SIGSTOP)
 
     def take_turn(self, seconds: float) -> dict[str, Any]:
-        """Let it read for so long, and return its answer.
-
-        Raises:
-            ProgramFailed: There is none.
-        """
+        """Let it read for so long, and return its answer."""
         assert self._process.stdin is not None
         self._signal(signal.SIGCONT)
         with suppress(BrokenPipeError):  # it has ended, which the missing answer says
@@ -258,15 +226,10 @@ def in_turns(
 ) -> dict[str, list[T]]:
     """Measure each case once a round, so that a machine whose speed drifts favours none of them.
 
-    Args:
-        cases: What takes a turn of so many seconds and returns what it measured, by name.
-        rounds: Turns of each.
-        seconds: Length of a turn.
-        on_turn: Called before each turn with its number from 0, the number of turns, and the name of its case.
-        failed: Called with the name of a program that failed, and why; it has no more turns. None: that is an error.
-
-    Returns:
-        What each case measured, one result a round; nothing of those that failed.
+    A case takes a turn of so many seconds, and returns what it measured: the result has one a round of each, and
+    nothing of those that failed. ``on_turn`` is called before each turn with its number from 0, the number of turns,
+    and the name of its case; ``failed`` with the name of a program that failed, which has no more turns, and why.
+    Without it that is an error.
     """
     results: dict[str, list[T]] = {name: [] for name in cases}
     turns = itertools.count()

@@ -136,12 +136,9 @@ def _figure(height: float) -> Figure:
 
 
 def _svg(figure: Figure, name: str, title: str) -> Markup:
-    """Return a chart as an element of a page.
+    """Return a chart, which was drawn in ``_STYLE``, as an element of a page; ``title`` is for screen readers.
 
-    Args:
-        figure: The chart, drawn and written in ``_STYLE``.
-        name: Letters that no other chart of the page has; precedes the names of its parts.
-        title: What it shows, for screen readers.
+    ``name``, letters that no other chart of the page has, precedes the names of its parts.
     """
     data = io.StringIO()
     metadata = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -163,11 +160,7 @@ def _svg(figure: Figure, name: str, title: str) -> Markup:
 
 
 def info_page(portrait: Portrait) -> str:
-    """Return a self-contained page about a dataset: one file, readable without network or JavaScript.
-
-    Args:
-        portrait: What to show.
-    """
+    """Return a self-contained page about a dataset: one file, readable without network or JavaScript."""
     splits = list(portrait.splits)
     classes = sorted(portrait.classes, key=lambda known: (-known.total, known.label))
     measured = portrait.measured
@@ -325,22 +318,13 @@ def _finish(axes: Axes, title: str, note: str, median: float) -> None:
 
 
 def bench_page(report: BenchReport) -> str:
-    """Return a self-contained page about a benchmark: one file, readable without network or JavaScript.
-
-    Args:
-        report: What was measured.
-    """
+    """Return a self-contained page about a benchmark: one file, readable without network or JavaScript."""
     dataset = report.spec.dataset
     return _render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
 
 
 def audit_page(report: AuditReport, contents: Mapping[str, Sequence[Album]]) -> str:
-    """Return a self-contained page about an audit: one file, readable without network or JavaScript.
-
-    Args:
-        report: What was found.
-        contents: The pictures of it.
-    """
+    """Return a self-contained page about an audit: one file, readable without network or JavaScript."""
     return _render(
         "audit.html",
         report=report,

@@ -60,59 +60,35 @@ _NAMES = {"webp": "WebP", "jpeg2000": "JPEG 2000"}  # of others the word in capi
 
 @dataclass(frozen=True, slots=True)
 class SplitPortrait:
-    """One split.
+    """One split."""
 
-    Attributes:
-        samples: How many it has.
-        size_bytes: Length of its shards or files.
-        shard_bytes: Length of each shard, in their order; empty where samples are files.
-        rejects: Source items that are not in it; None where that is not recorded.
-    """
-
-    samples: int
-    size_bytes: int
-    shard_bytes: tuple[int, ...]
-    rejects: int | None
+    samples: int  # how many it has
+    size_bytes: int  # length of its shards or files
+    shard_bytes: tuple[int, ...]  # length of each shard, in their order; empty where samples are files
+    rejects: int | None  # source items that are not in it; None where that is not recorded
 
 
 @dataclass(frozen=True, slots=True)
 class SampleHeader:
-    """What is known about a sample that was looked at.
-
-    Attributes:
-        split: Its split.
-        index: Its number there.
-        label: Its class; -1 for none.
-        width: Pixels a row; 0 where it is unreadable.
-        height: Rows.
-        size_bytes: Of its image.
-        kind: What it is, such as ``JPEG 4:2:0``.
-        source: Name of the image it was made from, or where an unreadable one lies; empty where unknown.
-        problem: Why it is unreadable; empty where it is not.
-    """
+    """What is known about a sample that was looked at."""
 
     split: str
-    index: int
-    label: int = -1
-    width: int = 0
-    height: int = 0
-    size_bytes: int = 0
-    kind: str = ""
-    source: str = ""
-    problem: str = ""
+    index: int  # its number there
+    label: int = -1  # its class; -1 for none
+    width: int = 0  # pixels a row; 0 where it is unreadable
+    height: int = 0  # rows
+    size_bytes: int = 0  # of its image
+    kind: str = ""  # what it is, such as ``JPEG 4:2:0``
+    source: str = ""  # name of the image it was made from, or where an unreadable one lies; empty where unknown
+    problem: str = ""  # why it is unreadable; empty where it is not
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the headers of samples say.
+    """What the headers of samples say."""
 
-    Attributes:
-        seen: All samples that were looked at, in a random order.
-        whole: Whether these are all there are.
-    """
-
-    seen: tuple[SampleHeader, ...]
-    whole: bool
+    seen: tuple[SampleHeader, ...]  # all samples that were looked at, in a random order
+    whole: bool  # whether these are all there are
 
     @property
     def readable(self) -> tuple[SampleHeader, ...]:
@@ -131,67 +107,41 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Thumbnail:
-    """A small picture.
+    """A small picture."""
 
-    Attributes:
-        title: What it shows, in a few words.
-        details: More about it, a line each.
-        uri: The picture, as a ``data:`` URI; empty where there is none.
-        problem: Why there is no picture.
-    """
-
-    title: str
-    details: tuple[str, ...]
-    uri: str = ""
-    problem: str = ""
+    title: str  # what it shows, in a few words
+    details: tuple[str, ...]  # more about it, a line each
+    uri: str = ""  # the picture, as a ``data:`` URI; empty where there is none
+    problem: str = ""  # why there is no picture
 
 
 @dataclass(frozen=True, slots=True)
 class Rejects:
-    """What is not in a dataset, or cannot be read.
+    """What is not in a dataset, or cannot be read."""
 
-    Attributes:
-        total: How many.
-        of: Items that were looked at: those of the source, or the samples that were drawn.
-        reasons: Why, numbers in the sentence replaced by ``N``, and how often; the most frequent first.
-        gallery: Some of them.
-    """
-
-    total: int = 0
-    of: int = 0
+    total: int = 0  # how many
+    of: int = 0  # items that were looked at: those of the source, or the samples that were drawn
+    # why, numbers in the sentence replaced by ``N``, and how often; the most frequent first
     reasons: tuple[tuple[str, int], ...] = ()
-    gallery: tuple[Thumbnail, ...] = ()
+    gallery: tuple[Thumbnail, ...] = ()  # some of them
 
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """What a page about a dataset shows.
+    """What a page about a dataset shows."""
 
-    Attributes:
-        path: Where it lies, as it was named.
-        kind: ``dataset``: what ``stoker build`` made. ``records``: TFRecords of other origin. ``files``: image files.
-        splits: By name.
-        manifest: What the build recorded; None for what Stoker did not build.
-        schema: Which features hold what.
-        classes: How often each class occurs.
-        counted: Samples that ``classes`` counts: all of them, or those that were looked at.
-        unlabelled: Of these, how many have no class.
-        measured: What the headers of random samples say.
-        strip: Some of the samples.
-        rejects: What is not in the dataset, or cannot be read.
-    """
-
-    path: str
+    path: str  # where it lies, as it was named
+    # ``dataset``: what ``stoker build`` made. ``records``: TFRecords of other origin. ``files``: image files
     kind: Kind
     splits: Mapping[str, SplitPortrait]
-    manifest: Manifest | None
-    schema: SchemaInfo
-    classes: tuple[ClassCount, ...]
-    counted: int
-    unlabelled: int
-    measured: Measured
-    strip: tuple[Thumbnail, ...]
-    rejects: Rejects
+    manifest: Manifest | None  # what the build recorded; None for what Stoker did not build
+    schema: SchemaInfo  # which features hold what
+    classes: tuple[ClassCount, ...]  # how often each class occurs
+    counted: int  # samples that ``classes`` counts: all of them, or those that were looked at
+    unlabelled: int  # of these, how many have no class
+    measured: Measured  # what the headers of random samples say
+    strip: tuple[Thumbnail, ...]  # some of the samples
+    rejects: Rejects  # what is not in the dataset, or cannot be read
 
     @property
     def samples(self) -> int:
@@ -213,23 +163,10 @@ def dataset_portrait(
     keys: RecordKeys | None = None,
     options: SourceOptions | None = None,
 ) -> Portrait:
-    """Look at a dataset: at what is recorded, and at the headers of random samples.
+    """Look at a dataset: at what is recorded, and at the headers of random samples; of a small one, of all.
 
-    Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named.
-
-    Args:
-        path: What `stoker.open` opens.
-        samples: Random samples whose headers say how large images are; all of them where there are fewer.
-        source: What the dataset was built from, to show the rejects that are still there; None: they are named only.
-        progress: Called with the number of samples that were looked at.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
-        options: Of images that are not built: what the listing cannot find out by itself.
-
-    Raises:
-        ConfigError: ``samples`` is out of range.
-        DatasetNotFoundError: There is no dataset at ``path``.
-        StokerError: The dataset as a whole cannot be opened.
-        OSError: The store cannot be read.
+    Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named. Rejects are
+    shown as far as they are still in ``source``, which the dataset was built from.
     """
     check_range("samples", samples, 1, 2**24)
     splits = open_splits(path, keys, options)
@@ -413,11 +350,7 @@ def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
 
 
 def partial_picture(data: bytes) -> Image.Image:
-    """Return what can be seen of a file that was rejected; of a JPEG that is cut short, the part that is there.
-
-    Raises:
-        ImageError: Nothing of it can be decoded.
-    """
+    """Return what can be seen of a file that was rejected; of a JPEG that is cut short, the part that is there."""
     kind = sniff(data)
     if kind in ("empty", "text", "unknown", "pdf"):
         raise ImageError({"empty": "an empty file", "text": "a text file"}.get(kind, f"not a picture: {kind}"))

@@ -101,37 +101,22 @@ _NAME_FONT, _SMALL_FONT = ImageFont.load_default(16), ImageFont.load_default(13)
 
 @dataclass(frozen=True, slots=True)
 class SheetSpec:
-    """What to show: samples as they are stored, or with ``transforms`` a row for each sample.
+    """What to show: samples as they are stored, or with ``transforms`` a row for each sample."""
 
-    Attributes:
-        split: Which split; None takes the only one, or train.
-        count: How many samples; all of them when there are fewer. None: 24, or 6 with ``transforms``.
-        seed: Decides which; also the seed of the loader whose pixels are shown.
-        per_row: Without ``transforms``: samples in a row; None: 6.
-        boxes: Whether annotated boxes are drawn.
-        transforms: What to show of each sample after it is shown as stored.
-        epochs: With ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the
-            first is shown.
-        keys: Of TFRecords of other origin: where they hold what, as far as their first record does not tell.
-        source: Of images that are not built: what the listing cannot find out by itself.
-        mode: In which channels and depth; as `stoker.open` takes it.
-        exif: Whether images are turned upright; the same.
-
-    Raises:
-        ConfigError: A value is out of range, they ask for too many pictures, or do not go together.
-    """
-
-    split: str | None = None
-    count: int | None = None
-    seed: int = 17
-    per_row: int | None = None
-    boxes: bool = True
-    transforms: tuple[SheetTransform, ...] = ()
+    split: str | None = None  # which split; None takes the only one, or train
+    count: int | None = None  # how many samples; all of them when there are fewer. None: 24, or 6 with ``transforms``
+    seed: int = 17  # decides which; also the seed of the loader whose pixels are shown
+    per_row: int | None = None  # without ``transforms``: samples in a row; None: 6
+    boxes: bool = True  # whether annotated boxes are drawn
+    transforms: tuple[SheetTransform, ...] = ()  # what to show of each sample after it is shown as stored
+    # with ``transforms``: in which epochs, None: 0 to 3; of a transform without random choices only the first is
+    # shown
     epochs: tuple[int, ...] | None = None
+    # of TFRecords of other origin: where they hold what, as far as their first record does not tell
     keys: RecordKeys | None = None
-    source: SourceOptions | None = None
-    mode: Mode = "RGB"
-    exif: Exif | None = None
+    source: SourceOptions | None = None  # of images that are not built: what the listing cannot find out by itself
+    mode: Mode = "RGB"  # in which channels and depth; as `stoker.open` takes it
+    exif: Exif | None = None  # whether images are turned upright; the same
 
     def __post_init__(self) -> None:
         if self.transforms and self.per_row is not None:
@@ -158,25 +143,15 @@ class SheetSpec:
 
 @dataclass(frozen=True, slots=True)
 class SheetReport:
-    """A sheet that was written.
+    """A sheet that was written."""
 
-    Attributes:
-        path: The PNG.
-        width: Its width in pixels.
-        height: Its height in pixels.
-        split: The split shown.
-        indices: Numbers of the samples in the split, in the order of the tiles.
-        formats: How many of them have an image of which format, as `stoker.Sample.format` says.
-        damaged: What is wrong with those that could not be shown, by number.
-    """
-
-    path: str
-    width: int
-    height: int
-    split: str
-    indices: tuple[int, ...]
-    formats: dict[str, int]
-    damaged: dict[int, str]
+    path: str  # the PNG
+    width: int  # its width in pixels
+    height: int  # its height in pixels
+    split: str  # the split shown
+    indices: tuple[int, ...]  # numbers of the samples in the split, in the order of the tiles
+    formats: dict[str, int]  # how many of them have an image of which format, as `stoker.Sample.format` says
+    damaged: dict[int, str]  # what is wrong with those that could not be shown, by number
 
 
 def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
@@ -186,18 +161,6 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown as they are, or larger by a
     whole factor; only those of more than 240 pixels are made smaller. Outlines in the stored image show where each
     column comes from.
-
-    Args:
-        path: What `stoker.open` opens.
-        out: The PNG to write.
-        spec: What to show.
-
-    Raises:
-        ConfigError: ``out`` does not end in ``.png``; there is no such split, or it is empty; or a transform needs
-            objects, and there are none.
-        DatasetNotFoundError: There is no dataset at ``path``.
-        StokerError: The dataset as a whole cannot be opened.
-        OSError: The PNG cannot be written.
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
@@ -365,35 +328,20 @@ def _draw_transform_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec
 
 @dataclass(frozen=True, slots=True)
 class TransformedSample:
-    """What a transform makes of one sample in one epoch.
+    """What a transform makes of one sample in one epoch."""
 
-    Attributes:
-        pixels: uint8 (H, W, 3): those of a batch of `stoker.Loader`, as people can look at them.
-        mask: The first mask of the sample, (H, W), as the transform makes it; None without one.
-        boxes: float32 (T, 4): the annotated objects in it: xmin, ymin, xmax, ymax in pixels of it.
-        region: Left, top, right and bottom of what it shows of the stored image, in pixels of that.
-        mirrored: Whether left and right are exchanged.
-        colors: How the colours are changed, in that order: what is changed, and the factor.
-    """
-
-    pixels: NDArray[np.uint8]
-    mask: NDArray[Any] | None
-    boxes: NDArray[np.float32]
-    region: Region
-    mirrored: bool
-    colors: tuple[tuple[str, float], ...]
+    pixels: NDArray[np.uint8]  # uint8 (H, W, 3): those of a batch of `stoker.Loader`, as people can look at them
+    mask: NDArray[Any] | None  # the first mask of the sample, (H, W), as the transform makes it; None without one
+    boxes: NDArray[np.float32]  # float32 (T, 4): the annotated objects in it: xmin, ymin, xmax, ymax in pixels of it
+    region: Region  # left, top, right and bottom of what it shows of the stored image, in pixels of that
+    mirrored: bool  # whether left and right are exchanged
+    colors: tuple[tuple[str, float], ...]  # how the colours are changed, in that order: what is changed, and the factor
 
 
 class SampleTransformer:
     """Applies a transform to single samples of a dataset, with the engine of a loader. Use it as a context.
 
-    Args:
-        dataset: Whose samples.
-        transform: Of the loader. With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
-        seed: Of the loader.
-
-    Raises:
-        ConfigError: The transform needs objects, and the dataset has none.
+    With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
     """
 
     def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
@@ -416,17 +364,7 @@ class SampleTransformer:
         self._engine = SampleEngine(self._feed)
 
     def apply(self, sample: Sample, extent: tuple[int, int], epoch: int, object_: int = 0) -> TransformedSample:
-        """Return what the transform makes of a sample.
-
-        Args:
-            sample: A sample of the dataset.
-            extent: Width and height of its image.
-            epoch: Which epoch.
-            object_: With `stoker.ObjectCrops`: which of its objects.
-
-        Raises:
-            StokerError: It cannot be loaded.
-        """
+        """Return what the transform makes of a sample, or of an object of it, whose image has this extent."""
         samples = self._feed.samples
         slot = samples.of_image(sample.index)[object_] if isinstance(samples, Objects) else sample.index
         self._engine.submit(Step(np.array([slot], np.uint64), np.ones(1, np.bool_), consumed=0), epoch)

@@ -97,21 +97,13 @@ _SHOWN_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One piece of damage: something in a dataset that is not as it should be.
+    """One piece of damage: something in a dataset that is not as it should be."""
 
-    Attributes:
-        path: The file.
-        record: Zero-based number of the record in it; None when the problem is not one record's.
-        offset: Byte where the record or the damage starts; None when there is no such place.
-        source: Name of the source image; None when unknown.
-        what: What is wrong, with the values.
-    """
-
-    path: str
-    record: int | None
-    offset: int | None
-    source: str | None
-    what: str
+    path: str  # the file
+    record: int | None  # zero-based number of the record in it; None when the problem is not one record's
+    offset: int | None  # byte where the record or the damage starts; None when there is no such place
+    source: str | None  # name of the source image; None when unknown
+    what: str  # what is wrong, with the values
 
     def __str__(self) -> str:
         if self.path in self.what:  # an error of reading, which names the file and the byte itself
@@ -128,13 +120,7 @@ class Problem:
 
 
 def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:
-    """Return an error of reading as a problem of ``path``.
-
-    Args:
-        error: What happened.
-        path: The file.
-        read_from: The local copy of its bytes; the problem names ``path`` instead.
-    """
+    """Return an error of reading as a problem of ``path``, also where its local copy ``read_from`` was read."""
     what = str(error) if read_from is None else message_about(error, read_from, str(path))
     return Problem(str(path), error.record, error.offset, error.source, what)
 
@@ -146,25 +132,16 @@ def _problem(path: Location | str, what: str) -> Problem:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What a check found.
+    """What a check found."""
 
-    Attributes:
-        shards: Shards looked at.
-        records: Records looked at.
-        size_bytes: Bytes of those shards.
-        formats: How many records have an image of which format, as `stoker.Sample.format` says; those that can be read.
-        seconds: How long it took.
-        problems: All damage, in the order of shards and records, then what concerns the whole.
-        warnings: What is not damage but should not be there.
-    """
-
-    shards: int
-    records: int
-    size_bytes: int
+    shards: int  # shards looked at
+    records: int  # records looked at
+    size_bytes: int  # bytes of those shards
+    # how many records have an image of which format, as `stoker.Sample.format` says; those that can be read
     formats: dict[str, int]
-    seconds: float
-    problems: tuple[Problem, ...]
-    warnings: tuple[str, ...]
+    seconds: float  # how long it took
+    problems: tuple[Problem, ...]  # all damage, in the order of shards and records, then what concerns the whole
+    warnings: tuple[str, ...]  # what is not damage but should not be there
 
 
 def verify_dataset(
@@ -176,18 +153,7 @@ def verify_dataset(
     """Check a dataset, or TFRecord shards of other origin.
 
     Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
-
-    Args:
-        path: Directory with a manifest, directory of shards, one shard, or a pattern of shards; or the URL of one.
-        threads: Shards and runs of records checked at a time; None: one per CPU.
-        progress: Called after every run of records, in any thread, never in two at once.
-        keys: Of shards of other origin: where they hold what, as far as their first record does not tell.
-
-    Raises:
-        ConfigError: The layout of shards of other origin is unknown, or ``keys`` are given for others.
-        NewerManifestError: A newer version wrote the manifest.
-        DatasetNotFoundError: There is no shard at ``path``, or an unfinished build.
-        OSError: There is no space for temporary files, or the store cannot be reached.
+    ``progress`` is called after every run of records, in any thread, never in two at once.
     """
     started = time.monotonic()
     place = location(path)
@@ -280,11 +246,7 @@ def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:
 class _ProgressCounter:
     """Adds up what threads have done, and reports it. Safe in any thread.
 
-    Args:
-        progress: Called with the sums.
-        shards: How many there are to check.
-        records: Records in all of them; None: estimated from the shards whose frames were checked.
-        problems: How many are known already.
+    Where the number of records is unknown, it is estimated from the shards whose frames were checked.
     """
 
     def __init__(self, progress: Progress | None, shards: int, records: int | None, problems: int) -> None:
@@ -321,23 +283,14 @@ class _ProgressCounter:
 
 @dataclass(slots=True)
 class _Result:
-    """What the check of a run of records or of a whole shard found: no more than numbers, as there may be very many.
+    """What the check of a run of records or of a whole shard found: no more than numbers, as there may be very many."""
 
-    Attributes:
-        records: Records looked into.
-        size_bytes: Length of the records or of the shard; 0 when it is missing.
-        shard_problems: Damage of the shard as a whole.
-        record_problems: Damage of its records, in their order.
-        labels: How often each label was seen.
-        formats: The same of formats of images.
-    """
-
-    records: int = 0
-    size_bytes: int = 0
-    shard_problems: list[Problem] = field(default_factory=list)
-    record_problems: list[Problem] = field(default_factory=list)
-    labels: Counter[int] = field(default_factory=Counter)
-    formats: Counter[str] = field(default_factory=Counter)
+    records: int = 0  # records looked into
+    size_bytes: int = 0  # length of the records or of the shard; 0 when it is missing
+    shard_problems: list[Problem] = field(default_factory=list)  # damage of the shard as a whole
+    record_problems: list[Problem] = field(default_factory=list)  # damage of its records, in their order
+    labels: Counter[int] = field(default_factory=Counter)  # how often each label was seen
+    formats: Counter[str] = field(default_factory=Counter)  # the same of formats of images
 
 
 def _check_all(
@@ -397,19 +350,12 @@ def _check_runs(
 
 @dataclass(frozen=True, slots=True)
 class _Frames:
-    """What is known about the frames of a shard.
+    """What is known about the frames of a shard."""
 
-    Attributes:
-        rows: uint64 (N, 2), the extents of the records to look into, before any compression.
-        size_bytes: Length of the shard; 0 when it is missing.
-        problems: Damage of the shard as a whole.
-        inflated: The shard without its compression; None if it has none.
-    """
-
-    rows: NDArray[np.uint64]
-    size_bytes: int
-    problems: list[Problem]
-    inflated: InflatedShard | None = None
+    rows: NDArray[np.uint64]  # uint64 (N, 2), the extents of the records to look into, before any compression
+    size_bytes: int  # length of the shard; 0 when it is missing
+    problems: list[Problem]  # damage of the shard as a whole
+    inflated: InflatedShard | None = None  # the shard without its compression; None if it has none
 
 
 def _unreadable(path: Location, error: OSError) -> _Frames:
@@ -531,15 +477,10 @@ def _checksum(path: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _RecordRules:
-    """What every record must satisfy.
+    """What every record must satisfy."""
 
-    Attributes:
-        schema: Which feature means what; for shards of other origin without a list of features.
-        classes: The classes by id; empty when unknown.
-    """
-
-    schema: SchemaInfo
-    classes: tuple[ClassLabel, ...]
+    schema: SchemaInfo  # which feature means what; for shards of other origin without a list of features
+    classes: tuple[ClassLabel, ...]  # the classes by id; empty when unknown
 
 
 def _check_records(path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules) -> _Result:

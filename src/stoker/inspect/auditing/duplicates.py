@@ -50,14 +50,6 @@ def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load
     """Return images of the same bytes, and those of the same pixels, in the order of the first of each group.
 
     Those of the same size, sums and hash are decoded once more to compare their pixels.
-
-    Args:
-        rows: `MEASURES` (N,).
-        readable: Which of them were measured.
-        load: Returns the file or the pixels of one of them.
-
-    Raises:
-        StorageError: The store cannot be reached.
     """
     digests = rows["digest"]
     equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
@@ -72,12 +64,8 @@ def near_duplicates(
 ) -> list[Duplicates]:
     """Return images of nearly the same content, also mirrored, in the order of the first of each group.
 
-    Args:
-        rows: `MEASURES` (N,).
-        contrasts: Their standard deviations, NaN where they are unreadable; flat images are left out.
-        exact: What `exact_duplicates` returns: all but the first of each are left out.
-        distance: In how many bits hashes may differ from one to the next, 0 to `MAX_DISTANCE`.
-        threads: How many compare.
+    Hashes of two that follow each other differ in ``distance`` bits at most. Left out are those that are flat by
+    ``contrasts``, and of what `exact_duplicates` returns all but the first of each.
     """
     firsts = _without_copies(np.flatnonzero(contrasts >= FLAT), [group.rows for group in exact])
     hashes, strong = rows["hash"][firsts], rows["strong"][firsts]

@@ -70,15 +70,7 @@ _JPEG_MODES = {"grey": "L", "cmyk": "CMYK", "ycck": "CMYK"}
 
 
 def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any, ...]:
-    """Return what is known of one image, all of which is decoded: a row of `MEASURES`.
-
-    Args:
-        data: Its file, or its pixels: uint8 (H, W, 3).
-        boxes: Its annotated objects.
-
-    Raises:
-        ImageError: It is damaged, or no image.
-    """
+    """Return what is known of one image, a file or pixels (H, W, 3), all of which is decoded: a row of `MEASURES`."""
     outside, empty = _flaws(boxes)
     if not isinstance(data, bytes):
         pixels = np.ascontiguousarray(data)

@@ -44,17 +44,11 @@ _FIRST = struct.Struct("<Q")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
-    """What was measured of many images.
+    """What was measured of many images."""
 
-    Attributes:
-        rows: `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 99 bytes each.
-        problems: Why images cannot be read, by row.
-        resumed: Rows that an earlier run had measured.
-    """
-
-    rows: NDArray[Any]
-    problems: dict[int, str] = field(default_factory=dict)
-    resumed: int = 0
+    rows: NDArray[Any]  # `MEASURES` (N,): in memory, or of more than a million images in a scratch file, 99 bytes each
+    problems: dict[int, str] = field(default_factory=dict)  # why images cannot be read, by row
+    resumed: int = 0  # rows that an earlier run had measured
 
     @property
     def readable(self) -> NDArray[np.int64]:
@@ -72,20 +66,11 @@ def measure_all(
 ) -> Measurements:
     """Measure images; one that cannot be read has a problem, and does not end the run.
 
-    Memory: the table, and a few images for each thread.
-
-    Args:
-        count: How many there are.
-        load: Returns the file or the pixels of one of them, and its boxes; called in any thread.
-        threads: How many are measured at the same time.
-        progress: Called after every few images.
-        file: Where to keep what is measured, and to go on from.
-        identity: Stands for the images.
+    Memory: the table, and a few images for each thread. ``load`` is called in any thread. What is measured is kept in
+    ``file``, to go on from; ``identity`` stands for the images.
 
     Raises:
         ConfigError: ``file`` is of other images, or none of this kind, or another run writes to it.
-        StorageError: The store cannot be reached.
-        OSError: The file or the scratch file cannot be written, or the process has run out of something.
     """
     rows = new_column(count, MEASURES)
     with contextlib.ExitStack() as stack:

@@ -35,19 +35,12 @@ _MEANINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Album:
-    """Pictures of one part of the page.
+    """Pictures of one part of the page."""
 
-    Attributes:
-        title: What they have in common.
-        note: What that means; empty where the title says it.
-        total: How many there are.
-        pictures: The first of them.
-    """
-
-    title: str
-    note: str
-    total: int
-    pictures: tuple[Thumbnail, ...]
+    title: str  # what they have in common
+    note: str  # what that means; empty where the title says it
+    total: int  # how many there are
+    pictures: tuple[Thumbnail, ...]  # the first of them
 
 
 def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str, tuple[Album, ...]]:
@@ -55,10 +48,6 @@ def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str
 
     Duplicates are a group each, those across splits and of several classes first; of many classes there are the most
     and the least frequent.
-
-    Args:
-        report: What the audit found.
-        splits: Its splits, open.
     """
 
     def pictures(images: Iterable[AuditedImage], unit: str = "") -> tuple[Thumbnail, ...]:

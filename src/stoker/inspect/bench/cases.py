@@ -36,22 +36,13 @@ RAW_SIDE = 256
 class BenchSpec(ReadSpec):
     """What to measure, and what all cases do: the same images, the same transform, the same batch.
 
-    Attributes:
-        threads: Number of threads of each case.
-        seconds: Time per case and round.
-        rounds: Turns of each case.
-        cold: Whether a case's files are dropped from the page cache before every measurement.
-        images: The most images that are taken of the dataset; None: 1000, and fewer where they are large.
-        only: Keys of the cases to measure, see `CASES`; empty: all.
-
-    Raises:
-        ConfigError: A setting is out of its range, or there is no such case; the message lists those there are.
+    ``seconds`` are those of a case and round; with ``cold`` its files leave the page cache before every measurement.
     """
 
     threads: int = field(default_factory=available_cpus)
-    rounds: int = 3
-    images: int | None = None
-    only: tuple[str, ...] = ()
+    rounds: int = 3  # turns of each case
+    images: int | None = None  # the most that are taken of the dataset; None: 1000, and fewer where they are large
+    only: tuple[str, ...] = ()  # keys of `CASES`; empty: all
 
     def __post_init__(self) -> None:
         ReadSpec.__post_init__(self)
@@ -73,25 +64,16 @@ class BenchSpec(ReadSpec):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way to read.
+    """One way to read."""
 
-    Attributes:
-        key: What ``--only`` calls it.
-        name: What a table calls it.
-        note: One sentence: what it does.
-        needs: What it reads.
-        keeps: Where it keeps decoded images after its warm-up, which therefore reads every image once.
-        group: What kind of case it is.
-        module: The module whose ``batches`` reads in this way; empty: `stoker.inspect.bench.reading`.
-    """
-
-    key: str
-    name: str
-    note: str
-    needs: Form = "files"
+    key: str  # what ``--only`` calls it
+    name: str  # what a table calls it
+    note: str  # one sentence: what it does
+    needs: Form = "files"  # what it reads
+    # where it keeps decoded images after its warm-up, which therefore reads every image once
     keeps: Literal["", "memory", "file"] = ""
-    group: Group = "ladder"
-    module: str = ""
+    group: Group = "ladder"  # what kind of case it is
+    module: str = ""  # the module whose ``batches`` reads in this way; empty: `stoker.inspect.bench.reading`
 
 
 _stoker = partial(Case, group="stoker")

@@ -54,35 +54,20 @@ _SHARDS = 8
 
 @dataclass(frozen=True, slots=True)
 class BenchImages:
-    """The images that all cases read, and where they lie in the user's data.
+    """The images that all cases read, and where they lie in the user's data."""
 
-    Attributes:
-        folder: The temporary folder that holds them in every form.
-        path: Path or URL of the user's data.
-        split: The split.
-        shards: Numbers of the user's shards that hold them; empty where the samples are image files.
-        numbers: Their numbers in the split, or in these shards, ascending.
-        encoded_bytes: Their bytes as files.
-        decoded_bytes: Bytes of their pixels.
-        formats: How many of these files have which format.
-        own_formats: The same of the user's data, as `stoker.Sample.format` says.
-        unreadable: Why other images were left out, for all cases: a reason for each.
-        keys: As the settings of the benchmark have them.
-        source: The same.
-    """
-
-    folder: str
-    path: str
+    folder: str  # the temporary folder that holds them in every form
+    path: str  # path or URL of the user's data
     split: str
-    shards: Sequence[int]
-    numbers: Sequence[int]
-    encoded_bytes: int
-    decoded_bytes: int
-    formats: Mapping[str, int]
-    own_formats: Mapping[str, int]
-    unreadable: Sequence[str]
-    keys: RecordKeys | None = None
-    source: SourceOptions | None = None
+    shards: Sequence[int]  # numbers of the user's shards that hold them; empty where the samples are image files
+    numbers: Sequence[int]  # their numbers in the split, or in these shards, ascending
+    encoded_bytes: int  # their bytes as files
+    decoded_bytes: int  # bytes of their pixels
+    formats: Mapping[str, int]  # how many of these files have which format
+    own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
+    unreadable: Sequence[str]  # why other images were left out, for all cases: a reason for each
+    keys: RecordKeys | None = None  # as the settings of the benchmark have them
+    source: SourceOptions | None = None  # the same
 
     @classmethod
     def read(cls, folder: str) -> BenchImages:
@@ -131,19 +116,9 @@ class BenchImages:
 
 
 def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> BenchImages:
-    """Make some of a dataset's images in every form that is needed.
+    """Make some of a dataset's images in every form that cases need, in an empty folder.
 
-    Args:
-        dataset: The user's split.
-        spec: Says how many images at most; and the threads of the builds.
-        folder: An empty folder to fill.
-        forms: Forms that cases need.
-        phase: Opens a progress display; see `stoker.inspect.run_bench`.
-
-    Raises:
-        ConfigError: No image can be read.
-        DestinationError: The temporary folder has too little space.
-        OSError: It cannot be written.
+    ``spec`` says how many at most, and the threads of the builds.
     """
     with phase("reading images", "images", "unreadable") as progress:
         images = replace(_write_files(dataset, spec.images, folder, progress), keys=spec.keys, source=spec.source)

@@ -44,46 +44,28 @@ _WARM_UP_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What the figures were measured on.
+    """What the figures were measured on."""
 
-    Attributes:
-        processor: Name of the CPU.
-        cpus: CPUs this process may use.
-        memory_bytes: Physical memory; 0 if unknown.
-        system: Operating system and its version.
-        python: Version of Python.
-        kernels: Level of the core's kernels: "portable", "sse42", "avx2", "avx512" or "neon".
-    """
-
-    processor: str
-    cpus: int
-    memory_bytes: int
-    system: str
+    processor: str  # name of the CPU
+    cpus: int  # CPUs this process may use
+    memory_bytes: int  # physical memory; 0 if unknown
+    system: str  # operating system and its version
     python: str
-    kernels: str
+    kernels: str  # level of the core's kernels: "portable", "sse42", "avx2", "avx512" or "neon"
 
 
 @dataclass(frozen=True, slots=True)
 class BenchRow:
-    """One case's figures.
+    """One case's figures."""
 
-    Attributes:
-        key: What ``--only`` calls it.
-        name: The case, for a person.
-        group: What kind of case it is.
-        note: One sentence: what it does.
-        images_per_second: One figure a round.
-        images_per_cpu_second: The same per second of CPU time.
-        of_limit: Median over the rounds of its speed over the codec's in the same round; None where the codec alone
-            was not measured.
-    """
-
-    key: str
-    name: str
-    group: Group
-    note: str
-    images_per_second: tuple[float, ...]
-    images_per_cpu_second: tuple[float, ...]
+    key: str  # what ``--only`` calls it
+    name: str  # the case, for a person
+    group: Group  # what kind of case it is
+    note: str  # one sentence: what it does
+    images_per_second: tuple[float, ...]  # one figure a round
+    images_per_cpu_second: tuple[float, ...]  # the same per second of CPU time
+    # median over the rounds of its speed over the codec's in the same round; None where the codec alone was not
+    # measured
     of_limit: float | None
 
     @property
@@ -99,37 +81,22 @@ class BenchRow:
 
 @dataclass(frozen=True, slots=True)
 class BenchReport:
-    """All figures, the settings, and the machine.
+    """All figures, the settings, and the machine."""
 
-    Attributes:
-        spec: What was measured, with the split and the threads that were used.
-        machine: What it ran on.
-        images: Images in the split.
-        images_read: Images that every case reads.
-        encoded_bytes: Bytes of these as files.
-        decoded_bytes: Bytes of their pixels.
-        formats: How many of these files have which format.
-        own_formats: The same of the user's data, as `stoker.Sample.format` says.
-        unreadable: Why images were left out, for all cases: a reason for each.
-        rows: Figures of each case: the limit, the ladder from the bottom, Stoker.
-        left_out: Why other cases do not apply, by key.
-        failed: The last line that cases printed which were to be measured and failed, by key.
-        still_cached: Of cold figures, the largest share of the files that was still in the page cache when a
-            measurement began, 0..1; None for warm ones.
-    """
-
-    spec: BenchSpec
-    machine: Machine
-    images: int
-    images_read: int
-    encoded_bytes: int
-    decoded_bytes: int
-    formats: Mapping[str, int]
-    own_formats: Mapping[str, int]
-    unreadable: Sequence[str]
-    rows: tuple[BenchRow, ...]
-    left_out: dict[str, str]
-    failed: dict[str, str]
+    spec: BenchSpec  # what was measured, with the split and the threads that were used
+    machine: Machine  # what it ran on
+    images: int  # images in the split
+    images_read: int  # images that every case reads
+    encoded_bytes: int  # bytes of these as files
+    decoded_bytes: int  # bytes of their pixels
+    formats: Mapping[str, int]  # how many of these files have which format
+    own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
+    unreadable: Sequence[str]  # why images were left out, for all cases: a reason for each
+    rows: tuple[BenchRow, ...]  # figures of each case: the limit, the ladder from the bottom, Stoker
+    left_out: dict[str, str]  # why other cases do not apply, by key
+    failed: dict[str, str]  # the last line that cases printed which were to be measured and failed, by key
+    # of cold figures, the largest share of the files that was still in the page cache when a measurement began, 0..1;
+    # None for warm ones
     still_cached: float | None = None
 
     @property
@@ -148,21 +115,10 @@ def run_bench(
 ) -> BenchReport:
     """Measure every way to read the user's images that applies and is installed.
 
-    A case that fails is reported with the last line it printed; the others are measured.
-
-    Args:
-        spec: What to measure.
-        phase: Called with what is done, what is counted, and what those are called that are counted apart; returns a
-            context with what shows the progress of that part. None: nothing is shown.
-        on_turn: Called after each turn with the key of its case and images a second.
-        cases: The cases to measure, if they apply. Default: those that the settings choose.
-
-    Raises:
-        ConfigError: No image can be read; or cold figures cannot be had, not on this system or not where these files
-            are.
-        DatasetNotFoundError: There is no such dataset.
-        DestinationError: The temporary folder has too little space.
-        OSError: It cannot be written, or the store does not answer any more.
+    A case that fails is reported with the last line it printed; the others are measured. ``phase`` is called with what
+    is done, what is counted, and what those are called that are counted apart, and returns a context with what shows
+    the progress of that part. ``on_turn`` is called after each turn with the key of its case and images a second.
+    ``cases`` are those to measure, if they apply; by default those that the settings choose.
     """
     phase = phase or _not_shown
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
@@ -293,29 +249,17 @@ def _rows(cases: Sequence[Case], answers: Mapping[str, Sequence[Mapping[str, Any
 
 @dataclass(frozen=True, slots=True)
 class LoaderSpeed:
-    """How fast batches come with the settings of a configuration file.
+    """How fast batches come with the settings of a configuration file."""
 
-    Attributes:
-        dataset: The file.
-        split: The split that was read.
-        images_per_second: Median over the rounds; images that leave the loader, so each cut-out object is one.
-        lowest: The slowest round.
-        highest: The fastest round.
-        batch_size: Images a batch.
-        shape: Height, width and channels of each.
-        threads: Threads that read and decode.
-        prefetch: Batches made ahead of the consumer; None: as many as a loader makes by default.
-    """
-
-    dataset: str
-    split: str
-    images_per_second: float
-    lowest: float
-    highest: float
-    batch_size: int
-    shape: tuple[int, ...]
-    threads: int
-    prefetch: int | None
+    dataset: str  # the file
+    split: str  # the split that was read
+    images_per_second: float  # median over the rounds; images that leave the loader, so each cut-out object is one
+    lowest: float  # the slowest round
+    highest: float  # the fastest round
+    batch_size: int  # images a batch
+    shape: tuple[int, ...]  # height, width and channels of each
+    threads: int  # threads that read and decode
+    prefetch: int | None  # batches made ahead of the consumer; None: as many as a loader makes by default
 
 
 def measure_configured(
@@ -329,20 +273,9 @@ def measure_configured(
 ) -> LoaderSpeed:
     """Read with the loader that a configuration file describes, on this machine, and time it.
 
-    Images that cannot be decoded are replaced by others.
-
-    Args:
-        path: An ``ilsvrc.json``; see `stoker.loader_settings`.
-        split: Which split; None: the only one, or train.
-        batch_size: Images a batch, instead of the file's.
-        threads: Threads, instead of the file's readers.
-        seconds: Time of each round, 0.1 to 3600.
-        rounds: How many rounds, after a warm-up of the same length, a second at most.
-
-    Raises:
-        ConfigError: A setting is out of range, or one of the file is wrong or has no effect.
-        DatasetNotFoundError: A list names no images.
-        OSError: A file cannot be read.
+    Images that cannot be decoded are replaced by others. ``path`` is an ``ilsvrc.json``, see `stoker.loader_settings`;
+    ``batch_size`` and ``threads`` are taken instead of the file's. Before the rounds there is a warm-up as long as one,
+    a second at most.
     """
     check_seconds("--seconds", seconds, 0.1, 3600)
     check_range("--rounds", rounds, 1, 1000)

@@ -82,12 +82,10 @@ _PER_THREAD = 16
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec(ReadSpec):
-    """What to look at.
+    """What to look at; batches are smaller where the dataset has fewer than a few.
 
-    Attributes:
-        batch_size: Images per batch; fewer where the dataset has fewer than a few batches.
-        seconds: Time for the pipeline; each stage then takes a third of it, and a turn of a remedy a fifth.
-        cold: Whether the files are dropped from the page cache first; no remedy is tried then.
+    ``seconds`` are for the pipeline: each stage then takes a third of it, and a turn of a remedy a fifth. With ``cold``
+    no remedy is tried.
     """
 
     seconds: float = 5.0
@@ -95,91 +93,57 @@ class DatasetSpec(ReadSpec):
 
 @dataclass(frozen=True, slots=True)
 class StageSpeed:
-    """One part of the work.
+    """One part of the work."""
 
-    Attributes:
-        name: What it is.
-        alone: Images a second when all threads do nothing else, the median of turns; None where that cannot be done.
-        spread: In the slowest turn and in the fastest; None where there were no turns.
-        share: Of the decoding threads' busy time in the pipeline; None for the whole pipeline.
-    """
-
-    name: str
+    name: str  # what it is
+    # images a second when all threads do nothing else, the median of turns; None where that cannot be done
     alone: float | None
-    spread: tuple[float, float] | None
-    share: float | None
+    spread: tuple[float, float] | None  # in the slowest turn and in the fastest; None where there were no turns
+    share: float | None  # of the decoding threads' busy time in the pipeline; None for the whole pipeline
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One remedy, measured.
+    """One remedy, measured."""
 
-    Attributes:
-        name: What was changed; of the first, that it is as it was.
-        remedy: What to type to have it, and what it costs.
-        images_per_second: Median of the turns.
-        spread: In the slowest turn and in the fastest.
-        speedup: Median over the rounds of its speed over that of the first in the same round.
-    """
-
-    name: str
-    remedy: str
-    images_per_second: float
-    spread: tuple[float, float]
-    speedup: float
+    name: str  # what was changed; of the first, that it is as it was
+    remedy: str  # what to type to have it, and what it costs
+    images_per_second: float  # median of the turns
+    spread: tuple[float, float]  # in the slowest turn and in the fastest
+    speedup: float  # median over the rounds of its speed over that of the first in the same round
 
 
 @dataclass(frozen=True, slots=True)
 class PillowSpeed:
-    """How fast Pillow decodes the images that the core leaves to it, from memory and without resizing.
+    """How fast Pillow decodes the images that the core leaves to it, from memory and without resizing."""
 
-    Attributes:
-        share: Of the images looked at, those that it decodes.
-        cpu_seconds: CPU time of one such image.
-        alone: Such images a second on one thread.
-        together: The same on all threads, which take turns wherever Pillow holds the GIL.
-        spread: Of that, in the slowest turn and in the fastest.
-    """
-
-    share: float
-    cpu_seconds: float
-    alone: float
-    together: float
-    spread: tuple[float, float]
+    share: float  # of the images looked at, those that it decodes
+    cpu_seconds: float  # CPU time of one such image
+    alone: float  # such images a second on one thread
+    together: float  # the same on all threads, which take turns wherever Pillow holds the GIL
+    spread: tuple[float, float]  # of that, in the slowest turn and in the fastest
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetReport:
-    """What was found.
-
-    Attributes:
-        spec: What was looked at.
-        images: Samples of the split.
-        batch_size: The one that was used.
-        threads: The same.
-        formats: How many of some of the images have which format, in the words of `stoker plan`; empty for pixels.
-        turned: How many of these have an EXIF orientation that turns or mirrors them.
-        unreadable: Why images could not be loaded, in whose place others were: a reason for each that came in the
-            pipeline, in the order of the dataset.
-        pillow: What those cost that the core leaves to Pillow; None where there are none.
-        diagnosis: The pipeline's, with an empty training loop.
-        stages: Each part of the work.
-        trials: What was tried against the verdict, the present way first; nothing where nothing could be.
-        remedy: The best of them with what it brought, or the diagnosis' own.
-    """
+    """What was found."""
 
     spec: DatasetSpec
-    images: int
+    images: int  # samples of the split
     batch_size: int
     threads: int
+    # how many of some of the images have which format, in the words of `stoker plan`; empty for pixels
     formats: Mapping[str, int]
-    turned: int
+    turned: int  # how many of these have an EXIF orientation that turns or mirrors them
+    # why images could not be loaded, in whose place others were: a reason for each that came in the pipeline, in the
+    # order of the dataset
     unreadable: Sequence[str]
-    pillow: PillowSpeed | None
-    diagnosis: DoctorReport
-    stages: tuple[StageSpeed, ...]
+    pillow: PillowSpeed | None  # what those cost that the core leaves to Pillow; None where there are none
+    diagnosis: DoctorReport  # the pipeline's, with an empty training loop
+    stages: tuple[StageSpeed, ...]  # each part of the work
+    # what was tried against the verdict, the present way first; nothing where nothing could be
     trials: tuple[Trial, ...]
-    remedy: str
+    remedy: str  # the best of them with what it brought, or the diagnosis' own
 
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
@@ -195,14 +159,7 @@ class DatasetReport:
 def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     """Find out what slows down the reading of a dataset.
 
-    Args:
-        spec: What to look at.
-        on_turn: Called before each part with its number from 0, the number of parts, and its name.
-
-    Raises:
-        DatasetNotFoundError: There is no such dataset.
-        ConfigError: It has no samples; or with ``cold``, its files cannot be dropped from the page cache.
-        StokerError: So many samples are damaged that none could be found in place of one.
+    ``on_turn`` is called before each part with its number from 0, the number of parts, and its name.
     """
     dataset = open_main_split(spec.dataset, spec.split, spec.keys, source=spec.source)
     threads = cpu_share().threads if spec.threads is None else spec.threads
@@ -337,17 +294,11 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _SomeImages:
-    """Some of the images of a dataset, by who decodes them.
+    """Some of the images of a dataset, by who decodes them."""
 
-    Attributes:
-        formats: How many have which format.
-        native: Those that the core decodes.
-        others: Those that Pillow decodes.
-    """
-
-    formats: dict[str, int]
-    native: list[bytes]
-    others: list[bytes]
+    formats: dict[str, int]  # how many have which format
+    native: list[bytes]  # those that the core decodes
+    others: list[bytes]  # those that Pillow decodes
 
 
 def _some_images(dataset: Dataset, seconds: float) -> _SomeImages:
@@ -426,12 +377,7 @@ def decoding_speed(
 ) -> float | None:
     """Return images a second that threads decode from memory and resize, and do nothing else; None if one is damaged.
 
-    Args:
-        images: Of formats that the core decodes; they are taken again and again, as many as there is time for.
-        transform: What is made of each.
-        threads: Decoding threads.
-        seconds: For how long, about.
-        decode: How.
+    The images are of formats that the core decodes, and are taken again and again for about so many seconds.
     """
     if not images:
         return None
@@ -445,17 +391,11 @@ def decoding_speed(
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Something to try.
+    """Something to try."""
 
-    Attributes:
-        name: What is changed.
-        remedy: What to type to have it, and what it costs.
-        speed: Measures images a second in about so many seconds.
-    """
-
-    name: str
-    remedy: str
-    speed: Callable[[float], float]
+    name: str  # what is changed
+    remedy: str  # what to type to have it, and what it costs
+    speed: Callable[[float], float]  # measures images a second in about so many seconds
 
 
 def _try(ways: list[Way], seconds: float, on_turn: OnTurn) -> list[Trial]:
@@ -525,14 +465,7 @@ def _short_side(image: bytes) -> int:
 
 
 def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> list[Way]:
-    """Return the settings of a loader that may help, after the present ones; nothing where there are none.
-
-    Args:
-        verdict: What holds the speed down.
-        dataset: What is read.
-        settings: Of its loader.
-        evidence: What the verdict was found by.
-    """
+    """Return the settings of a loader that may help, after the present ones; nothing where there are none."""
     setup = evidence.setup
     more_threads, connections = max(8, 4 * setup.cpus), 2 * setup.connections
     changes: list[tuple[str, str, dict[str, Any]]] = []

@@ -108,59 +108,35 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Where the samples lie.
+    """Where the samples lie."""
 
-    Attributes:
-        place: As a person calls it.
-        remote: Whether it is a store.
-        size_bytes: Of all files; None where that is not known.
-        memory_bytes: How much of files memory could hold now; None where the system does not say.
-        cached_before: Share of the bytes that was in the page cache before; None where that cannot be said.
-        cached_after: The same afterwards.
-        is_directory: Whether the place is one directory of this machine, and not a pattern, list or mixture.
-        loose: Whether the samples are image files, and not in shards.
-        pixels: Whether the images are stored as pixels, of which nothing is decoded.
-    """
-
-    place: str = ""
-    remote: bool = False
-    size_bytes: int | None = None
-    memory_bytes: int | None = None
+    place: str = ""  # as a person calls it
+    remote: bool = False  # whether it is a store
+    size_bytes: int | None = None  # of all files; None where that is not known
+    memory_bytes: int | None = None  # how much of files memory could hold now; None where the system does not say
+    # share of the bytes that was in the page cache before; None where that cannot be said
     cached_before: float | None = None
-    cached_after: float | None = None
-    is_directory: bool = False
-    loose: bool = False
-    pixels: bool = False
+    cached_after: float | None = None  # the same afterwards
+    is_directory: bool = False  # whether the place is one directory of this machine, and not a pattern, list or mixture
+    loose: bool = False  # whether the samples are image files, and not in shards
+    pixels: bool = False  # whether the images are stored as pixels, of which nothing is decoded
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a remedy depends on: the settings of the loader, and what it runs beside.
+    """What a remedy depends on: the settings of the loader, and what it runs beside."""
 
-    Attributes:
-        threads: Decoding threads.
-        cpus: CPUs this process may use; of several ranks on a node its share of them.
-        decode: ``exact`` or ``fast``.
-        shuffle: ``none``, ``full`` or ``block``.
-        cached: Whether a cache of samples was set.
-        connections: Requests to a store at a time.
-        ahead_bytes: The most bytes that are asked for from a store and not used yet.
-        batch_size: Samples of a batch.
-        accelerator: Whether the loop drives a GPU whose driver keeps a CPU busy while it waits.
-        local_ranks: How many ranks share the CPUs of the node.
-        missing: What to install for formats that the core decodes elsewhere and was built without here.
-    """
-
-    threads: int
-    cpus: int
-    decode: str = "exact"
-    shuffle: str = "none"
-    cached: bool = False
-    connections: int = 32
-    ahead_bytes: int = 256_000_000
-    batch_size: int = 1
-    accelerator: bool = False
-    local_ranks: int = 1
+    threads: int  # decoding threads
+    cpus: int  # CPUs this process may use; of several ranks on a node its share of them
+    decode: str = "exact"  # ``exact`` or ``fast``
+    shuffle: str = "none"  # ``none``, ``full`` or ``block``
+    cached: bool = False  # whether a cache of samples was set
+    connections: int = 32  # requests to a store at a time
+    ahead_bytes: int = 256_000_000  # the most bytes that are asked for from a store and not used yet
+    batch_size: int = 1  # samples of a batch
+    accelerator: bool = False  # whether the loop drives a GPU whose driver keeps a CPU busy while it waits
+    local_ranks: int = 1  # how many ranks share the CPUs of the node
+    # what to install for formats that the core decodes elsewhere and was built without here
     missing: tuple[str, ...] = ()
 
     @property

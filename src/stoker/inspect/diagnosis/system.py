@@ -29,17 +29,11 @@ _IDLE_FIELDS = (3, 4)  # idle and waiting for a disk
 
 @dataclass(frozen=True, slots=True)
 class ThreadTime:
-    """Times of a thread since it began.
+    """Times of a thread since it began."""
 
-    Attributes:
-        running: Seconds on a CPU.
-        queued: Seconds in which it was ready to run and no CPU was free.
-        turns: How often it was put on a CPU.
-    """
-
-    running: float = 0.0
-    queued: float = 0.0
-    turns: int = 0
+    running: float = 0.0  # seconds on a CPU
+    queued: float = 0.0  # seconds in which it was ready to run and no CPU was free
+    turns: int = 0  # how often it was put on a CPU
 
     def __sub__(self, other: ThreadTime) -> ThreadTime:
         return ThreadTime(self.running - other.running, self.queued - other.queued, self.turns - other.turns)
@@ -47,19 +41,12 @@ class ThreadTime:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """CPU time so far, in seconds.
+    """CPU time so far, in seconds."""
 
-    Attributes:
-        wall: The clock.
-        process: Of this process.
-        machine: Of all programs, on the CPUs that this process may use; None where the system does not say.
-        threads: Of each thread, by its number in the system.
-    """
-
-    wall: float
-    process: float
-    machine: float | None
-    threads: Mapping[int, ThreadTime] = field(default_factory=dict)
+    wall: float  # the clock
+    process: float  # of this process
+    machine: float | None  # of all programs, on the CPUs that this process may use; None where the system does not say
+    threads: Mapping[int, ThreadTime] = field(default_factory=dict)  # of each thread, by its number in the system
 
 
 def read_times() -> Times:
@@ -124,11 +111,7 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
 
 
 def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
-    """Return the files that are read; of a compressed shard the inflated one.
-
-    Args:
-        dataset: Whose.
-        most: Of image files that are many more, about so many; None for all.
+    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``.
 
     Raises:
         ConfigError: The samples lie in a store.
