@@ -181,21 +181,13 @@ def without_address(value: object) -> str:
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a value that is none of those known.
-
-    Raises:
-        ConfigError: The message names the setting, the value and what it may be.
-    """
+    """Refuse a value that is none of those known."""
     if value not in known:
         raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}{did_you_mean(value, known)}")
 
 
 def check_seconds(name: str, value: float, low: float, high: float) -> None:
-    """Refuse a duration that does not lie in ``low..high``, or is not a number.
-
-    Raises:
-        ConfigError: The message names the setting, the value and the range, in seconds.
-    """
+    """Refuse a duration that does not lie in ``low..high``, or is not a number."""
     if not low <= value <= high:
         raise ConfigError(f"{name} is {value}; it must be between {low} and {high}")
 
@@ -214,14 +206,10 @@ def available_cpus() -> int:
 def cpu_limit(root: Path = _CGROUPS, own: Path = _OWN_CGROUPS) -> float | None:
     """Return how many CPUs' time this process may use; None if nothing limits it.
 
-    The least of what its control groups and those around them allow, of version 2 and 1 alike: what
-    ``docker run --cpus`` and Kubernetes limits set. The affinity mask does not show it, and with a thread for each CPU
-    of the mask a process would be stopped for most of every period. What cannot be read limits nothing. See the
+    The least of what its control groups, which ``own`` names, and those around them allow, of version 2 and 1 alike:
+    what ``docker run --cpus`` and Kubernetes limits set. The affinity mask does not show it, and with a thread for each
+    CPU of the mask a process would be stopped for most of every period. What cannot be read limits nothing. See the
     kernel's ``cgroup-v2.rst`` (``cpu.max``) and ``sched-bwc.rst`` (``cpu.cfs_quota_us``).
-
-    Args:
-        root: Where the control groups are mounted.
-        own: The file that names the groups of this process.
     """
     try:
         lines = own.read_text().splitlines()

@@ -36,13 +36,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """The setting is an object of one of the classes in its type.
+    """The setting is an object of one of the classes in its type."""
 
-    Attributes:
-        known: What messages call these. Default: by their names.
-    """
-
-    known: str = ""
+    known: str = ""  # what messages call these. Default: by their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,36 +73,22 @@ class OfOrder:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """The setting is an option of commands.
+    """The setting is an option of commands."""
 
-    Attributes:
-        group: Of which group of options.
-        metavar: What stands for its value in the help.
-        names: Of the option. Default: the name of the setting, with dashes.
-        choices: What its values may be, where the type does not say.
-    """
-
-    group: str
-    metavar: str | None = None
-    names: tuple[str, ...] = ()
-    choices: tuple[Any, ...] = ()
+    group: str  # of which group of options
+    metavar: str | None = None  # what stands for its value in the help
+    names: tuple[str, ...] = ()  # of the option. Default: the name of the setting, with dashes
+    choices: tuple[Any, ...] = ()  # what its values may be, where the type does not say
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What is declared of one setting.
-
-    Attributes:
-        name: Its name.
-        types: What its values may be: the members of a union, or the one type.
-        default: Its value where it is not given.
-        notes: What else the annotation says.
-    """
+    """What is declared of one setting."""
 
     name: str
-    types: tuple[Any, ...]
-    default: Any
-    notes: tuple[Any, ...]
+    types: tuple[Any, ...]  # what its values may be: the members of a union, or the one type
+    default: Any  # its value where it is not given
+    notes: tuple[Any, ...]  # what else the annotation says
 
     @property
     def words(self) -> list[Any]:
@@ -129,11 +111,7 @@ class Setting:
         return OfFiles() in self.notes
 
     def checked(self, value: Any, shown: str) -> Any:
-        """Return a value of this setting; whole numbers of any library as Python's own.
-
-        Args:
-            value: As it was given.
-            shown: What messages call the setting.
+        """Return a value of this setting, which messages call ``shown``; whole numbers of any library as Python's own.
 
         Raises:
             ConfigError: It is out of range, or none of those allowed; the message names the setting.

@@ -312,25 +312,15 @@ def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is written of a record.
+    """What is written of a record."""
 
-    Attributes:
-        index: Its number in the split.
-        name: Base name of its file, with the suffix that its content has.
-        image: The bytes of its image.
-        label: As the record has it; -1 for none.
-        class_name: Of the label; empty for none.
-        boxes: Of the objects; None where no record has any.
-        values: Of its extra fields; of images and masks the bytes.
-    """
-
-    index: int
-    name: str
+    index: int  # its number in the split
+    name: str  # base name of its file, with the suffix that its content has
     image: bytes
-    label: int
-    class_name: str
-    boxes: list[Box] | None
-    values: dict[str, Any]
+    label: int  # as the record has it; -1 for none
+    class_name: str  # of the label; empty for none
+    boxes: list[Box] | None  # of the objects; None where no record has any
+    values: dict[str, Any]  # of its extra fields; of images and masks the bytes
 
 
 def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
@@ -404,20 +394,7 @@ def _box_classes(dataset: Dataset) -> list[str]:
 
 
 class _Writer(ABC):
-    """Writes the records of a split, in the ``with`` block.
-
-    Args:
-        folder: Where.
-        split: Name of the split.
-        dataset: Its records.
-        shard_bytes: After how many bytes a file ends, where one holds several records.
-
-    Attributes:
-        has_boxes: Whether boxes are written.
-        records: How many it has written.
-        files: How many files these are.
-        size_bytes: Their bytes.
-    """
+    """Writes the records of a split, in the ``with`` block; a file that holds several ends after ``shard_bytes``."""
 
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
         self._folder, self._split = folder, split

@@ -32,10 +32,9 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class PerProcess(Generic[_T]):
-    """A value for each process: a forked one finds its own, newly made. Safe from any thread.
+    """A value for each process: a forked one finds its own, newly made, any but None. Safe from any thread.
 
-    Args:
-        make: Makes the value; any but None. Of several threads that ask first at the same time, all get one.
+    Of several threads that ask first at the same time, all get the same.
     """
 
     def __init__(self, make: Callable[[], _T]) -> None:

@@ -207,12 +207,6 @@ def answer_to(word: str, known: Iterable[str], answers: Answers, of_all: str = "
 def refuse_unknown(function: str, unknown: Iterable[str], known: Iterable[str], answers: Answers) -> None:
     """Refuse keywords that a function does not have.
 
-    Args:
-        function: Its name, as people type it.
-        unknown: The keywords.
-        known: Those that it has.
-        answers: To habits.
-
     Raises:
         TypeError: There is one; the message says what to write instead.
     """
@@ -262,11 +256,7 @@ def needs_transform(function: _Function) -> _Function:
 
 
 def refuse_no_transform(function: str, transform: object) -> None:
-    """Refuse a transform that is not given.
-
-    Raises:
-        TypeError: It is ``...``.
-    """
+    """Refuse a transform that is not given."""
     if transform is ...:
         message = f"{function} needs transform=, so that all images of a batch have one size"
         raise TypeError(f"{message}, such as transform=stoker.CenterCrop(224) or stoker.RandomResizedCrop(224)")

@@ -69,11 +69,7 @@ def new_session() -> ClientSession:
 async def get(session: ClientSession, url: str, headers: Mapping[str, str], timeout: ClientTimeout) -> ClientResponse:
     """Make one request, by way of the proxy of the environment; the body is not read yet.
 
-    Args:
-        session: Makes it.
-        url: A user name and a password in it are not sent.
-        headers: What is sent beside those of any request.
-        timeout: When to give up.
+    A user name and a password in the URL are not sent; ``headers`` are what is sent beside those of any request.
 
     Raises:
         ClientError: There is no answer.

@@ -202,17 +202,11 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What changes in records, by old ids of classes.
+    """What changes in records, by old ids of classes."""
 
-    Attributes:
-        ids: The id of each class.
-        texts: The texts of some.
-        box_ids: The id of each class of boxes.
-    """
-
-    ids: Mapping[int, int]
-    texts: Mapping[int, str]
-    box_ids: Mapping[int, int]
+    ids: Mapping[int, int]  # the id of each class
+    texts: Mapping[int, str]  # the texts of some
+    box_ids: Mapping[int, int]  # the id of each class of boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -575,11 +569,7 @@ def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
 
 
 def renumbered(features: Features, manifest: Manifest, changes: _Changes, where: str) -> Features:
-    """Return the features of a record with other ids of classes, and the texts that go with them.
-
-    Raises:
-        ExampleError: A label is not the id of a class.
-    """
+    """Return the features of a record with other ids of classes, and the texts that go with them."""
     schema = manifest.schema
     keys = [(schema.label_key, changes.ids)]
     if schema.box_prefix:

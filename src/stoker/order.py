@@ -198,19 +198,12 @@ class Topology:
 
 
 class Step(NamedTuple):
-    """One rank's share of one step.
+    """One rank's share of one step."""
 
-    Attributes:
-        indices: uint64 (count,), the samples.
-        valid: bool (count,), false for samples that ``tail="pad"`` repeats.
-        consumed: Position in the epoch after this step, the same on every rank.
-        last: Whether no step is left of the epoch after this one, the same on every rank.
-    """
-
-    indices: NDArray[np.uint64]
-    valid: NDArray[np.bool_]
-    consumed: int
-    last: bool = False
+    indices: NDArray[np.uint64]  # uint64 (count,), the samples
+    valid: NDArray[np.bool_]  # bool (count,), false for samples that ``tail="pad"`` repeats
+    consumed: int  # position in the epoch after this step, the same on every rank
+    last: bool = False  # whether no step is left of the epoch after this one, the same on every rank
 
 
 def steps_left(n: int, consumed: int, topology: Topology) -> int:
@@ -227,13 +220,7 @@ def unrepeated(n: int, consumed: int, topology: Topology) -> int:
 
 
 def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
-    """Return this rank's share of the step that starts at a position.
-
-    Args:
-        order: The epoch's order.
-        consumed: Position, as left by the step before; there must be a step left.
-        topology: Who takes part.
-    """
+    """Return this rank's share of the step that starts at a position; there must be a step left."""
     left = order.length - consumed
     if left >= topology.global_batch:
         indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)

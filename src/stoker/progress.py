@@ -30,11 +30,8 @@ _QUICK_SECONDS = 1.0  # a call that takes no longer has no bar
 def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **display: Any) -> Iterator[Progress]:
     """Show the progress of images, or the like, while the ``with`` block runs.
 
-    Args:
-        verb: What is done, for example ``building``.
-        what: What is counted.
-        bad: What those are that are counted apart.
-        display: Settings of the `ProgressDisplay`.
+    ``verb`` says what is done, as ``building``; ``bad`` what those are that are counted apart. The rest are settings of
+    the `ProgressDisplay`.
     """
     with ProgressDisplay(**display) as shown:
         started = time.monotonic()

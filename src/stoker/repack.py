@@ -44,12 +44,7 @@ _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image
 
 
 class DatasetReader(Reader):
-    """Reads records of a dataset: an item's ``number`` is its position in the split that its column ``dataset`` is.
-
-    Args:
-        datasets: The splits, opened.
-        names: Of the classes.
-    """
+    """Reads records of a dataset: an item's ``number`` is its position in the split that its column ``dataset`` is."""
 
     def __init__(self, datasets: tuple[Dataset, ...], names: ClassNames) -> None:
         self.datasets = datasets
@@ -64,13 +59,7 @@ class DatasetReader(Reader):
         return self._identity
 
     def load(self, item: Item) -> SourceImage:
-        """Return the image of one record and its boxes. See `stoker.sources.Reader.load`.
-
-        Raises:
-            ShardError: The bytes of the record are damaged.
-            ExampleError: It is not an Example, or lacks the image.
-            OSError: It cannot be read.
-        """
+        """Return the image of one record and its boxes. See `stoker.sources.Reader.load`."""
         sample = self.datasets[item.columns["dataset"]][item.number]
         is_raw = sample.schema.image_encoding == "raw"
         base = sample.schema.label_base
@@ -289,11 +278,8 @@ class _Record:
 class ClassNames:
     """Names and texts by class index: from ``labels.txt`` where there is one, otherwise from the records themselves.
 
-    A class that nothing names is called by its label, as ``12``.
-
-    Args:
-        datasets: The splits of one dataset.
-        of_boxes: Whether the classes are those of the boxes, where these have names of their own.
+    A class that nothing names is called by its label, as ``12``. With ``of_boxes`` they are the classes of boxes, where
+    these have names of their own.
     """
 
     def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:

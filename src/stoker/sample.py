@@ -121,23 +121,13 @@ class SampleSpec:
 
     One file of each odd kind replaces an ordinary training image, as far as there are training images. Damaged files
     come after them.
-
-    Attributes:
-        classes: Number of classes.
-        images_per_class: Training images of each class.
-        validation_per_class: Validation images of each class.
-        seed: Of everything random.
-        damaged: Whether damaged files are put among the others.
-
-    Raises:
-        ConfigError: A number is out of range, or there are too few training images to damage some.
     """
 
-    classes: int = 10
-    images_per_class: int = 30
-    validation_per_class: int = 6
-    seed: int = 17
-    damaged: bool = False
+    classes: int = 10  # number of classes
+    images_per_class: int = 30  # training images of each class
+    validation_per_class: int = 6  # validation images of each class
+    seed: int = 17  # of everything random
+    damaged: bool = False  # whether damaged files are put among the others
 
     def __post_init__(self) -> None:
         check_range("--classes", self.classes, 1, 10_000)
@@ -158,21 +148,14 @@ class SampleSpec:
 
 @dataclass(frozen=True, slots=True)
 class SampleReport:
-    """What was made.
+    """What was made."""
 
-    Attributes:
-        images: Image files, including damaged ones.
-        size_bytes: Their bytes.
-        oddities: Path below the tree -> what is odd about it, of files that are right but unusual.
-        damaged: Path below the tree -> what is wrong with it: images that cannot be used, and one annotation.
-        made: False when the very same tree existed already.
-    """
-
-    images: int
+    images: int  # image files, including damaged ones
     size_bytes: int
-    oddities: dict[str, str]
+    oddities: dict[str, str]  # path below the tree -> what is odd about it, of files that are right but unusual
+    # path below the tree -> what is wrong with it: images that cannot be used, and one annotation
     damaged: dict[str, str]
-    made: bool
+    made: bool  # false when the very same tree existed already
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,15 +173,11 @@ class _File:
 def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
     """Make a sample tree, on as many threads as there are CPUs.
 
-    Args:
-        directory: Where; created if missing, and there when it is whole. If it holds the very same sample already,
-            nothing is done.
-        spec: What it holds.
-        progress: Called after every image, from the calling thread.
+    The directory is there when it is whole. If it holds the very same sample already, nothing is done. ``progress`` is
+    called after every image, from the calling thread.
 
     Raises:
         DestinationError: The directory holds something else.
-        OSError: It cannot be written. Nothing of it stays.
     """
     root = Path(directory)
     files = _files(root, spec)
@@ -381,18 +360,10 @@ def damage(kind: str, whole: bytes) -> bytes:
 
 
 def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[NDArray[np.uint8], list[Box]]:
-    """Paint one to three objects of a class in a landscape.
+    """Paint one to three objects of a class in a landscape, RGB (height, width, 3), and return their boxes, too.
 
-    The class decides shape, colour and pattern of its objects, never the landscape.
-
-    Args:
-        width: Columns.
-        height: Rows.
-        class_id: Class of the objects.
-        seed: Everything random is a function of it.
-
-    Returns:
-        RGB, uint8 (height, width, 3), and the boxes of the objects, the nearest object last.
+    The class decides shape, colour and pattern of its objects, never the landscape. Everything random is a function of
+    the seed; the nearest object comes last.
     """
     rng = np.random.default_rng(seed)
     size = width, height

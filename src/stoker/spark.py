@@ -88,13 +88,10 @@ def engine(session: SparkSession) -> EngineFactory:
 def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
     """Run an application for the command line while the ``with`` block runs.
 
-    Under ``spark-submit`` it is the one that is prepared already.
-    Executors start the Python that runs this, unless ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` names another.
-
-    Args:
-        master: Address of the cluster, such as ``local[4]``, ``spark://host:7077`` or ``yarn``; None for what Spark's
-            own configuration says.
-        settings: Properties of Spark's, by their names.
+    Under ``spark-submit`` it is the one that is prepared already. Otherwise ``master`` is the address of the cluster,
+    such as ``local[4]``, ``spark://host:7077`` or ``yarn``, or None for what Spark's own configuration says;
+    ``settings`` are properties of Spark's. Executors start the Python that runs this, unless ``spark.pyspark.python``
+    or ``PYSPARK_PYTHON`` names another.
 
     Raises:
         ConfigError: Java is not installed.
@@ -127,13 +124,8 @@ def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator
 class SparkEngine:
     """Builds shards on the executors of a Spark application; see `stoker.builder.Engine`.
 
-    Args:
-        session: Of the application; it is not stopped.
-        converter: Turns items into records.
-        destination: Where the shards go.
-        threads: Not used: Spark says how many tasks run at a time.
-        committed: Called with every shard that is complete.
-        advanced: Called with the items, source bytes and rejects of every such shard.
+    Spark says how many tasks run at a time: ``threads`` is not used. ``advanced`` is called with the items, source
+    bytes and rejects of every shard that is complete.
     """
 
     def __init__(
@@ -296,19 +288,13 @@ class _Jobs:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What all tasks of a build need, sent once to every executor.
+    """What all tasks of a build need, sent once to every executor."""
 
-    Attributes:
-        converter: Turns items into records; without the list of items, and without values that come with each job.
-        destination: The dataset; an absolute path, or a place in a store.
-        guard: Checks that it is still being built.
-        given: Settings of stores and signatures of URLs, which executors take over with it.
-    """
-
+    # turns items into records; without the list of items, and without values that come with each job
     converter: ItemConverter
-    destination: Location
-    guard: BuildGuard
-    given: Given
+    destination: Location  # the dataset; an absolute path, or a place in a store
+    guard: BuildGuard  # checks that it is still being built
+    given: Given  # settings of stores and signatures of URLs, which executors take over with it
 
     def build(self, job: ShardJob) -> ShardResult:
         self.guard.check(self.destination)
@@ -325,13 +311,7 @@ class _Shared:
 
 
 class ShardTask:
-    """Makes one shard. Sent to the executors.
-
-    Args:
-        wanted: The driver's versions.
-        shared: What all tasks need.
-        results: Brings the result to the driver as soon as the task ends.
-    """
+    """Makes one shard. Sent to the executors; brings the result to the driver as soon as the task ends."""
 
     def __init__(
         self, wanted: Mapping[str, str], shared: Broadcast[_Shared], results: Accumulator[list[ShardResult]]
@@ -341,11 +321,7 @@ class ShardTask:
         self._results = results
 
     def __call__(self, packed: bytes) -> ShardResult:
-        """Make the shard of one packed job.
-
-        Raises:
-            TaskError: Something went wrong that may not go wrong the next time.
-        """
+        """Make the shard of one packed job."""
         name = None
         try:
             check_versions(self._wanted)
@@ -369,12 +345,9 @@ class BuildGuard:
 
     Such an attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is
     under way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same place.
-
-    Attributes:
-        settings: What its journal begins with.
     """
 
-    settings: bytes
+    settings: bytes  # what its journal begins with
 
     @classmethod
     def of(cls, destination: Location) -> Self:
@@ -382,11 +355,7 @@ class BuildGuard:
         return cls(read_journal_head(destination))
 
     def check(self, destination: Location) -> None:
-        """Check that this build is still under way.
-
-        Raises:
-            ConfigError: It is not, or it cannot be seen from this machine.
-        """
+        """Check that this build is still under way."""
         try:
             same = read_journal_head(destination) == self.settings
         except FileNotFoundError:
@@ -397,21 +366,13 @@ class BuildGuard:
 
 
 def versions(*, compressed: bool) -> dict[str, str]:
-    """Return the version of each piece of software here that decides bytes, by its name.
-
-    Args:
-        compressed: Whether shards are compressed, so that zlib decides bytes, too.
-    """
+    """Return the version of each piece of software here that decides bytes, by its name; zlib where it compresses."""
     version_of = {name: _version(name) for name in ("stoker", "pillow")}
     return version_of | ({"zlib": zlib.ZLIB_RUNTIME_VERSION} if compressed else {})
 
 
 def check_versions(wanted: Mapping[str, str]) -> None:
-    """Check that the versions here are those of the driver.
-
-    Raises:
-        ConfigError: One is not.
-    """
+    """Check that the versions here are those of the driver."""
     here = versions(compressed="zlib" in wanted)
     other = [
         f"{name} is {here.get(name)} and not {wanted[name]}"
@@ -435,12 +396,7 @@ class TaskError(Exception):
 
 
 def task_error(error: Exception, shard: str | None) -> TaskError:
-    """Return what a task raises instead of an error.
-
-    Args:
-        error: What it met.
-        shard: What it was making; None if it does not know yet.
-    """
+    """Return what a task raises instead of an error that it met while it made a shard, or before it knew which."""
     message = str(error) if str(error) else type(error).__name__
     place = f"{f'shard {shard}, ' if shard else ''}on {socket.gethostname()}"
     payload = {"message": f"{message} ({place})", "is_setup": isinstance(error, ConfigError)}

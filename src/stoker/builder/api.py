@@ -262,14 +262,9 @@ def build_files(
 ) -> BuildReport:
     """List a source and build a dataset of it: what `build` and ``stoker build`` do with a path.
 
-    Args:
-        settings: What to build.
-        destination: Where.
-        show_progress: Returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
-        engine: What makes the shards; entered once the destination is known to be free.
-        warn: Called with the listed source.
-        announce: Called with the expected size, before anything is written.
-        overwrite: As `build_tree` takes it.
+    ``show_progress`` returns, for a step such as ``listing``, what shows its progress while a ``with`` block runs.
+    ``engine`` is entered once the destination is known to be free. ``warn`` is called with the listed source,
+    ``announce`` with the expected size before anything is written, and ``overwrite`` as `build_tree` calls it.
     """
     check_destination(destination, settings.source.root)
     with engine as factory:

@@ -73,25 +73,19 @@ _OF_THE_MACHINE = frozenset(
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of some consecutive items.
+    """What became of some consecutive items."""
 
-    Attributes:
-        records: The framed records, in the order of the items.
-        rejects: The items that have none.
-        formats: Records, counted by the format of their image and how that was made.
-        converted: Records whose image is of another kind than their source, counted by the kind of that.
-        annotation_errors: Damaged annotations, whose images are in ``records`` without boxes.
-        labels: Records, counted by their class, as far as only the source image tells it and not the item.
-        boxes: Boxes that have classes of their own, counted by these.
-    """
-
-    records: list[FramedRecords] = field(default_factory=list)
-    rejects: list[ItemReject] = field(default_factory=list)
+    records: list[FramedRecords] = field(default_factory=list)  # the framed records, in the order of the items
+    rejects: list[ItemReject] = field(default_factory=list)  # the items that have none
+    # records, counted by the format of their image and how that was made
     formats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    # records whose image is of another kind than their source, counted by the kind of that
     converted: Counter[str] = field(default_factory=Counter)
+    # damaged annotations, whose images are in ``records`` without boxes
     annotation_errors: list[str] = field(default_factory=list)
+    # records, counted by their class, as far as only the source image tells it and not the item
     labels: Counter[int] = field(default_factory=Counter)
-    boxes: Counter[int] = field(default_factory=Counter)
+    boxes: Counter[int] = field(default_factory=Counter)  # boxes that have classes of their own, counted by these
 
     def add(self, other: Outcome) -> None:
         """Append what became of the items that follow."""
@@ -112,11 +106,6 @@ class ItemConverter:
     """Turns items into framed records. Safe in any thread.
 
     It can be pickled, and travels without the list of items and without ``known``.
-
-    Args:
-        tree: Where the items come from.
-        recipe: What happens to pixels.
-        schema: What a record says.
 
     Attributes:
         is_local: Whether no image waits for a network.
@@ -198,9 +187,6 @@ class ItemConverter:
         Returns:
             The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; how it will
             be stored, or its reject; and whether its EXIF orientation turns it.
-
-        Raises:
-            OSError: As `convert`.
         """
         kind = UNREADABLE
         try:
@@ -306,10 +292,7 @@ class LoadingAhead:
     """Loads many images at a time, in the order in which they are asked for. For one thread, but for what it returns.
 
     What is loaded, or made of it, and not yet written is bounded by its bytes, whatever the source said of its size.
-
-    Args:
-        converter: For whose items; those that it knows are not loaded.
-        stop: Set by the owner before `close`, so that no load waits for its store any longer.
+    The owner sets ``stop`` before `close`, so that no load waits for its store any longer.
     """
 
     def __init__(self, converter: ItemConverter, stop: threading.Event) -> None:
@@ -367,12 +350,7 @@ def class_number(label: int) -> bytes:
 
 
 def request_threads(tree: Source, threads: int) -> int:
-    """Return how many threads look at images of a source that are loaded and dealt with in one thread.
-
-    Args:
-        tree: The source.
-        threads: How many there should be if nothing has to wait.
-    """
+    """Return how many threads look at images, each of which loads and deals with one; ``threads`` if none waits."""
     if tree.latency != "web":
         return threads if tree.latency == "disk" else max(threads, AT_ONCE)
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -386,13 +364,11 @@ def is_machine_error(error: OSError) -> bool:
 
 
 def is_item_error(error: OSError, root: str) -> bool:
-    """Return whether the next item may still be read after this error.
+    """Return whether the next item may still be read after the error that one met.
 
-    Args:
-        error: What an item met.
-        root: Where the source lies. A store that refuses one item is asked whether it refuses everything, as it does
-            when credentials have expired; on this machine it is seen whether the folder of the item has gone as well,
-            as those of a disk have that was taken away.
+    A store that refuses one item is asked whether it refuses everything, as it does when credentials have expired; on
+    this machine it is seen whether the folder of the item has gone as well, as those of a disk have that was taken
+    away.
 
     Raises:
         StorageError: The store fails now.

@@ -39,14 +39,7 @@ if TYPE_CHECKING:
 def describe_build(
     plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], destination: Location
 ) -> Manifest:
-    """Write the files beside the shards of a build, and return its manifest, which is not written.
-
-    Args:
-        plan: What was planned.
-        settings: How it was built.
-        results: All shards, in the order of the plan.
-        destination: Where they are.
-    """
+    """Write the files beside the shards of a build, and return its manifest, which is not written."""
     classes, texts = _classes(plan.tree, results)
     manifest = _make_manifest(plan, settings, results, len(classes))
     base = settings.schema.label_base

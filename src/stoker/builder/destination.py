@@ -54,7 +54,6 @@ def check_destination(destination: Location, source: str | None) -> None:
 
     Raises:
         DestinationError: It is the source, is not a directory, or holds something that no build has written.
-        OSError: It cannot be listed.
     """
     if source is not None and destination.is_same(location(source)):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
@@ -76,11 +75,7 @@ def _is_built(destination: Location) -> bool:
 
 
 def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any]]) -> Manifest | None:
-    """Return the manifest of a finished build with the same settings; None if none is finished here.
-
-    Args:
-        destination: Where.
-        settings: Returns the settings; called only where a dataset is finished.
+    """Return the manifest of a finished build with the same settings, which are asked for only then; None without one.
 
     Raises:
         DestinationError: A dataset with other settings is finished here, or files of it are missing or changed, or its
@@ -147,7 +142,6 @@ def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | N
 
     Raises:
         DestinationError: The manifest of a dataset cannot be read.
-        OSError: The destination cannot be read.
     """
     manifest = _manifest_there(destination)
     if manifest is not None:
@@ -167,7 +161,6 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
 
     Raises:
         DestinationError: The manifest cannot be read.
-        OSError: A file cannot be removed.
     """
     manifest = _manifest_there(destination)
     begun = journal.settings if journal.settings not in (None, settings) else None
@@ -252,11 +245,7 @@ def _shown(value: object) -> str:
 def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> dict[str, ListedFile]:
     """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
 
-    Returns:
-        What the manifest says about each file that was written.
-
-    Raises:
-        OSError: A file cannot be written.
+    What the manifest says about each file is returned.
     """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]

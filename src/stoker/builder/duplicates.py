@@ -30,15 +30,8 @@ def duplicates_to_drop(
     Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
     validation: what is measured on stays, and what is trained on goes.
 
-    Args:
-        tree: The source.
-        how: Whether splits are looked at one by one.
-        threads: Items read at the same time.
-        progress: Called after every few items.
-
     Raises:
         ConfigError: The images are on web servers, which may send others the next time.
-        OSError: As `stoker.builder.ItemConverter.convert`.
     """
     if tree.latency == "web":
         message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"

@@ -79,66 +79,40 @@ class OddFile:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What the items hold, by their headers.
+    """What the items hold, by their headers."""
 
-    Attributes:
-        looked_at: Items that were checked: all, or a seeded sample of `SURVEY_LIMIT`; `SURVEY_LIMIT_BY_URL` of images
-            by URL.
-        formats: How many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``.
-        storings: How many of them a build will store how; those that it will reject are not counted.
-        odd: Those that are odd, in the order of the source.
-        rejects: Those that a build will reject, in the order of the source.
-        turned: How many of the others have an EXIF orientation that turns or mirrors them.
-    """
-
+    # items that were checked: all, or a seeded sample of `SURVEY_LIMIT`; `SURVEY_LIMIT_BY_URL` of images by URL
     looked_at: int
+    # how many of them have which content, in the words of `stoker.recipe.sniff`, or ``unreadable``
     formats: dict[str, int]
-    storings: dict[Storing, int]
-    odd: tuple[OddFile, ...]
-    rejects: tuple[Reject, ...]
-    turned: int
+    storings: dict[Storing, int]  # how many of them a build will store how; those that it will reject are not counted
+    odd: tuple[OddFile, ...]  # those that are odd, in the order of the source
+    rejects: tuple[Reject, ...]  # those that a build will reject, in the order of the source
+    turned: int  # how many of the others have an EXIF orientation that turns or mirrors them
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a sample of the items says about the whole build.
+    """What a sample of the items says about the whole build."""
 
-    Attributes:
-        sampled: Items that were converted.
-        rejected: How many of them would be rejected.
-        converted: How many of them cannot be kept as they are, by the format of their source.
-        size_bytes: Expected bytes of all shards.
-        seconds: Expected duration with the threads that were measured, files of this machine in the page cache.
-    """
-
-    sampled: int
-    rejected: int
-    converted: dict[str, int]
-    size_bytes: int
-    seconds: float
+    sampled: int  # items that were converted
+    rejected: int  # how many of them would be rejected
+    converted: dict[str, int]  # how many of them cannot be kept as they are, by the format of their source
+    size_bytes: int  # expected bytes of all shards
+    seconds: float  # expected duration with the threads that were measured, files of this machine in the page cache
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BuildForecast:
-    """What a build would do.
-
-    Attributes:
-        settings: Its settings.
-        plan: Splits, shards and items.
-        class_counts: Items of each class, over all splits.
-        box_counts: Boxes of each class, over all splits; empty where boxes have no classes of their own.
-        survey: What the items hold, and which of them will be rejected.
-        estimate: Bytes and seconds.
-        dropped: Duplicates that will be left out, and listed as rejects.
-    """
+    """What a build would do."""
 
     settings: BuildSettings
     plan: Plan
-    class_counts: tuple[int, ...]
-    box_counts: tuple[int, ...]
-    survey: Survey
+    class_counts: tuple[int, ...]  # items of each class, over all splits
+    box_counts: tuple[int, ...]  # boxes of each class, over all splits; empty where boxes have no classes of their own
+    survey: Survey  # what the items hold, and which of them will be rejected
     estimate: Estimate
-    dropped: int = 0
+    dropped: int = 0  # duplicates that will be left out, and listed as rejects
 
     @property
     def rejects(self) -> int:
@@ -153,18 +127,7 @@ class BuildForecast:
 
 
 def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
-    """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing.
-
-    Args:
-        tree: The source.
-        settings: What would be built.
-        progress: Called as the check advances.
-
-    Raises:
-        ConfigError: The settings do not fit the source.
-        SourceError: There are no items.
-        OSError: The source has gone, or the process has run out of files or memory.
-    """
+    """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing."""
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, _ = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
@@ -334,19 +297,12 @@ def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedSize:
-    """What a dataset will take.
+    """What a dataset will take."""
 
-    Attributes:
-        records: How many records it will have.
-        size_bytes: Expected bytes of its shards before compression.
-        free_bytes: Free space where it will lie; None where a store does not say.
-        shard_rule: As in `Plan`.
-    """
-
-    records: int
-    size_bytes: int
-    free_bytes: int | None
-    shard_rule: str = ""
+    records: int  # how many records it will have
+    size_bytes: int  # expected bytes of its shards before compression
+    free_bytes: int | None  # free space where it will lie; None where a store does not say
+    shard_rule: str = ""  # as in `Plan`
 
     @classmethod
     def of(cls, plan: Plan, size: RecordSize, destination: Location) -> ExpectedSize:
@@ -355,11 +311,7 @@ class ExpectedSize:
         return cls(plan.items, expected, destination.free_bytes(), plan.shard_rule)
 
     def refuse_huge(self) -> None:
-        """Refuse a dataset that is huge, or larger than the space that is free.
-
-        Raises:
-            ConfigError: It is.
-        """
+        """Refuse a dataset that is huge, or larger than the space that is free."""
         size, free = format_size(self.size_bytes), format_size(self.free_bytes or 0)
         if self.size_bytes > LARGE_BYTES:
             message = f"the dataset will take about {size}, more than {format_size(LARGE_BYTES)}"

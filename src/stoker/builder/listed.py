@@ -127,7 +127,6 @@ def build_part(
         SourceError: As `build_tree`.
         DestinationError: The destination holds something else, or a build with other settings or without parts; or
             there is a shard missing, and no part that builds it.
-        OSError: As `build_tree`.
         KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
@@ -158,7 +157,6 @@ def check_part_destination(destination: Location, source: str, part: Part) -> No
 
     Raises:
         DestinationError: As `check_destination`; or no part has begun there, and this is none.
-        OSError: It cannot be listed.
     """
     check_destination(destination, source)
     if part == NO_PART and not is_unfinished(destination) and not (destination / MANIFEST_NAME).lexists():
@@ -167,14 +165,7 @@ def check_part_destination(destination: Location, source: str, part: Part) -> No
 
 
 class ListedBuild(Task):
-    """A dataset of a source that is listed.
-
-    Args:
-        listed: The source, and how long its records will be.
-        settings: What to build.
-        destination: Where.
-        engine: Makes the shards.
-    """
+    """A dataset of a source that is listed."""
 
     def __init__(
         self,

@@ -252,13 +252,8 @@ def build_shard(
     """Build one shard, from the first item to its final name: what an engine for other machines runs on them.
 
     Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
-    complete, and both write the same bytes.
-
-    Args:
-        converter: Turns items into records.
-        destination: The dataset.
-        job: The shard.
-        before_commit: Called when all is written and nothing has its final name yet; raises to keep it so.
+    complete, and both write the same bytes. ``before_commit`` is called when all is written and nothing has its final
+    name yet; it raises to keep it so.
 
     Raises:
         OSError: The source or the destination failed; nothing of this attempt is left.

@@ -141,10 +141,7 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 def chosen_part(text: str | None, *, finish: bool, contradicting: Mapping[str, bool]) -> Part | None:
     """Return the part that ``--part`` and ``--finish`` mean; None where neither is given.
 
-    Args:
-        text: What ``--part`` says.
-        finish: Whether ``--finish`` is given.
-        contradicting: Whether each of the options is given that a part cannot have.
+    ``contradicting`` says of each of the options that a part cannot have whether it is given.
 
     Raises:
         ConfigError: The part is not understood, or options contradict each other.
@@ -161,34 +158,18 @@ def chosen_part(text: str | None, *, finish: bool, contradicting: Mapping[str, b
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """A source and what was found out about it before its shards are planned.
-
-    Attributes:
-        tree: The source.
-        size: How long its records will be.
-        known: Records that were made to find that out, as `ItemConverter.known`.
-        dropped: Duplicates that are left out, by their rows.
-    """
+    """A source and what was found out about it before its shards are planned."""
 
     tree: Source
-    size: RecordSize
-    known: Mapping[tuple[Item, str], Outcome]
-    dropped: Mapping[int, ItemReject] = field(default_factory=dict)
+    size: RecordSize  # how long its records will be
+    known: Mapping[tuple[Item, str], Outcome]  # records that were made to find that out, as `ItemConverter.known`
+    dropped: Mapping[int, ItemReject] = field(default_factory=dict)  # duplicates that are left out, by their rows
 
 
 def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
     """List a source, or read how another part of the same build has listed it, or wait for one that is about to.
 
     Nothing is written where a dataset is finished.
-
-    Args:
-        settings: Of the build.
-        destination: The dataset.
-        progress: Called as the listing advances.
-
-    Raises:
-        SourceError: The source cannot be listed.
-        OSError: The destination cannot be read or written.
     """
     if (destination / MANIFEST_NAME).lexists():
         return _list(settings, destination, progress)
@@ -318,11 +299,7 @@ class _Lister:
 
 
 def note_part(destination: Location, part: Part) -> None:
-    """Note that a part has begun, by which `missing_error` knows into how many a build is divided.
-
-    Raises:
-        OSError: The destination cannot be written.
-    """
+    """Note that a part has begun, by which `missing_error` knows into how many a build is divided."""
     if part != NO_PART:
         folder = destination / BUILD_FOLDER / _PARTS_NAME
         folder.make_directory(within=destination / BUILD_FOLDER)

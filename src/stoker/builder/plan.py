@@ -33,39 +33,27 @@ FULL_SHARD = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ShardJob:
-    """One shard to build.
+    """One shard to build."""
 
-    Attributes:
-        name: Its name, relative to the destination.
-        split: Its split.
-        items: What goes into it, in order; a table, but of records without a length what is gone through once.
-        compression: Of the whole file.
-    """
-
-    name: str
+    name: str  # its name, relative to the destination
     split: str
+    # what goes into it, in order; a table, but of records without a length what is gone through once
     items: Iterable[Item]
-    compression: Compression = "none"
+    compression: Compression = "none"  # of the whole file
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplitPlan:
-    """One split.
-
-    Attributes:
-        name: Its name.
-        rows: int64 (N,): its rows of the tree's table, before ``seed`` has put them into the order of the dataset.
-        bounds: int64 (S + 1,): shard ``i`` holds the places from ``bounds[i]`` to ``bounds[i + 1]`` of that order.
-        shard_names: Names of its S shards, in order.
-        size_bytes: Bytes of its source files.
-        seed: Of the order, which is made shard by shard: it would take 8 bytes an item. None: as ``rows`` are.
-    """
+    """One split."""
 
     name: str
+    # int64 (N,): its rows of the tree's table, before ``seed`` has put them into the order of the dataset
     rows: NDArray[np.int64]
+    # int64 (S + 1,): shard ``i`` holds the places from ``bounds[i]`` to ``bounds[i + 1]`` of that order
     bounds: NDArray[np.int64]
-    shard_names: tuple[str, ...]
-    size_bytes: int
+    shard_names: tuple[str, ...]  # names of its S shards, in order
+    size_bytes: int  # bytes of its source files
+    # of the order, which is made shard by shard: it would take 8 bytes an item. None: as ``rows`` are
     seed: int | None = None
 
     def shard_rows(self, shard: int) -> NDArray[np.int64]:
@@ -78,19 +66,12 @@ class SplitPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The whole build. Read-only.
-
-    Attributes:
-        tree: The items.
-        splits: What becomes of them.
-        compression: Of every shard.
-        shard_rule: Why there are as many shards as there are, in words.
-    """
+    """The whole build. Read-only."""
 
     tree: Source
-    splits: tuple[SplitPlan, ...]
+    splits: tuple[SplitPlan, ...]  # what becomes of them
     compression: Compression = "none"
-    shard_rule: str = ""
+    shard_rule: str = ""  # why there are as many shards as there are, in words
 
     @property
     def items(self) -> int:
@@ -137,14 +118,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class RecordSize:
-    """How long records are, found from a sample of them.
+    """How long records are, found from a sample of them."""
 
-    Attributes:
-        per_source_byte: Bytes of records for each byte of source.
-        per_record: Bytes of a record, where all are about as long; None where that depends on the source.
-    """
-
-    per_source_byte: float
+    per_source_byte: float  # bytes of records for each byte of source
+    # bytes of a record, where all are about as long; None where that depends on the source
     per_record: float | None = None
 
     def of(self, items: int, source_bytes: int) -> float:
@@ -155,12 +132,7 @@ class RecordSize:
 def open_source(
     source: SourceSettings, progress: Progress | None = None, destination: Location | None = None
 ) -> Source:
-    """List the images that the settings name.
-
-    Args:
-        source: The settings.
-        progress: Called as the listing advances.
-        destination: Where the dataset will lie; left out of the listing where it lies in the source.
+    """List the images that the settings name; a destination that lies in the source is left out.
 
     Raises:
         SourceError: They cannot be listed, or are TFRecords.
@@ -193,10 +165,7 @@ def _records_at(root: str, place: Location) -> SourceError:
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
-    Args:
-        tree: The items.
-        settings: Seed, shards and what is held out.
-        size: How long the records will be; decides the number of shards when the settings give only their length.
+    The size of the records decides the number of shards when the settings give only their length.
 
     Raises:
         ConfigError: More shards than items, nothing to hold out of, or objects to be cut out of images with masks.
@@ -264,12 +233,7 @@ def _hold_out(
 
 
 def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
-    """Return the number of shards of each split.
-
-    Args:
-        items: Items of each split; none is 0.
-        sizes: Expected bytes of their records.
-        settings: What was asked for.
+    """Return the number of shards of each split, by its items, at least one, and the expected bytes of their records.
 
     Raises:
         ConfigError: More shards than items are asked for, or shards of a split that is not there.
@@ -326,12 +290,7 @@ def _fills_preferred(items: Mapping[str, int], preferred: tuple[int, int]) -> bo
 
 
 def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
-    """Return in words what `count_shards` goes by.
-
-    Args:
-        items: Items of each split; none is 0.
-        settings: What was asked for.
-    """
+    """Return in words what `count_shards` goes by."""
     if settings.naming.per_class:
         return "one for each class of train"
     counted = [("shards", settings.train, _main_split(items)), ("validation_shards", settings.validation, "validation")]

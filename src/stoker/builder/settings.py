@@ -35,25 +35,18 @@ DropDuplicates = Literal["within", "across-splits"]
 
 @dataclass(frozen=True, slots=True)
 class SourceSettings:
-    """Where the images are, which of them are taken, and how they are divided.
+    """Where the images are, which of them are taken, and how they are divided."""
 
-    Attributes:
-        root: Any source that `stoker.sources.list_source` lists, or an existing dataset; None for the records of a
-            program.
-        options: What the listing cannot find out by itself.
-        held_out: Split (``validation``, also called ``val``, or ``test``) and fraction (0..1) of every class of train
-            that is moved to it; None moves nothing.
-        limit: Images of train that are taken, a seeded choice; None takes all.
-        crop_objects: Whether every annotated object becomes a record of its own; an image without one stays whole.
-        drop_duplicates: Which equal files are left out; None leaves none out.
-    """
-
+    # any source that `stoker.sources.list_source` lists, or an existing dataset; None for the records of a program
     root: str | None
-    options: SourceOptions = field(default_factory=SourceOptions)
+    options: SourceOptions = field(default_factory=SourceOptions)  # what the listing cannot find out by itself
+    # split (``validation``, also called ``val``, or ``test``) and fraction (0..1) of every class of train that is
+    # moved to it; None moves nothing
     held_out: tuple[str, float] | None = None
-    limit: int | None = None
+    limit: int | None = None  # images of train that are taken, a seeded choice; None takes all
+    # whether every annotated object becomes a record of its own; an image without one stays whole
     crop_objects: bool = False
-    drop_duplicates: DropDuplicates | None = None
+    drop_duplicates: DropDuplicates | None = None  # which equal files are left out; None leaves none out
 
     def __post_init__(self) -> None:
         if self.limit is not None:
@@ -73,23 +66,15 @@ class SourceSettings:
 
 @dataclass(frozen=True, slots=True)
 class ShardSettings:
-    """How records are divided into files.
+    """How records are divided into files."""
 
-    Attributes:
-        naming: What the files are called.
-        train: Shards of train; None makes them about ``size_bytes`` long.
-        validation: Shards of validation; None gives it its share by bytes.
-        preferred: Shards of train and of validation when ``train`` is None, where that leaves each at least
-            `stoker.builder.plan.FULL_SHARD` records.
-        size_bytes: Length aimed at otherwise.
-        compression: Of every file.
-    """
-
-    naming: ShardNaming = field(default_factory=ShardNaming)
-    train: int | None = None
-    validation: int | None = None
+    naming: ShardNaming = field(default_factory=ShardNaming)  # what the files are called
+    train: int | None = None  # shards of train; None makes them about ``size_bytes`` long
+    validation: int | None = None  # shards of validation; None gives it its share by bytes
+    # shards of train and of validation when ``train`` is None, where that leaves each at least
+    # `stoker.builder.plan.FULL_SHARD` records
     preferred: tuple[int, int] | None = None
-    size_bytes: int = DEFAULT_SHARD_BYTES
+    size_bytes: int = DEFAULT_SHARD_BYTES  # length aimed at otherwise
     compression: Compression = "none"
 
     def __post_init__(self) -> None:
@@ -105,28 +90,18 @@ class ShardSettings:
 
 @dataclass(frozen=True, slots=True)
 class BuildSettings:
-    """Everything that decides the bytes of a dataset, and how they are made.
-
-    Attributes:
-        source: The images.
-        recipe: What happens to pixels.
-        schema: What a record says.
-        shards: How records are divided into files.
-        seed: Of the order of the records, and of what is held out or left out.
-        threads: Items converted at the same time. Never changes the bytes.
-        max_rejects: With more rejects the manifest is withheld. Never changes the bytes.
-        accept_size: Whether a dataset is begun that is expected to be huge, or larger than the space that is free.
-        numbered_labels: Whether each line of ``labels.txt`` begins with its number and a colon, as TF-Slim's do.
-    """
+    """Everything that decides the bytes of a dataset, and how they are made."""
 
     source: SourceSettings
-    recipe: Recipe = field(default_factory=Recipe)
-    schema: Schema = field(default_factory=ImagenetSchema)
-    shards: ShardSettings = field(default_factory=ShardSettings)
-    seed: int = 0
-    threads: int = field(default_factory=available_cpus)
-    max_rejects: int = 0
+    recipe: Recipe = field(default_factory=Recipe)  # what happens to pixels
+    schema: Schema = field(default_factory=ImagenetSchema)  # what a record says
+    shards: ShardSettings = field(default_factory=ShardSettings)  # how records are divided into files
+    seed: int = 0  # of the order of the records, and of what is held out or left out
+    threads: int = field(default_factory=available_cpus)  # items converted at the same time. Never changes the bytes
+    max_rejects: int = 0  # with more rejects the manifest is withheld. Never changes the bytes
+    # whether a dataset is begun that is expected to be huge, or larger than the space that is free
     accept_size: bool = False
+    # whether each line of ``labels.txt`` begins with its number and a colon, as TF-Slim's do
     numbered_labels: bool = False
 
     def __post_init__(self) -> None:
@@ -160,33 +135,21 @@ PresetName = Literal["imagenet", "imagenet-nvidia", "dlbs", "tiny-imagenet", "do
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What a preset means unless other options say otherwise.
+    """What a preset means unless other options say otherwise."""
 
-    Attributes:
-        schema: Builds its schema: called with a label base.
-        label_base: Number of the first class.
-        resize: As ``--resize`` has it; ``off`` for none.
-        encode: As ``--encode`` has it; None leaves it to the recipe. Without a resize, a JPEG is not encoded so.
-        formats: What its readers take, as in `stoker.recipe.Recipe`.
-        filter: As ``--filter`` has it; None leaves it to the recipe.
-        shard_names: As ``--shard-names`` has it.
-        shards: Preferred shards of train and of validation; None for as many as their length asks for.
-        compression: Of the shards.
-        numbered_labels: As in `BuildSettings`.
-        imagenet_labels: As in `BuildOptions`.
-    """
-
-    schema: type[Schema]
-    label_base: int = 0
-    resize: str = "off"
+    schema: type[Schema]  # builds its schema: called with a label base
+    label_base: int = 0  # number of the first class
+    resize: str = "off"  # as ``--resize`` has it; ``off`` for none
+    # as ``--encode`` has it; None leaves it to the recipe. Without a resize, a JPEG is not encoded so
     encode: str | None = None
-    filter: Filter | None = None
-    shard_names: str = "default"
+    filter: Filter | None = None  # as ``--filter`` has it; None leaves it to the recipe
+    shard_names: str = "default"  # as ``--shard-names`` has it
+    # preferred shards of train and of validation; None for as many as their length asks for
     shards: tuple[int, int] | None = None
     compression: Compression = "none"
-    numbered_labels: bool = False
-    imagenet_labels: bool | None = None
-    formats: frozenset[str] = KEPT_FORMATS
+    numbered_labels: bool = False  # as in `BuildSettings`
+    imagenet_labels: bool | None = None  # as in `BuildOptions`
+    formats: frozenset[str] = KEPT_FORMATS  # what its readers take, as in `stoker.recipe.Recipe`
 
     def make_schema(self, label_base: int | None) -> Schema:
         """Return the schema with a label base, or, given None, with that of the preset.

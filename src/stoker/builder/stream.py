@@ -54,19 +54,12 @@ def build_stream(
 ) -> BuildReport:
     """Build a dataset from records without a length, or resume a build that was interrupted.
 
-    Args:
-        stream: The records; they are gone through once.
-        source: The first of them.
-        settings: What to build.
-        destination: Directory of the dataset; one that `check_destination` accepts.
-        progress: Called after every few records, with 0 for their unknown number.
-        overwrite: As `build_tree` takes it.
+    The records, of which ``source`` has the first, are gone through once. ``progress`` gets 0 for their unknown number.
 
     Raises:
         ConfigError: A setting needs to know how many records there are.
         SourceError: There is no record that can be stored.
         DestinationError: The destination holds something else, or other records than these.
-        OSError: The destination cannot be written. Run again to resume.
     """
     started = time.monotonic()
     task = StreamBuild(stream, source, _checked(settings), destination)
@@ -105,14 +98,7 @@ def _split_plan(split: str, lengths: list[int], naming: ShardNaming) -> SplitPla
 
 
 class StreamBuild(Task):
-    """A dataset of records without a length.
-
-    Args:
-        stream: The records.
-        source: The first of them.
-        settings: What to build.
-        destination: Where.
-    """
+    """A dataset of records without a length."""
 
     def __init__(self, stream: RecordStream, source: Source, settings: BuildSettings, destination: Location) -> None:
         if settings.source.drop_duplicates is not None:

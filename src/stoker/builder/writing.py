@@ -112,26 +112,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a call of `write` did.
+    """What a call of `write` did."""
 
-    Attributes:
-        outcome: ``written``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is
-            there except the manifest; ``part``: shards of other parts are missing.
-        manifest: Of the dataset; None of a ``part``.
-        results: The shards that are there, in the order of the dataset; nothing of one that was ``complete``.
-        resumed: Names of those that earlier runs had finished.
-        items: Items converted by this run.
-        size_bytes: Their source bytes.
-        missing: Number of shards that are not there.
-    """
-
+    # ``written``; ``complete``: it was finished before, nothing was touched; ``withheld``: everything is there except
+    # the manifest; ``part``: shards of other parts are missing
     outcome: Literal["written", "complete", "withheld", "part"]
-    manifest: Manifest | None
+    manifest: Manifest | None  # of the dataset; None of a ``part``
+    # the shards that are there, in the order of the dataset; nothing of one that was ``complete``
     results: tuple[ShardResult, ...] = ()
-    resumed: frozenset[str] = frozenset()
-    items: int = 0
-    size_bytes: int = 0
-    missing: int = 0
+    resumed: frozenset[str] = frozenset()  # names of those that earlier runs had finished
+    items: int = 0  # items converted by this run
+    size_bytes: int = 0  # their source bytes
+    missing: int = 0  # number of shards that are not there
 
     @classmethod
     def before(cls, manifest: Manifest) -> Written:
@@ -164,7 +156,6 @@ def write(
     Raises:
         DestinationError: The destination holds something else, or another process is writing to it; or a shard is
             missing, and this is `NO_PART`.
-        OSError: It cannot be written. Run again to resume.
         KeyboardInterrupt: Run again to resume.
     """
     destination, in_parts = task.destination, part is not None

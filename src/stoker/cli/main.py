@@ -77,14 +77,7 @@ _CORE_SETTING = "STOKER_KERNELS"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        arguments: Words after ``stoker``; those of the process when None.
-
-    Returns:
-        The exit code.
-    """
+    """Run one command, of these words or of those of the process, and return the exit code."""
     _fill_closed_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words

@@ -83,11 +83,7 @@ def _help(setting: Setting) -> str:
 
 
 def build_settings(args: argparse.Namespace) -> BuildSettings:
-    """Return the settings that the options stand for.
-
-    Raises:
-        UsageError: An option is out of range, or contradicts another.
-    """
+    """Return the settings that the options stand for."""
     known = [setting.name for setting in declared(BuildOptions)]
     given = {name: getattr(args, name) for name in known if hasattr(args, name)}
     given["num_images"] = None if args.num_images == _ALL else args.num_images
@@ -123,12 +119,7 @@ def add_engine_options(group: argparse._ArgumentGroup) -> None:
 
 @contextmanager
 def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
-    """Keep the engine that the options name while the ``with`` block runs.
-
-    Raises:
-        UsageError: An option is for another engine, or is not understood.
-        ClusterError: Spark does not start.
-    """
+    """Keep the engine that the options name while the ``with`` block runs."""
     if args.engine == "local":
         if args.master is not None or args.spark_conf:
             raise UsageError("--master and --spark-conf have no effect without --engine spark; give it, or omit them")

@@ -220,11 +220,7 @@ def _print_problem(kind: str, style: str, text: str) -> None:
 
 
 def check_writable(option: str, path: str) -> None:
-    """Refuse a file that cannot be written because its folder is missing, or because it is a folder itself.
-
-    Raises:
-        UsageError: It cannot; the message names the option.
-    """
+    """Refuse a file that cannot be written because its folder is missing, or because it is a folder itself."""
     from stoker.storage import location  # noqa: PLC0415 - takes time, and the help does without
 
     file = location(path)

@@ -114,11 +114,7 @@ class CommandParser(argparse.ArgumentParser):
             self.error(f"{_name(action)} needs a value: {_name(action)} {action.metavar}")
 
     def error(self, message: str) -> NoReturn:
-        """Raise what argparse would print after its usage.
-
-        Raises:
-            UsageError: Always.
-        """
+        """Raise what argparse would print after its usage."""
         if no_value := _NO_VALUE.fullmatch(message):
             message = f"{no_value['name']} takes no value, but {no_value['value']} is given"
         raise UsageError(message.replace("the following arguments are required:", f"{self.prog} needs"))

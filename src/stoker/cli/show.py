@@ -158,11 +158,7 @@ def _value(node: ast.expr) -> Any:
 
 
 def parse_epochs(text: str) -> tuple[int, ...]:
-    """Return the epochs of a text such as ``0-3`` or ``0,5,89``.
-
-    Raises:
-        ConfigError: It is something else, or names too many.
-    """
+    """Return the epochs of a text such as ``0-3`` or ``0,5,89``."""
     epochs: list[int] = []
     for part in text.split(","):
         match = _EPOCHS.fullmatch(part.strip())

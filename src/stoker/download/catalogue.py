@@ -12,74 +12,46 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Unpacking:
-    """What an archive becomes, for datasets that are read as folders.
+    """What an archive becomes, for datasets that are read as folders."""
 
-    Attributes:
-        folder: Name of the folder, beside the archive.
-        is_inside: Whether the archive holds that folder; otherwise all that it holds goes into it.
-        max_bytes: The archive is refused if its files have more bytes than this, together.
-    """
-
-    folder: str
-    is_inside: bool
-    max_bytes: int
+    folder: str  # name of the folder, beside the archive
+    is_inside: bool  # whether the archive holds that folder; otherwise all that it holds goes into it
+    max_bytes: int  # the archive is refused if its files have more bytes than this, together
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """One file to fetch.
+    """One file to fetch."""
 
-    Attributes:
-        name: Its name at the server: the URL is the place, and then this.
-        saved_as: Where it goes, below the directory of the dataset.
-        checksum: What its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits.
-        size_bytes: How many they are; None if that is not known for sure.
-        unpacking: What it becomes; None if builds read it as it is.
-    """
-
-    name: str
-    saved_as: str
+    name: str  # its name at the server: the URL is the place, and then this
+    saved_as: str  # where it goes, below the directory of the dataset
+    # what its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits
     checksum: str
-    size_bytes: int | None = None
-    unpacking: Unpacking | None = None
+    size_bytes: int | None = None  # how many they are; None if that is not known for sure
+    unpacking: Unpacking | None = None  # what it becomes; None if builds read it as it is
 
 
 @dataclass(frozen=True, slots=True)
 class AccountNames:
-    """How the account of a dataset is called in the environment.
+    """How the account of a dataset is called in the environment."""
 
-    Attributes:
-        username: Variable with the user name.
-        key: Variable with the access key.
-        directory: Variable with the directory to download to.
-        register: Where to get an account.
-    """
-
-    username: str
-    key: str
-    directory: str
-    register: str
+    username: str  # variable with the user name
+    key: str  # variable with the access key
+    directory: str  # variable with the directory to download to
+    register: str  # where to get an account
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteDataset:
-    """A dataset that can be downloaded.
+    """A dataset that can be downloaded."""
 
-    Attributes:
-        name: As people type it.
-        places: URLs that end with a slash, in the order in which they are tried.
-        files: In the order in which they are fetched: small ones first, so that a refusal comes early.
-        account: Set if the server may want an account.
-        source: What to build from, below the directory; empty for the directory itself.
-        preset: The preset of ``stoker build`` that writes what the system writes for which it was first packed.
-    """
-
-    name: str
-    places: tuple[str, ...]
+    name: str  # as people type it
+    places: tuple[str, ...]  # URLs that end with a slash, in the order in which they are tried
+    # in the order in which they are fetched: small ones first, so that a refusal comes early
     files: tuple[RemoteFile, ...]
-    account: AccountNames | None = None
-    source: str = ""
-    preset: str = ""
+    account: AccountNames | None = None  # set if the server may want an account
+    source: str = ""  # what to build from, below the directory; empty for the directory itself
+    preset: str = ""  # the preset of ``stoker build`` that writes what the system writes for which it was first packed
 
 
 _GIGABYTE = 10**9

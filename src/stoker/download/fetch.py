@@ -133,11 +133,7 @@ def origin_of(url: str) -> tuple[str, str, int]:
 
 
 def check_space(directory: Path, needed: int) -> None:
-    """Refuse to begin what the disk cannot hold.
-
-    Raises:
-        OSError: ``ENOSPC``: there is less free space than ``needed`` bytes.
-    """
+    """Refuse, with ``ENOSPC``, to begin what the disk cannot hold."""
     free = shutil.disk_usage(directory).free
     if needed > free:
         what = f"{os.strerror(errno.ENOSPC)}: {format_size(needed)} are needed, {format_size(free)} are free"
@@ -165,13 +161,8 @@ class Client:
     """Sends requests, follows redirects, and gives the account to the servers that may have it and ask for it.
 
     The account is in no message, no ``repr``, no URL and no file. It is sent as HTTP Basic authorization, only to an
-    origin (scheme, host and port) of ``places``. Proxies are those of the environment (``https_proxy``, ``no_proxy``);
-    certificates are checked against those of the system.
-
-    Args:
-        places: URLs of the servers that may have the account.
-        account: The account; None if a person has to be asked for it.
-        ask: Asks a person for it; None if there is no person to ask.
+    origin (scheme, host and port) of ``places``. Without one, ``ask`` asks a person for it, if there is one. Proxies
+    are those of the environment (``https_proxy``, ``no_proxy``); certificates are checked against those of the system.
     """
 
     def __init__(self, places: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
@@ -181,11 +172,7 @@ class Client:
         self._ask = ask
 
     def ask(self) -> None:
-        """Ask a person for the account.
-
-        Raises:
-            ConfigError: That is not possible.
-        """
+        """Ask a person for the account."""
         assert self._ask is not None
         self._account = self._ask()
 
@@ -266,17 +253,9 @@ def _reason(error: aiohttp.ClientError) -> str:
 
 
 def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client, watcher: Watcher) -> tuple[int, int]:
-    """Fetch one file; what an earlier run left is continued.
+    """Fetch one file; what an earlier run left is continued. The directory of ``target`` must exist.
 
-    Args:
-        file: Which.
-        target: Where it goes; its directory must exist.
-        places: URLs with a slash at the end, in the order in which to ask.
-        client: Sends the requests.
-        watcher: Receives the progress.
-
-    Returns:
-        Bytes that came over the network, bytes that an earlier run had left.
+    Returned are the bytes that came over the network, and those that an earlier run had left.
 
     Raises:
         DownloadError: No place has it, or its bytes are wrong even after fetching it twice.

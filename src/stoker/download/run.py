@@ -22,39 +22,23 @@ Outcome = Literal["there already", "fetched", "resumed"]
 
 @dataclass(frozen=True, slots=True)
 class FetchedFile:
-    """The result for one file.
-
-    Attributes:
-        path: Where it is.
-        outcome: Whether it was there, and right, or was fetched, or only its rest was.
-        size_bytes: Its size.
-        fetched_bytes: Bytes that came over the network for it.
-        checksum: ``ALGORITHM:DIGEST``, which its bytes were seen to have.
-        folder: What it was unpacked to; None if it is read as it is.
-        moved_aside: Where the damaged file or folder is now that was in the way of it or of its folder.
-    """
+    """The result for one file."""
 
     path: Path
-    outcome: Outcome
+    outcome: Outcome  # whether it was there, and right, or was fetched, or only its rest was
     size_bytes: int
-    fetched_bytes: int
-    checksum: str
-    folder: Path | None
-    moved_aside: tuple[Path, ...]
+    fetched_bytes: int  # bytes that came over the network for it
+    checksum: str  # ``ALGORITHM:DIGEST``, which its bytes were seen to have
+    folder: Path | None  # what it was unpacked to; None if it is read as it is
+    moved_aside: tuple[Path, ...]  # where the damaged file or folder is now that was in the way of it or of its folder
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadReport:
-    """What a download did.
+    """What a download did."""
 
-    Attributes:
-        files: In the order of the catalogue.
-        source: What to build from.
-        seconds: How long it took.
-    """
-
-    files: tuple[FetchedFile, ...]
-    source: Path
+    files: tuple[FetchedFile, ...]  # in the order of the catalogue
+    source: Path  # what to build from
     seconds: float
 
     @property

@@ -44,14 +44,10 @@ class _Member:
 def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
     """Make a folder of an archive, beside it. There must not be one of that name yet.
 
-    Args:
-        archive: A zip file whose members are stored or deflated, or a tar file that is not compressed.
-        unpacking: What it becomes.
-        watcher: Receives the progress.
+    The archive is a zip file whose members are stored or deflated, or a tar file that is not compressed.
 
     Raises:
         DownloadError: It is damaged, too large, or would write elsewhere. Nothing is left of it.
-        OSError: The disk is full, or the like. Nothing is left of it.
     """
     folder = archive.with_name(unpacking.folder)
     temporary = archive.with_name(temporary_name(f".{unpacking.folder}"))
@@ -71,12 +67,7 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
 
 
 def is_unpacked(archive: Path, unpacking: Unpacking) -> bool:
-    """Whether the folder of an archive has all its files, by name and size. What else is in it does not matter.
-
-    Raises:
-        DownloadError: As `unpack`.
-        OSError: The archive cannot be read.
-    """
+    """Whether the folder of an archive has all its files, by name and size. What else is in it does not matter."""
     folder = archive.with_name(unpacking.folder)
     prefix = unpacking.folder + "/" if unpacking.is_inside else ""
     with _opened(archive, unpacking) as members:

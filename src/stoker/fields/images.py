@@ -123,12 +123,7 @@ class Mask(ImageField):
 
 
 def mask_pixels(name: str, ids: NDArray[Any], bits: int) -> NDArray[Any]:
-    """Return ids as a mask of so many bits stores them: uint8 or uint16 (H, W).
-
-    Args:
-        name: The field's name, for messages.
-        ids: Array of any integers or bool, (H, W) or (H, W, 1).
-        bits: 8 or 16.
+    """Return ids, integers or bool (H, W) or (H, W, 1), as a mask of 8 or 16 bits stores them: uint8 or uint16 (H, W).
 
     Raises:
         SourceError: It is something else, or an id is out of range.

@@ -29,10 +29,7 @@ KINDS: dict[str, type[Field]] = {
 
 
 def from_json(content: object) -> Field:
-    """Return the field that `Field.to_json` has written.
-
-    Args:
-        content: Any value of JSON; it may come from a file of any origin.
+    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin.
 
     Raises:
         ConfigError: It is not that of a field.

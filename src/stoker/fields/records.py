@@ -23,18 +23,11 @@ _OWN_PREFIX = "image/"
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Which fields are the image, the class and the boxes that every record has, and which are extra ones.
+    """Which fields are the image, the class and the boxes that every record has, and which are extra ones."""
 
-    Attributes:
-        image: Name of the image.
-        label: Name of the class; None without one.
-        boxes: Name of the boxes; None without any.
-        extra: All other fields.
-    """
-
-    image: str
-    label: str | None
-    boxes: str | None
+    image: str  # name of the image
+    label: str | None  # name of the class; None without one
+    boxes: str | None  # name of the boxes; None without any
     extra: dict[str, Field] = field(default_factory=dict)
 
 
@@ -104,11 +97,7 @@ def check_extra(fields: Mapping[str, Field]) -> None:
 
 
 def given_value(name: str, values: Mapping[str, Any]) -> Any:
-    """Return the value of a field among those that a source gives for one record.
-
-    Raises:
-        SourceError: It is missing, or None.
-    """
+    """Return the value of a field among those that a source gives for one record."""
     value = values.get(name)
     if value is None:
         raise SourceError(f"field {name!r} {'is None' if name in values else 'is missing'}; every record needs it")
@@ -116,16 +105,10 @@ def given_value(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image: Pixels | None) -> Features:
-    """Return the features of the extra fields of one record.
-
-    Args:
-        fields: What they are.
-        values: As the source gives them.
-        image: That of the record; None where no field is an image or a mask.
+    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask.
 
     Raises:
         SourceError: A value is missing, or is not one of its field; the message names the field.
-        OSError: A file cannot be read, for another reason than that it is not there.
     """
     features: Features = {}
     for name, kind in fields.items():

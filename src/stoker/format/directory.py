@@ -61,15 +61,10 @@ _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 @dataclass(frozen=True, slots=True)
 class ListedFile:
-    """What a manifest says about a file that is not a shard, such as ``labels.txt``.
-
-    Attributes:
-        size_bytes: Its length.
-        crc32c: Of all its bytes.
-    """
+    """What a manifest says about a file that is not a shard, such as ``labels.txt``."""
 
     size_bytes: int
-    crc32c: int
+    crc32c: int  # of all its bytes
 
     @classmethod
     def of(cls, content: bytes) -> Self:
@@ -77,11 +72,7 @@ class ListedFile:
         return cls(len(content), _native.crc32c(content))
 
     def check(self, content: bytes, path: Location) -> None:
-        """See that a file has the content that the manifest lists.
-
-        Raises:
-            ManifestError: It has another.
-        """
+        """See that a file has the content that the manifest lists."""
         actual = ListedFile.of(content)
         if actual != self:
             what = f"{actual.size_bytes} bytes with the CRC-32C {actual.crc32c:08x}"
@@ -92,15 +83,11 @@ class ListedFile:
 
 @dataclass(frozen=True, slots=True)
 class FoundSplit:
-    """The shards of one split, found by their names.
+    """The shards of one split, found by their names."""
 
-    Attributes:
-        paths: Their paths, in the order of their numbers, those without one in the order of their names.
-        missing: Numbers that the other names promise and that are not there.
-    """
-
+    # their paths, in the order of their numbers, those without one in the order of their names
     paths: tuple[Location, ...]
-    missing: tuple[int, ...]
+    missing: tuple[int, ...]  # numbers that the other names promise and that are not there
 
 
 def sizes_path(directory: Location) -> Location:
@@ -113,9 +100,6 @@ def is_unfinished(directory: Location) -> bool:
     """Return whether a build has begun in a directory and not ended.
 
     One that was killed after it had written the manifest, and before it could clean up, counts too.
-
-    Raises:
-        OSError: The directory or the store cannot be read.
     """
     try:
         return (directory.has_locks and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
@@ -126,11 +110,7 @@ def is_unfinished(directory: Location) -> bool:
 
 
 def has_journal_folder(directory: Location) -> bool:
-    """Return whether the journal of a dataset is a folder: in a store always, on a disk of a build in parts.
-
-    Raises:
-        OSError: The directory cannot be read.
-    """
+    """Return whether the journal of a dataset is a folder: in a store always, on a disk of a build in parts."""
     return not directory.has_locks or ((directory / BUILD_FOLDER).is_dir() and not (directory / JOURNAL_NAME).lexists())
 
 
@@ -169,11 +149,7 @@ def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
 
 
 def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None:
-    """See that all shards are there that the names of the others promise.
-
-    Raises:
-        DatasetNotFoundError: Some are not.
-    """
+    """See that all shards are there that the names of the others promise."""
     for split in splits.values():
         if split.missing:
             message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
@@ -181,11 +157,9 @@ def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None
 
 
 def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, FoundSplit]:
-    """Return the shards among the files of a directory, and if there are none, of its folders; see `find_shards`.
+    """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
 
-    Args:
-        files: Files in the directory itself, in the order of their names.
-        folders: Those in each of its `stoker.config.SPLIT_NAMES`.
+    See `find_shards`.
     """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for shard_name, path in _shards_among(files):
@@ -249,14 +223,7 @@ def find_shard_folder(place: Location, without: Callable[[Location], bool] | Non
 
     For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
     images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
-    empty.
-
-    Args:
-        place: The directory.
-        without: Says which folders do not count; None: all do.
-
-    Raises:
-        OSError: The store cannot be reached, or a folder has gone.
+    empty. ``without`` says which folders do not count.
     """
     level = [place]
     for _ in range(_DEEPEST):
@@ -287,11 +254,7 @@ def _some_children(folder: Location) -> list[Child]:
 
 
 def no_records(place: Location) -> DatasetNotFoundError:
-    """Return the error about a place that names no shard: it says what there is instead, and what to give.
-
-    Raises:
-        OSError: The place cannot be read.
-    """
+    """Return the error about a place that names no shard: it says what there is instead, and what to give."""
     return DatasetNotFoundError(_what_instead(place), path=str(place))
 
 
@@ -347,18 +310,11 @@ def _natural(name: str) -> tuple[int, str]:
 
 
 def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None = None) -> bytes:
-    """Return the content of one of the text files of a dataset.
-
-    Args:
-        path: The file.
-        limit: Most bytes that it may have.
-        kind: What it should be, such as ``manifest``.
-        listed: What the manifest says about it; None where it says nothing.
+    """Return the content of one of the text files of a dataset, which is a ``kind`` such as ``manifest``.
 
     Raises:
         FileNotFoundError: There is none.
-        ManifestError: It is larger, or not as ``listed``, or not a regular file, or a link that leads nowhere.
-        OSError: It cannot be read.
+        ManifestError: It is larger than ``limit``, or not as ``listed``, or no regular file, or leads nowhere.
     """
     try:
         content = path.read_at_most(limit)
@@ -379,11 +335,7 @@ def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None =
 
 
 def write_listed(path: Location, content: bytes) -> ListedFile:
-    """Write a file atomically, and return what the manifest says about it.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Write a file atomically, and return what the manifest says about it."""
     path.write_atomically(content)
     return ListedFile.of(content)
 
@@ -395,7 +347,6 @@ def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
 
     Raises:
         ManifestError: It is missing, or another.
-        OSError: It cannot be read.
     """
     path = sizes_path(directory) if name == SIZES_NAME else directory / name
     try:

@@ -48,9 +48,6 @@ def compression_of(path: LocationLike) -> Compression:
 
     A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
     is not compressed, whatever its first bytes look like.
-
-    Raises:
-        OSError: It cannot be read.
     """
     return compression_of_head(_head(path, HEADER_BYTES))
 
@@ -70,9 +67,6 @@ def holds_records(path: LocationLike) -> bool:
     """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
 
     Twelve bytes are read, and more only of what begins as GZIP or ZLIB does.
-
-    Raises:
-        OSError: It cannot be read.
     """
     place = location(path)
     head = place.read_range(0, HEADER_BYTES, known_size=HEADER_BYTES)

@@ -113,15 +113,7 @@ def _content(path: Location, limit: int) -> bytes:
 
 
 def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
-    """Write the index of a shard atomically and return its path.
-
-    Args:
-        shard: Path of the shard.
-        rows: uint64 (N, 2) of (offset, size), as `stoker._native.scan_shard` gives them.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write the index of a shard, rows as `stoker._native.scan_shard` gives them, atomically and return its path."""
     path = index_path(shard)
     path.parent.make_directory()
     path.write_atomically(format_index(rows[:, 1]))
@@ -129,11 +121,7 @@ def write_index(shard: LocationLike, rows: NDArray[np.uint64]) -> Location:
 
 
 def format_index(sizes: NDArray[np.uint64]) -> bytes:
-    """Return the text of an index.
-
-    Args:
-        sizes: uint64 (N,): the frame sizes of the records in their order.
-    """
+    """Return the text of an index of records whose frames have these sizes, in their order."""
     ends = np.cumsum(sizes, dtype=np.uint64)
     return b"".join(b"%d %d\n" % pair for pair in zip((ends - sizes).tolist(), sizes.tolist(), strict=True))
 
@@ -199,22 +187,14 @@ class KeptIndex:
     shard as any index is; a damaged one counts as none.
 
     Make it before the shard is scanned, so that a change during the scan is noticed.
-
-    Attributes:
-        path: The file; None where the user has no cache.
-        shard_bytes: Length of the shard.
     """
 
-    path: Path | None
+    path: Path | None  # the file; None where the user has no cache
     shard_bytes: int
 
     @classmethod
     def of(cls, shard: Path) -> KeptIndex:
-        """Return the place for a shard as it now is.
-
-        Raises:
-            OSError: The shard cannot be found.
-        """
+        """Return the place for a shard as it now is."""
         status = shard.stat()
         return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
 
@@ -222,10 +202,7 @@ class KeptIndex:
     def of_remote(cls, url: str, size_bytes: int, stamp: str) -> KeptIndex:
         """Return the place for a shard in a store.
 
-        Args:
-            url: Where it is.
-            size_bytes: Its length.
-            stamp: Stands for its content: a checksum from a manifest, or what the store knows it by.
+        ``stamp`` stands for its content: a checksum from a manifest, or what the store knows it by.
         """
         return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
 

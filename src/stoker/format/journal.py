@@ -113,11 +113,7 @@ class Journal(Protocol):
         """
 
     def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete; that lasts when this returns.
-
-        Raises:
-            OSError: The disk is full, the store has gone, or the like.
-        """
+        """Note that a shard is complete; that lasts when this returns."""
 
     def remove(self) -> None:
         """Delete the journal, at the end of a build."""
@@ -134,7 +130,6 @@ def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
     Raises:
         DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
             begun in parts.
-        OSError: It cannot be opened.
     """
     if destination.has_locks and (destination / JOURNAL_NAME).lexists() and in_parts:
         message = f"{destination} holds an unfinished build that was begun without {option('part')}"
@@ -147,11 +142,7 @@ def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
 
 
 def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[ShardResult]]:
-    """Return the settings of an unfinished build, and its complete shards; damaged entries are not counted.
-
-    Raises:
-        OSError: The journal cannot be read.
-    """
+    """Return the settings of an unfinished build, and its complete shards; damaged entries are not counted."""
     if has_journal_folder(destination):
         try:
             journal = JournalFolder(destination)
@@ -170,7 +161,6 @@ def read_journal_head(destination: Location) -> bytes:
 
     Raises:
         FileNotFoundError: No build is under way.
-        OSError: The journal cannot be read.
     """
     if has_journal_folder(destination):
         return (destination / BUILD_FOLDER / _SETTINGS_NAME).read_bytes()
@@ -224,11 +214,7 @@ class JournalFile:
         self.settings = settings
 
     def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete; it is on the disk when this returns.
-
-        Raises:
-            OSError: The disk is full, or the like.
-        """
+        """Note that a shard is complete; it is on the disk when this returns."""
         with attach_filename(self._path):
             assert self.settings is not None, "no build has begun"
             self._write_line(format_result(result, self.settings))

@@ -50,15 +50,8 @@ def write_labels(
 ) -> ListedFile:
     """Write the labels of a dataset atomically, and return what the manifest says about the file.
 
-    Args:
-        directory: Directory of the dataset.
-        names: Class names in the order of their ids; without control characters.
-        texts: Their texts, empty where unknown.
-        label_base: Id of the first class; with 1, line 0 is `BACKGROUND`.
-        numbered: Whether to write the numbered form. Names that would pass for it are written in it all the same.
-
-    Raises:
-        OSError: The file cannot be written.
+    Names have no control characters; texts are empty where unknown. With the label base 1, line 0 is `BACKGROUND`.
+    Names that would pass for the numbered form are written in it all the same.
     """
     lines = [BACKGROUND.encode()] * label_base
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
@@ -70,10 +63,6 @@ def write_labels(
 
 def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tuple[ClassLabel, ...]:
     """Return the classes of a dataset; the index is the class id.
-
-    Args:
-        directory: Directory of the dataset.
-        listed: What the manifest says about ``labels.txt``; None where it says nothing.
 
     Raises:
         FileNotFoundError: There is no ``labels.txt``.
@@ -106,7 +95,6 @@ def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]
 
     Raises:
         ManifestError: It is too large to be a list of classes, no regular file, or names one twice.
-        OSError: It cannot be read.
     """
     keys = [label_key] if label_key and "/" not in label_key else []
     for name in [*(f"{key}.labels.txt" for key in keys), LABELS_NAME]:

@@ -57,34 +57,19 @@ _NAME_KEYS = ("file_name", "filename", "image/filename", "image/file_name", "pat
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """Everything that is known about one stored image.
+    """Everything that is known about one stored image."""
 
-    Attributes:
-        image: The stored file, or the stored pixels.
-        format: What ``image`` is.
-        width: Columns of pixels in ``image``.
-        height: Rows of pixels in ``image``.
-        order: Order of the axes where ``image`` is pixels.
-        filename: Base name of the source file.
-        label: Index of the class, before any label base; -1 for none.
-        classes: How many classes there are.
-        class_name: Name of the class folder; empty without a class.
-        class_text: The class in words; empty when unknown.
-        boxes: Annotated objects, in fractions of the stored image.
-        fields: The features of the extra fields.
-    """
-
-    image: bytes
-    format: StoredFormat
-    width: int
-    height: int
-    order: TensorOrder
-    filename: bytes
-    label: int
-    classes: int
-    class_name: bytes
-    class_text: bytes
-    boxes: Sequence[Box]
+    image: bytes  # the stored file, or the stored pixels
+    format: StoredFormat  # what ``image`` is
+    width: int  # columns of pixels in ``image``
+    height: int  # rows of pixels in ``image``
+    order: TensorOrder  # order of the axes where ``image`` is pixels
+    filename: bytes  # base name of the source file
+    label: int  # index of the class, before any label base; -1 for none
+    classes: int  # how many classes there are
+    class_name: bytes  # name of the class folder; empty without a class
+    class_text: bytes  # the class in words; empty when unknown
+    boxes: Sequence[Box]  # annotated objects, in fractions of the stored image
     fields: Features = field(default_factory=dict)
 
 
@@ -115,11 +100,7 @@ class Schema(ABC):
         """Return the features of one record."""
 
     def with_fields(self, fields: Mapping[str, Field]) -> Schema:
-        """Return the schema with the extra fields of a source.
-
-        Raises:
-            ConfigError: The layout has no place for any.
-        """
+        """Return the schema with the extra fields of a source."""
         if not fields:
             return self
         names = ", ".join(fields)
@@ -404,9 +385,6 @@ def recognise(features: Features) -> SchemaInfo | None:
     label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
     they hold nothing that could be one. Keys do not tell whether classes count from 0 or from 1: the label base is 0,
     and labels are taken as they are stored.
-
-    Args:
-        features: Everything that one record holds.
     """
     if "image/encoded" in features:
         return _image_class(features) if _LABEL_KEY in features or features.keys() <= _WITHOUT_A_CLASS else None
@@ -418,12 +396,7 @@ def recognise(features: Features) -> SchemaInfo | None:
 
 
 def find_layout(features: Features, keys: RecordKeys | None, place: str) -> SchemaInfo:
-    """Return the layout of a record that Stoker did not write.
-
-    Args:
-        features: Everything that the record holds.
-        keys: What a person says about it.
-        place: Where it is from, for messages.
+    """Return the layout of a record that Stoker did not write; ``keys`` are what a person says about it.
 
     Raises:
         ConfigError: The layout is unknown, or a key is not as the person says; names what the record holds, and what

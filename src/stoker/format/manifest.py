@@ -67,41 +67,25 @@ def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A shard that is complete.
+    """A shard that is complete."""
 
-    Attributes:
-        name: Name, relative to the dataset's directory.
-        records: How many records it holds.
-        size_bytes: Its length, compressed where it is.
-        crc32c: Of all these bytes.
-    """
-
-    name: str
-    records: int
-    size_bytes: int
-    crc32c: int
+    name: str  # name, relative to the dataset's directory
+    records: int  # how many records it holds
+    size_bytes: int  # its length, compressed where it is
+    crc32c: int  # of all these bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One split.
+    """One split."""
 
-    Attributes:
-        records: Sum over its shards.
-        size_bytes: Sum over its shards.
-        rejects: Source items of this split that are not in the dataset.
-        class_counts: Records of each class; the index is the class id.
-        unlabelled: Records without a class.
-        box_counts: Boxes that have classes of their own, by the ids of these; empty where there are none, or unknown.
-        shards: In their order.
-    """
-
-    records: int
-    size_bytes: int
-    rejects: int
-    class_counts: tuple[int, ...]
+    records: int  # sum over its shards
+    size_bytes: int  # sum over its shards
+    rejects: int  # source items of this split that are not in the dataset
+    class_counts: tuple[int, ...]  # records of each class; the index is the class id
     shards: tuple[Shard, ...]
-    unlabelled: int = 0
+    unlabelled: int = 0  # records without a class
+    # boxes that have classes of their own, by the ids of these; empty where there are none, or unknown
     box_counts: Mapping[int, int] = field(default_factory=dict)
 
 
@@ -185,11 +169,7 @@ def dataset_id(splits: Mapping[str, Split]) -> str:
 
 
 def write_manifest(directory: LocationLike, manifest: Manifest) -> None:
-    """Write ``manifest.json`` atomically.
-
-    Raises:
-        OSError: It cannot be written.
-    """
+    """Write ``manifest.json`` atomically."""
     (location(directory) / MANIFEST_NAME).write_atomically(format_manifest(manifest))
 
 

@@ -24,9 +24,6 @@ def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedF
     """Write the rejects of a dataset atomically, and return what the manifest says about the file.
 
     The file is there, and empty, when there are none.
-
-    Raises:
-        OSError: The file cannot be written.
     """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
     return write_listed(location(directory) / REJECTS_NAME, "".join(lines).encode())
@@ -34,10 +31,6 @@ def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedF
 
 def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> tuple[Reject, ...]:
     """Return the rejects of a dataset in the order of the build; none when there is no file.
-
-    Args:
-        directory: Directory of the dataset.
-        listed: What the manifest says about ``rejects.jsonl``; None where it says nothing.
 
     Raises:
         ManifestError: It is not as ``listed``; or a line is not what it should be, and the message names the line.

@@ -118,17 +118,11 @@ class ShardNaming:
 
 @dataclass(frozen=True, slots=True)
 class ShardName:
-    """What the name of a shard says.
+    """What the name of a shard says."""
 
-    Attributes:
-        split: Split it belongs to; ``train`` when the name does not say.
-        shard: Its number, from 0; None when the name has none.
-        shards: How many shards the split has; None when the name does not say.
-    """
-
-    split: str
-    shard: int | None
-    shards: int | None
+    split: str  # split it belongs to; ``train`` when the name does not say
+    shard: int | None  # its number, from 0; None when the name has none
+    shards: int | None  # how many shards the split has; None when the name does not say
 
 
 def parse_shard_name(name: str) -> ShardName | None:

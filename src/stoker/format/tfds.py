@@ -33,23 +33,13 @@ def write_tfds_metadata(
 
     The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The
     three files are the JSON form of TFDS's own protocol buffers and hold no dates: the same arguments give the same
-    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version.
+    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version. What the manifest says
+    about each is returned.
 
-    TFDS reads the names as UTF-8 lines, strips them and passes over blank ones. Bytes of a name that are not UTF-8 are
-    written as an escape (``\udcff``); and where stripping would make two names one, or none, no names are written
-    at all: the classes then have numbers only, which is better than wrong names.
-
-    Args:
-        directory: Directory of the dataset.
-        name: NAME in the names of the shards.
-        splits: What each split holds.
-        class_names: Name of each label, from label 0; bytes that are not UTF-8 as surrogate escapes.
-
-    Returns:
-        What the manifest says about each file that was written.
-
-    Raises:
-        OSError: A file cannot be written.
+    TFDS reads the names as UTF-8 lines, strips them and passes over blank ones. Bytes of a name that are not UTF-8,
+    surrogate escapes in ``class_names``, are written as an escape (``\udcff``); and where stripping would make two
+    names one, or none, no names are written at all: the classes then have numbers only, which is better than wrong
+    names.
     """
     place = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]

@@ -28,17 +28,11 @@ _MAX_BUFFERS = 512  # of one writev; POSIX promises 16, Linux and macOS allow 10
 
 @dataclass(frozen=True, slots=True)
 class FramedRecords:
-    """Records as a shard holds them.
+    """Records as a shard holds them."""
 
-    Attributes:
-        data: Their frames end to end.
-        sizes: Bytes of each frame.
-        crc32c: CRC-32C of ``data``.
-    """
-
-    data: bytes | memoryview
-    sizes: Sequence[int]
-    crc32c: int
+    data: bytes | memoryview  # their frames end to end
+    sizes: Sequence[int]  # bytes of each frame
+    crc32c: int  # CRC-32C of ``data``
 
     @classmethod
     def of(cls, frame: bytes) -> Self:
@@ -61,16 +55,8 @@ class ShardWriter:
     has its index. Leaving the ``with`` block without `commit` removes what was written. For one thread at a time.
 
     A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it; it has no index, because nothing
-    in it can be reached without inflating what precedes it.
-
-    Args:
-        directory: Directory of the dataset; must exist if it is on this machine.
-        name: Final name of the shard, relative to ``directory``.
-        compression: What is done to the bytes.
-        stop: Ends the waits for a store that does not answer, with `stoker.errors.ClosedError`; None if nothing can.
-
-    Raises:
-        OSError: From any method: the disk is full, the store has gone, or the like.
+    in it can be reached without inflating what precedes it. ``stop`` ends the waits for a store that does not answer,
+    with `stoker.errors.ClosedError`.
     """
 
     def __init__(

@@ -31,7 +31,7 @@ Outcome = Literal["written", "rewritten", "up to date", "damaged", "failed"]
 class IndexedShard:
     """The result for one shard."""
 
-    path: str  # the shard
+    path: str
     # ``rewritten`` where the index there belonged to another file; ``damaged`` where the shard is; ``failed`` where
     # it is compressed, or the system did not let it be read or written
     outcome: Outcome

@@ -85,7 +85,7 @@ class ClassCount:
 class DatasetInfo:
     """A finished dataset."""
 
-    path: str  # its directory
+    path: str
     manifest: Manifest  # everything the build recorded
     histogram: tuple[ClassCount, ...]  # the classes by id, from the label base on
     # the same of the classes of boxes; empty where boxes have none, or were not counted
@@ -218,7 +218,7 @@ def ranked(counts: Mapping[str, int]) -> dict[str, int]:
 class ImageSplit:
     """Images of one split that are not built."""
 
-    images: int  # how many there are
+    images: int
     size_bytes: int  # sum of the lengths of their files
     unlabelled: int  # how many of them have no class
 
@@ -227,8 +227,8 @@ class ImageSplit:
 class ImagesInfo:
     """Images that are not built: a folder, a tar, a list, or a configuration that names lists."""
 
-    path: str  # where they are
-    splits: Mapping[str, ImageSplit]  # by split
+    path: str
+    splits: Mapping[str, ImageSplit]
     histogram: tuple[ClassCount, ...]  # the classes by id, from 0
     box_histogram: tuple[ClassCount, ...]  # the same of the classes of boxes; empty where boxes have none
     # how many of their names end in what, lower case, no dot; only reading says what they hold
@@ -303,12 +303,12 @@ def _suffix(path: bytes) -> str:
 class UnfinishedInfo:
     """An unfinished build."""
 
-    path: str  # its directory
+    path: str
     settings: Mapping[str, Any]  # what decides its bytes, as the journal has them; empty when it does not say
     planned_shards: int | None  # shards it will have; None when the journal does not say
     shards: int  # shards that are complete
-    records: int  # records in them
-    size_bytes: int  # their bytes
+    records: int
+    size_bytes: int
     rejects: int  # source items rejected so far
 
     @property
@@ -346,7 +346,7 @@ def _planned(settings: Mapping[str, Any]) -> int | None:
 class ForeignSplit:
     """Files of one split."""
 
-    shards: int  # how many there are
+    shards: int
     size_bytes: int  # sum of their lengths
     records: int | None  # records in them; None unless each has a right index
     missing: tuple[int, ...]  # numbers of shards that the names of the others promise
@@ -389,7 +389,7 @@ class ForeignInfo:
     path: str  # directory, pattern or file
     splits: Mapping[str, ForeignSplit]  # by the split that the names of the files say
     looked_at: int  # records that ``keys`` is about, the first ones of the first files
-    keys: Mapping[str, KeySummary]  # what they hold
+    keys: Mapping[str, KeySummary]
     # how many of them have an image of which format, as `stoker.Sample.format` says; empty for pixels and where the
     # layout is unknown
     formats: Mapping[str, int]

@@ -58,9 +58,9 @@ class ReadSpec:
     # ``train``: random order, random crop resized to 224 with flips. ``eval``: in order, shorter side 256, centre
     # 224. Both are bilinear, uint8
     transform: TransformName = "train"
-    batch_size: int = 64  # images per batch
+    batch_size: int = 64
     threads: int | None = None  # number of threads; None: as many as a loader starts
-    seconds: float = 1.0  # how long
+    seconds: float = 1.0
     cold: bool = False  # whether files are dropped from the page cache first
     # of TFRecords of other origin: where they hold what, as far as their first record does not tell
     keys: RecordKeys | None = None
@@ -162,8 +162,8 @@ class Program:
             env=environment,
             process_group=0,  # so that its workers are stopped and ended with it
         )
-        self.pid = self._process.pid
-        self.ready: dict[str, Any] = {}
+        self.pid = self._process.pid  # and that of the group of all its processes
+        self.ready: dict[str, Any] = {}  # what it printed when it had warmed up
 
     def wait_until_ready(self) -> None:
         """Wait until it has warmed up."""

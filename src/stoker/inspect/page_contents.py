@@ -76,7 +76,7 @@ class SampleHeader:
     index: int  # its number there
     label: int = -1  # its class; -1 for none
     width: int = 0  # pixels a row; 0 where it is unreadable
-    height: int = 0  # rows
+    height: int = 0
     size_bytes: int = 0  # of its image
     kind: str = ""  # what it is, such as ``JPEG 4:2:0``
     source: str = ""  # name of the image it was made from, or where an unreadable one lies; empty where unknown
@@ -119,11 +119,11 @@ class Thumbnail:
 class Rejects:
     """What is not in a dataset, or cannot be read."""
 
-    total: int = 0  # how many
+    total: int = 0
     of: int = 0  # items that were looked at: those of the source, or the samples that were drawn
     # why, numbers in the sentence replaced by ``N``, and how often; the most frequent first
     reasons: tuple[tuple[str, int], ...] = ()
-    gallery: tuple[Thumbnail, ...] = ()  # some of them
+    gallery: tuple[Thumbnail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

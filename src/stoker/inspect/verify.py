@@ -99,7 +99,7 @@ _SHOWN_LENGTH = 60
 class Problem:
     """One piece of damage: something in a dataset that is not as it should be."""
 
-    path: str  # the file
+    path: str
     record: int | None  # zero-based number of the record in it; None when the problem is not one record's
     offset: int | None  # byte where the record or the damage starts; None when there is no such place
     source: str | None  # name of the source image; None when unknown

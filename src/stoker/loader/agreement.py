@@ -41,11 +41,7 @@ class Agreement:
         self._facts: dict[str, Any] = {}
 
     def compare(self, **facts: Any) -> None:
-        """Tell the other ranks facts about this loader, and compare theirs; only the first time that they are given.
-
-        Raises:
-            ConfigError: They are others on another rank.
-        """
+        """Tell the other ranks facts about this loader, and compare theirs; only the first time that they are given."""
         if not self._talks or facts.keys() <= self._facts.keys():
             return
         self._facts.update(facts)

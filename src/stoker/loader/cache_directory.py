@@ -55,56 +55,33 @@ _LOCK_SECONDS, _PAUSE_SECONDS = 10.0, 0.01
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Which samples an entry has.
+    """Which samples an entry has."""
 
-    Attributes:
-        dataset: Where the dataset lay when the entry was made.
-        split: Its split.
-        samples: How many samples the split has.
-    """
-
-    dataset: str
+    dataset: str  # where the dataset lay when the entry was made
     split: str
-    samples: int
+    samples: int  # how many samples the split has
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """One file of samples.
+    """One file of samples."""
 
-    Attributes:
-        key: Stands for the dataset, its split and its state.
-        about: What is known of it; None when its description is lost.
-        disk_bytes: What it takes on the disk.
-        file_bytes: What it would take with every sample in it.
-        last_use: When it was last opened, in seconds since 1970.
-        in_use: Whether a process has it open.
-    """
-
-    key: str
-    about: About | None
-    disk_bytes: int
-    file_bytes: int
-    last_use: float
-    in_use: bool
+    key: str  # stands for the dataset, its split and its state
+    about: About | None  # what is known of it; None when its description is lost
+    disk_bytes: int  # what it takes on the disk
+    file_bytes: int  # what it would take with every sample in it
+    last_use: float  # when it was last opened, in seconds since 1970
+    in_use: bool  # whether a process has it open
 
 
 def find_entries(directory: Path) -> list[CacheEntry]:
-    """Return the entries of a cache, those first that were not used for longest.
-
-    Raises:
-        OSError: The directory cannot be read.
-    """
+    """Return the entries of a cache, those first that were not used for longest."""
     entries = [_entry(path) for path in directory.iterdir() if path.suffix == SAMPLES_SUFFIX]
     return sorted((entry for entry in entries if entry is not None), key=lambda entry: (entry.last_use, entry.key))
 
 
 def unfinished_files(directory: Path) -> Iterator[Path]:
-    """Yield what processes that were killed have left of files of their own making.
-
-    Raises:
-        OSError: The directory cannot be read.
-    """
+    """Yield what processes that were killed have left of files of their own making."""
     for path in list(directory.iterdir()):
         named = _OWN.fullmatch(path.name)
         if named and named["unfinished"] and not path.is_dir():
@@ -162,11 +139,7 @@ def _read_about(path: Path) -> tuple[About | None, float | None]:
 
 
 class CacheDirectory:
-    """A cache directory that may be there or not.
-
-    Args:
-        path: The directory.
-    """
+    """A cache directory that may be there or not."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -178,7 +151,6 @@ class CacheDirectory:
 
         Raises:
             ConfigError: It holds other things.
-            OSError: It cannot be made, or its tag is damaged or lost.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.is_tagged():
@@ -203,11 +175,7 @@ class CacheDirectory:
             return False
 
     def entries(self) -> list[CacheEntry]:
-        """Return the entries, those first that were not used for longest; none if it is not a cache.
-
-        Raises:
-            OSError: The directory cannot be read.
-        """
+        """Return the entries, those first that were not used for longest; none if it is not a cache."""
         return find_entries(self.path) if self.is_tagged() else []
 
     @contextmanager
@@ -216,7 +184,6 @@ class CacheDirectory:
 
         Raises:
             TimeoutError: Another process has been doing that for too long.
-            OSError: The counter cannot be opened.
         """
         counter = self.open_file(BUDGET_NAME)
         try:
@@ -226,11 +193,7 @@ class CacheDirectory:
             _unlock(counter)
 
     def open_file(self, name: str) -> int:
-        """Open a file of this directory for reading and writing, making it if need be, and return its descriptor.
-
-        Raises:
-            OSError: It cannot be opened, or is not a regular file of one name.
-        """
+        """Open a file of this directory for reading and writing, making it if need be, and return its descriptor."""
         path = self.path / name
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
         status = os.fstat(descriptor)
@@ -250,9 +213,6 @@ class CacheDirectory:
 
         Returns:
             The descriptor, the caller's to close; None when not even an empty entry fits, because others are in use.
-
-        Raises:
-            OSError: A file cannot be made, or is not what it should be.
         """
         with self.locked() as counter:
             entries = self.entries()
@@ -268,11 +228,7 @@ class CacheDirectory:
             return self._open_samples(key, about, file_bytes) if fits else None
 
     def clear(self) -> list[CacheEntry]:
-        """Remove the entries that are not in use, and return them.
-
-        Raises:
-            OSError: They cannot be removed.
-        """
+        """Remove the entries that are not in use, and return them."""
         with self.locked() as counter:
             entries = self.entries()
             _write_number(counter, self._evict(entries, _used(counter, entries), -1))

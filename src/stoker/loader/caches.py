@@ -38,12 +38,7 @@ _KEY_DIGITS = 32
 def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
     """Return 32 hex digits that stand for the samples of a dataset: changed files are never served from old bytes.
 
-    Args:
-        dataset: Whose samples; the key depends on what `stoker.loader.Dataset.stamps` says of it.
-        sizes: Bytes of each sample, uint64 (N,).
-
-    Raises:
-        OSError: A file is not there any more.
+    The key depends on what `stoker.loader.Dataset.stamps` says of it, and on the bytes of each sample.
     """
     digest = hashlib.sha256()
     for part in _wholes(dataset):

@@ -282,21 +282,12 @@ class Sample:
 
 
 def texts_of(sample: Sample) -> list[str]:
-    """Return the beginnings of the texts of a sample, such as its caption.
-
-    Raises:
-        ExampleError: One is damaged.
-    """
+    """Return the beginnings of the texts of a sample, such as its caption."""
     return [cut(sample.field(name)) for name, extra in sample.schema.fields.items() if extra.form().kind == "text"]
 
 
 def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return a mask of a sample, which must be as large as the image: uint8 or uint16 (H, W).
-
-    Args:
-        sample: Whose.
-        name: Of its field.
-        pixels: Of the image, as `Sample.decode` gives them.
+    """Return a mask of a sample, which must be as large as the pixels of its image: uint8 or uint16 (H, W).
 
     Raises:
         ExampleError: The record lacks it, or it has another size.

@@ -51,17 +51,11 @@ _MAX_AHEAD = 1 << 16
 
 
 class _Submitted(NamedTuple):
-    """A step that is queued, and what the core was asked for.
-
-    Attributes:
-        step: Which samples.
-        epoch: Of which epoch.
-        request: None for a rank's empty share of a last step.
-    """
+    """A step that is queued, and what the core was asked for."""
 
     step: Step
     epoch: int
-    request: Request | None
+    request: Request | None  # none for a rank's empty share of a last step
 
 
 class SampleEngine:
@@ -135,11 +129,7 @@ class SampleEngine:
         return source if settings.cache is None else settings.cache.source(self._feed.dataset, source)
 
     def check_process(self) -> None:
-        """See that this is the process that the threads were started in: they do not survive a fork.
-
-        Raises:
-            ClosedError: It is another one.
-        """
+        """See that this is the process that the threads were started in: they do not survive a fork."""
         if self._process != process_number():
             message = "this loader was made before a fork, and threads do not survive one"
             raise ClosedError(f"{message}; make the loader in the process that uses it")

@@ -62,11 +62,7 @@ class GivenImages(NumberedFiles):
         return data[offset:]
 
     def as_file(self, data: bytes) -> bytes:
-        """Return the file that a token stands for, pixels as a PNG; other bytes as they are.
-
-        Raises:
-            ImageError: The record cannot be read, or its image is none.
-        """
+        """Return the file that a token stands for, pixels as a PNG; other bytes as they are."""
         image = self._image(data)
         return image if isinstance(image, bytes) else convert(image, Recipe()).data
 

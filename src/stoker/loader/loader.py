@@ -390,10 +390,7 @@ def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
 def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:
     """Return a loader with settings that are checked already, as adapters have them.
 
-    Args:
-        dataset: What to read.
-        settings: As they were given.
-        seed: That of a loaded state, for settings without one.
+    ``seed`` is that of a loaded state, for settings without one.
     """
     loader = Loader.__new__(Loader)
     loader._open(dataset, settings, seed=seed)
@@ -424,9 +421,6 @@ def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:
 
 def loader_in(value: object) -> Loader:
     """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters have them.
-
-    Args:
-        value: What a training loop iterates.
 
     Raises:
         ConfigError: There is none.

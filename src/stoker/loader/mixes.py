@@ -143,13 +143,7 @@ def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
 
 
 class MixedSamples:
-    """The samples of a mix; a slot is a position in the epoch.
-
-    Args:
-        mixed: What is mixed.
-        kind: What a sample of each dataset is.
-        shuffle: Kind of the order of each dataset's samples.
-        seed: That of each dataset is made from it.
+    """The samples of a mix; a slot is a position in the epoch. The seed of each dataset is made from that of the mix.
 
     Raises:
         ConfigError: A dataset is empty, or gets no sample in an epoch.

@@ -78,10 +78,9 @@ def figure(picture: Image.Image | str, lines: Sequence[str]) -> str:
 
 
 def batch_block(batch: Any) -> str:
-    """Return the HTML of a batch: its first images with labels and boxes, whatever their type, layout and scale.
+    """Return the HTML of a batch, or of what has its fields, in arrays that NumPy can read.
 
-    Args:
-        batch: A `stoker.Batch`, or what has its fields; its arrays may be anything that NumPy can read.
+    It has its first images with labels and boxes, whatever their type, layout and scale.
     """
     title = f"<b>{escaped(repr(batch)[1:-1])}</b>"
     more = len(batch) - min(len(batch), _MAX_SAMPLES)

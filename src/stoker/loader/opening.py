@@ -243,11 +243,7 @@ def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, ag
 
 
 def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
-    """Refuse keys of records where they would have no effect.
-
-    Raises:
-        ConfigError: Some are given.
-    """
+    """Refuse keys of records where they would have no effect."""
     if keys is not None:
         given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
         raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
@@ -260,11 +256,7 @@ def _refuse_settings(source: str, given: Mapping[str, object]) -> None:
 
 
 def refuse_source(place: Location, source: SourceOptions | None) -> None:
-    """Refuse options of a listing where nothing is listed.
-
-    Raises:
-        ConfigError: Some are given.
-    """
+    """Refuse options of a listing where nothing is listed."""
     if names := [] if source is None else list(source.given()):
         given = ", ".join(map(option, names))
         raise ConfigError(f"{given} has no effect on {place}, which holds TFRecords, not images; omit it")
@@ -280,11 +272,7 @@ def _refuse_folder_of_records(place: Location) -> None:
 
 
 def refuse_unfinished(directory: Location) -> None:
-    """Refuse a directory without a manifest that a build has begun and not finished.
-
-    Raises:
-        DatasetNotFoundError: It is one.
-    """
+    """Refuse a directory without a manifest that a build has begun and not finished."""
     if is_unfinished(directory):
         message = f"{directory} is an unfinished build, repack or merge; run the same command again to finish it"
         message += ", with more --max-rejects where these ended it"

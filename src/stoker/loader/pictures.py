@@ -165,10 +165,8 @@ def class_title(classes: Sequence[ClassLabel], label: int) -> str:
 def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RGB") -> NDArray[np.uint8]:
     """Return one image of a batch as it was before its type, layout and scale were changed, for people: `visible`.
 
-    Args:
-        image: Three axes, the first or the last of them the one, three or four channels.
-        output: How the pixels were changed; None if unknown: floats are then stretched to 0..255.
-        mode: Their channels and depth before that, where it is known.
+    The first or the last of its three axes are one, three or four channels. Without an ``output`` floats are stretched
+    to 0..255.
 
     Raises:
         ConfigError: It has another shape.

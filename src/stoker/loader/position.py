@@ -40,26 +40,15 @@ def _short(identity: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunIdentity:
-    """What a position belongs to: loaders with the same identity give the same samples at the same position.
+    """What a position belongs to: loaders with the same identity give the same samples at the same position."""
 
-    Attributes:
-        dataset: Stands for the data and what a sample of them is.
-        seed: Of the order.
-        shuffle: How the order is shuffled.
-        size: Samples of an epoch.
-    """
-
-    dataset: str
-    seed: int
-    shuffle: bool | str
-    size: int
+    dataset: str  # stands for the data and what a sample of them is
+    seed: int  # of the order
+    shuffle: bool | str  # how the order is shuffled
+    size: int  # samples of an epoch
 
     def with_seed_of(self, state: Mapping[str, Any]) -> RunIdentity:
-        """Return the same with the seed that a state has; if it is not a state, as it is.
-
-        Raises:
-            ConfigError: The seed of the state is out of range.
-        """
+        """Return the same with the seed that a state has; if it is not a state, as it is."""
         if not isinstance(state, Mapping) or "seed" not in state:
             return self
         return replace(self, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
@@ -76,11 +65,7 @@ class RunIdentity:
         }
 
     def position_in(self, state: Mapping[str, Any]) -> Position:
-        """Return the position that a state says.
-
-        Raises:
-            ConfigError: It is the state of another run, or not a state.
-        """
+        """Return the position that a state says."""
         mine = self.state_at(Position(0, 0))
         if not isinstance(state, Mapping):
             raise ConfigError(f"this is not a state of a loader: {state!r}; give what state_dict() returned")

@@ -44,30 +44,18 @@ class RangePlan:
 
     The pieces of range ``i`` are rows ``starts[i]`` to ``starts[i + 1]`` of the columns of pieces, in the order of
     their offsets, no two the same.
-
-    Attributes:
-        window: Which window each belongs to, from 0.
-        file: Its file.
-        offset: Its first byte.
-        length: Its bytes.
-        first_use: The first use of any of its pieces.
-        last_use: The last.
-        starts: Where its pieces begin, and after the last range, where they end.
-        piece_offset: First byte of each piece.
-        piece_length: Its bytes.
-        piece_uses: How often it is used in this window.
     """
 
-    window: Column
+    window: Column  # which window each belongs to, from 0
     file: Column
-    offset: Column
+    offset: Column  # its first byte
     length: Column
-    first_use: Column
+    first_use: Column  # the first use of any of its pieces
     last_use: Column
-    starts: Column
-    piece_offset: Column
+    starts: Column  # where its pieces begin, and after the last range, where they end
+    piece_offset: Column  # first byte of each piece
     piece_length: Column
-    piece_uses: Column
+    piece_uses: Column  # how often it is used in this window
 
 
 @dataclass(frozen=True, slots=True)

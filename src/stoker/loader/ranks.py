@@ -97,17 +97,11 @@ _HOROVOD = ("horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """A process among those that consume an epoch together.
+    """A process among those that consume an epoch together."""
 
-    Attributes:
-        rank: Its number, from 0.
-        world_size: How many they are.
-        source: Who says so.
-    """
-
-    rank: int
+    rank: int  # its number, from 0
     world_size: int
-    source: str
+    source: str  # who says so
 
     def __str__(self) -> str:
         return f"{self.source}: rank {self.rank} of {self.world_size}"
@@ -115,19 +109,12 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """Environment variables of a launcher.
-
-    Attributes:
-        source: Its name.
-        rank: Holds the rank.
-        world_size: Holds the number of ranks.
-        marks: Which of them show that it launched this process.
-    """
+    """Environment variables of a launcher."""
 
     source: str
-    rank: str
-    world_size: str
-    marks: tuple[str, ...]
+    rank: str  # holds the rank
+    world_size: str  # holds the number of ranks
+    marks: tuple[str, ...]  # which of them show that it launched this process
 
     def read(self) -> Ranks | None:
         if not any(name in os.environ for name in self.marks):
@@ -281,11 +268,7 @@ def _sign_of_others() -> str | None:
 
 
 def check_group(rank: int, world_size: int) -> None:
-    """Compare the ranks that were found for a loader with those that the groups of this process have now.
-
-    Raises:
-        ConfigError: There are groups, and none agrees.
-    """
+    """Compare the ranks that were found for a loader with those that the groups of this process have now."""
     now = [ranks for read in _GROUPS if (ranks := read()) is not None]
     if now and all((ranks.rank, ranks.world_size) != (rank, world_size) for ranks in now):
         message = f"this loader was made for rank {rank} of {world_size}, before {now[0].source}"
@@ -295,11 +278,7 @@ def check_group(rank: int, world_size: int) -> None:
 
 
 def resolve(rank: int | None, world_size: int | None) -> Ranks:
-    """Return the ranks that were given, or else those that `discover` finds.
-
-    Raises:
-        ConfigError: Only one of the two was given; or as `discover`.
-    """
+    """Return the ranks that were given, or else those that `discover` finds."""
     if rank is not None and world_size is not None:
         return Ranks(rank, world_size, "given")  # their range is checked by the topology
     if rank is None and world_size is None:
@@ -324,17 +303,11 @@ def _launched(outer: Ranks, inner: Ranks) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CpuShare:
-    """Which share of a node's CPUs is this process's.
+    """Which share of a node's CPUs is this process's."""
 
-    Attributes:
-        threads: How many CPUs the share is, at least 1.
-        cpus: How many the ranks on this node have together.
-        local_ranks: How many ranks there are on this node.
-    """
-
-    threads: int
-    cpus: int
-    local_ranks: int
+    threads: int  # how many CPUs the share is, at least 1
+    cpus: int  # how many the ranks on this node have together
+    local_ranks: int  # how many ranks there are on this node
 
     def __str__(self) -> str:
         ranks = f", {self.local_ranks} local ranks" if self.local_ranks > 1 else ""

@@ -87,14 +87,10 @@ class ReadAhead:
 
 
 class NumberedFiles(ABC):
-    """Files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread.
-
-    Args:
-        count: How many there are.
+    """So many files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread.
 
     Attributes:
         first: Number of the first, unique in this process; the others follow.
-        count: How many there are.
     """
 
     def __init__(self, count: int) -> None:
@@ -103,11 +99,7 @@ class NumberedFiles(ABC):
 
     @abstractmethod
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file by its number in this process; the core calls this where nothing is read ahead.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
+        """Return bytes of a file by its number in this process; the core calls this where nothing is read ahead."""
 
     def attach_to(self, records: _native.RecordSet | _native.FileSet) -> None:
         """Make these the files of a native reader; it then reads them through `read`."""
@@ -146,12 +138,7 @@ class RemoteFiles(NumberedFiles):
 
 
 class StoppableFiles:
-    """The files of several datasets, for readers that can be stopped. Safe from any thread.
-
-    Args:
-        files: Of each dataset.
-        stop: Ends every wait once it is set.
-    """
+    """The files of several datasets, for readers that ``stop`` can stop. Safe from any thread."""
 
     def __init__(self, files: Sequence[NumberedFiles], stop: threading.Event) -> None:
         self._files = sorted(files, key=lambda remote: remote.first)
@@ -159,28 +146,18 @@ class StoppableFiles:
         self._stop = stop
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file.
-
-        Raises:
-            OSError: As `stoker.storage.Location.read_range`.
-            ClosedError: It was stopped.
-        """
+        """Return bytes of a file."""
         with stopping_when(self._stop):
             return self._files[bisect.bisect_right(self._firsts, number) - 1].read(number, offset, length)
 
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """Samples that come one after the other.
+    """Samples that come one after the other."""
 
-    Attributes:
-        numbers: uint64 (B,), images of the source.
-        objects: int32 (B,), which object of each; None: all whole.
-        group: int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.cut_windows`.
-    """
-
-    numbers: NDArray[np.uint64]
-    objects: NDArray[np.int32] | None
+    numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
+    objects: NDArray[np.int32] | None  # int32 (B,), which object of each; None: all whole
+    # int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.cut_windows`
     group: NDArray[np.int64]
 
 
@@ -384,13 +361,7 @@ class _Fetcher:
 def read_through(
     files: RemoteFiles | None, records: _native.RecordSet, numbers: Numbers | None = None
 ) -> Iterator[_native.RemoteRanges | None]:
-    """Read records ahead while the body of ``with`` goes through them in this order; nothing for local ones.
-
-    Args:
-        files: Their files, if they are remote.
-        records: Their reader.
-        numbers: Which; None: all.
-    """
+    """Read records, or some, ahead while the body of ``with`` goes through them in order; nothing for local ones."""
     if files is None:
         yield None
         return

@@ -84,11 +84,7 @@ def row_of(value: Any, row: int) -> Any:
 
 
 class _BadValueError(ValueError):
-    """A value of a sample is damaged.
-
-    Attributes:
-        row: Of the sample in its batch.
-    """
+    """A value of the sample in a row of its batch is damaged."""
 
     def __init__(self, row: int, message: str) -> None:
         super().__init__(message)
@@ -134,12 +130,7 @@ class FieldReader:
     def values(
         self, columns: Sequence[NativeColumn], planes: Sequence[Any], place: Callable[[int], Where]
     ) -> dict[str, Any]:
-        """Return the fields of a batch.
-
-        Args:
-            columns: Of each of `columns`, as the core gives them.
-            planes: The same of each of `planes`.
-            place: Says where the sample in a row of the batch lies.
+        """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`.
 
         Raises:
             ExampleError: A record holds what the field cannot have.

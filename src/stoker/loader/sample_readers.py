@@ -131,12 +131,7 @@ class SampleReader(ABC):
 
 
 class ShardRecords(SampleReader):
-    """Records of shards.
-
-    Args:
-        shards: In their order.
-        schema: Which feature of a record means what.
-    """
+    """Records of shards."""
 
     native: _native.RecordSet
     frame_bytes = FRAME_BYTES
@@ -244,12 +239,7 @@ class ShardRecords(SampleReader):
 
 
 class ImageFiles(SampleReader):
-    """The images of one split of a source, in its own order: as `Source.rows_as_listed` has them.
-
-    Args:
-        tree: The source.
-        split: One of its splits.
-    """
+    """The images of one split of a source, in its own order: as `Source.rows_as_listed` has them."""
 
     native: _native.FileSet
 

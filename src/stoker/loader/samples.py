@@ -34,19 +34,12 @@ WHOLE_IMAGE = -1
 
 
 class Request(NamedTuple):
-    """What the core is asked for.
+    """What the core is asked for."""
 
-    Attributes:
-        numbers: uint64 (B,), images of the source.
-        objects: int32 (B,), which object of each, or `WHOLE_IMAGE`; None: all whole.
-        indices: uint64 (B,), what the batch calls the samples.
-        streams: uint64 (B,), what random choices depend on, besides seed and epoch.
-    """
-
-    numbers: NDArray[np.uint64]
-    objects: NDArray[np.int32] | None
-    indices: NDArray[np.uint64]
-    streams: NDArray[np.uint64]
+    numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
+    objects: NDArray[np.int32] | None  # int32 (B,), which object of each, or `WHOLE_IMAGE`; None: all whole
+    indices: NDArray[np.uint64]  # uint64 (B,), what the batch calls the samples
+    streams: NDArray[np.uint64]  # uint64 (B,), what random choices depend on, besides seed and epoch
 
 
 class Samples(Protocol):
@@ -76,11 +69,6 @@ class Samples(Protocol):
 
 class Images:
     """Whole images: every image of a dataset is a sample.
-
-    Args:
-        dataset: Whose images; it must have some.
-        shuffle: Kind of the order of an epoch; see `stoker.order.EpochOrder`.
-        seed: Of the order.
 
     Raises:
         ConfigError: The dataset is empty.
@@ -154,12 +142,7 @@ class Objects(Images):
 
 
 class Limited:
-    """Other samples, of which an epoch has the first positions of its order only.
-
-    Args:
-        samples: The others.
-        count: Number of positions.
-    """
+    """Other samples, of which an epoch has the first positions of its order only."""
 
     def __init__(self, samples: Samples, count: int) -> None:
         self._samples, self._count = samples, count

@@ -142,12 +142,6 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
 class Sampled:
     """The samples of a dataset, as often as a sampling says; a slot is one of the places of an epoch.
 
-    Args:
-        samples: Those of the dataset: images, or objects.
-        dataset: Whose.
-        sampling: How often each comes.
-        seed: Of the order.
-
     Raises:
         ConfigError: The weights do not fit the dataset, a sample has no class where one is needed, or a class would
             have no place in an epoch.

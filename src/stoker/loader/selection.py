@@ -156,11 +156,7 @@ def draws_by_name(
 
 
 def division(fractions: Sequence[float]) -> list[int]:
-    """Return where parts of so many shares end among the numbers of 64 bits, in whole numbers.
-
-    Raises:
-        ConfigError: There are none, one is not above 0, or their sum is not 1.
-    """
+    """Return where parts of so many shares end among the numbers of 64 bits, in whole numbers."""
     shares = [float(fraction) for fraction in np.atleast_1d(fractions)]
     if not shares or not all(share > 0 for share in shares) or abs(math.fsum(shares) - 1) > _TOLERANCE:
         raise ConfigError(f"fractions is {fractions!r}; give numbers above 0 whose sum is 1, such as [0.9, 0.1]")
@@ -183,11 +179,7 @@ def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: i
 
 
 def refuse_unlabelled(path: str, labels: NDArray[np.int64]) -> None:
-    """Refuse samples none of which has a label.
-
-    Raises:
-        ConfigError: None has one; they may have boxes that do.
-    """
+    """Refuse samples none of which has a label."""
     if len(labels) and labels.max() < 0:
         hint = "of boxes use filter(lambda sample: any(box.label == 3 for box in sample.boxes))"
         raise ConfigError(f"no sample of {path} has a label; {hint}")

@@ -119,7 +119,6 @@ def find_splits(place: Location) -> dict[str, Sequence[Location]]:
 
     Raises:
         DatasetNotFoundError: The names of the shards promise others that are not there.
-        OSError: The place cannot be read.
     """
     splits = find_shards(place)
     refuse_incomplete(place, splits)
@@ -143,11 +142,6 @@ def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, .
 
 def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
     """Return the shards of a manifest; plain ones of this machine are not looked at yet: `open_listed` does that.
-
-    Args:
-        directory: Where the manifest lies.
-        listed: Its shards of one split.
-        plain: Whether they are not compressed.
 
     Raises:
         DatasetNotFoundError: One is missing.
@@ -175,13 +169,7 @@ def open_listed(
 ) -> tuple[OpenShard, ...]:
     """Look at plain shards, which are those of `listed_shards`, and open what is not as listed one by one.
 
-    Args:
-        records: Their reader, which is corrected.
-        shards: As `listed_shards` gave them.
-        listed: What the manifest says of each.
-
-    Returns:
-        The shards as they are.
+    Returned are the shards as they are; their reader is corrected.
 
     Raises:
         DatasetNotFoundError: One is missing.
@@ -277,19 +265,12 @@ def _missing(path: Location) -> DatasetNotFoundError:
 
 @dataclass(frozen=True, slots=True)
 class _ListedObject:
-    """A shard as a listing knows it.
-
-    Attributes:
-        path: Its path.
-        size_bytes: Its length.
-        stamp: Stands for its content.
-        indexes: Where its index may be, of these what exists.
-    """
+    """A shard as a listing knows it."""
 
     path: Location
     size_bytes: int
-    stamp: str
-    indexes: tuple[Location, ...]
+    stamp: str  # stands for its content
+    indexes: tuple[Location, ...]  # where its index may be, of these what exists
 
     def kept(self) -> KeptIndex:
         """Return the place of its index in the user's cache."""
@@ -328,12 +309,9 @@ class _StoreFolder:
 def _open_objects(
     shards: Sequence[_ListedObject], *, plain: bool | None = None, counts: Sequence[int] | None = None
 ) -> tuple[OpenShard, ...]:
-    """Open shards, many at a time.
+    """Open shards, many at a time; unless ``plain`` says so, their first bytes tell whether they are compressed.
 
-    Args:
-        shards: Which.
-        plain: Whether none is compressed; None: as their first bytes say.
-        counts: How many records each has, if that is known: then its index need not be looked at when it is kept.
+    With ``counts``, of their records, the index of a shard need not be looked at when it is kept.
     """
     with stoppable_pool(_CONNECTIONS, "stoker-open") as pool:
         if plain is None:

@@ -65,13 +65,7 @@ class FetchLog:
             self._most, self._lost, self.on = most, 0, True
 
     def add(self, fetcher: int, begin: int, size_bytes: int) -> None:
-        """Record a request that began at ``begin`` and has ended now, also if it failed.
-
-        Args:
-            fetcher: Which fetcher of the loader made it, from 0.
-            begin: As `time.monotonic_ns` gave it.
-            size_bytes: What was asked for.
-        """
+        """Record a request that began at ``begin`` (`time.monotonic_ns`) and has ended now, also if it failed."""
         with self._lock:
             if len(self._done) < self._most:
                 self._done.append((begin, time.monotonic_ns(), size_bytes, fetcher))
@@ -129,14 +123,7 @@ class EventLog:
 
 
 def event_log(engine: _native.BatchEngine, threads: int, fetches: FetchLog | None, connections: int) -> EventLog:
-    """Return the log of an engine.
-
-    Args:
-        engine: Whose events.
-        threads: Its decoding threads.
-        fetches: The requests made for it; None where nothing is remote.
-        connections: The fetchers that make them.
-    """
+    """Return the log of an engine and of the requests that so many connections made for it, if any."""
     names = [*(f"decode {number}" for number in range(threads)), "replace", "consumer"]
     fetchers = [f"fetch {number}" for number in range(connections)] if fetches is not None else []
     return EventLog(engine, fetches, len(names), (*names, *fetchers))

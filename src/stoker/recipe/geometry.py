@@ -103,14 +103,10 @@ def turn_corners(corners: Corners, width: int, height: int, orientation: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How the stored image lies in the source image; resizing does not change fractions.
+    """How the stored image lies in the source image; resizing does not change fractions."""
 
-    Attributes:
-        orientation: EXIF orientation that was applied; 1 for none.
-        window: Part that was kept (left, top, right, bottom), in fractions of the turned image.
-    """
-
-    orientation: int = 1
+    orientation: int = 1  # EXIF orientation that was applied; 1 for none
+    # part that was kept (left, top, right, bottom), in fractions of the turned image
     window: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
 
     def place(self, boxes: Iterable[Box]) -> list[Box]:

@@ -98,14 +98,10 @@ _DAMAGED = (
 
 
 def sniff(head: bytes | memoryview) -> str:
-    """Return the format that a file starts like.
+    """Return the format that a file starts like, of which the first `SNIFF_BYTES` bytes are given, or more.
 
-    Args:
-        head: The first `SNIFF_BYTES` bytes of the file, or more.
-
-    Returns:
-        ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif``, ``heif`` (HEIC),
-        ``pdf``, ``empty``, ``text`` or ``unknown``.
+    It is ``jpeg``, ``png``, ``gif``, ``bmp``, ``webp``, ``tiff``, ``jpeg2000``, ``ppm``, ``avif``, ``heif`` (HEIC),
+    ``pdf``, ``empty``, ``text`` or ``unknown``.
     """
     for name, magic in _MAGIC:
         if magic.match(head):
@@ -151,16 +147,9 @@ def decode_with_pillow(
 def decode_in_own_mode(
     data: bytes, kind: str, check_pixels: Callable[[int, int], None], modes: frozenset[str]
 ) -> tuple[NDArray[Any], int]:
-    """Return the same in the mode that the image has, as far as it is one of some.
+    """Return the same in the mode that the image has, as far as it is one of RGB and these.
 
-    Args:
-        data: The whole file.
-        kind: One of `FORMATS`.
-        check_pixels: Called with (width, height) before memory is taken; raises to refuse.
-        modes: RGB, and which of L, LA, RGBA and I;16 may be given; of LA, pixels are uint8 (H, W, 2).
-
-    Raises:
-        ImageError: As `decode_with_pillow`.
+    Of L, LA, RGBA and I;16 they are those that may be given; of LA, pixels are uint8 (H, W, 2).
     """
     with loaded(data, kind, check_pixels) as image:
         mode = mode_among(_own_mode(image), modes)
@@ -236,11 +225,8 @@ def as_file(image: Image.Image) -> bytes:
 def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
     """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383.
 
-    It is the same for the same pixels and version of Pillow.
-
-    Args:
-        pixels: RGB or RGBA.
-        quality: 0..100; None stores them without loss, also the colours of transparent ones.
+    It is the same for the same pixels and version of Pillow. A quality of None stores them without loss, also the
+    colours of transparent ones.
     """
     lossless = quality is None
     settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
@@ -304,8 +290,7 @@ def orientation(data: bytes, kind: str) -> int:
 def is_turned(data: bytes) -> bool:
     """Return whether an image has an EXIF orientation that turns or mirrors it, and that decoding does not apply.
 
-    Args:
-        data: The whole file, of which no pixel is decoded. A damaged header counts as none.
+    No pixel is decoded. A damaged header counts as none.
     """
     kind = sniff(data)
     try:
@@ -321,10 +306,6 @@ def _orientation(image: Image.Image) -> int:
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
     """Return (width, height) of an image that is not a JPEG, as its header says; nothing is decoded.
-
-    Args:
-        data: The whole file.
-        kind: What `sniff` says.
 
     Raises:
         ImageError: ``kind`` is not among `FORMATS`, or its header is damaged.
@@ -470,12 +451,7 @@ _WEBP_ANIMATION = 0x02  # a flag of a VP8X chunk
 
 
 def own_mode(data: bytes, kind: str) -> str:
-    """Return the mode of an image that is not a JPEG: L, LA, RGB, RGBA or I;16.
-
-    Args:
-        data: The whole file; one of which `dimensions` can be told.
-        kind: What `sniff` says.
-    """
+    """Return the mode of an image that is not a JPEG: L, LA, RGB, RGBA or I;16."""
     if kind == "webp":
         return "RGBA" if _has_webp_alpha(data) else "RGB"
     if kind != "png":
@@ -489,12 +465,7 @@ def own_mode(data: bytes, kind: str) -> str:
 
 
 def is_animated(data: bytes, kind: str) -> bool:
-    """Return whether an image that is not a JPEG has several frames or pages, of which only the first is read.
-
-    Args:
-        data: The whole file; one of which `dimensions` can be told.
-        kind: What `sniff` says.
-    """
+    """Return whether an image that is not a JPEG has several frames or pages, of which only the first is read."""
     if kind == "webp":
         return data[12:16] == b"VP8X" and data[20] & _WEBP_ANIMATION != 0
     if kind == "png":

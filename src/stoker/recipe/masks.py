@@ -82,16 +82,11 @@ def _ids_of(image: Image.Image) -> NDArray[Any]:
 
 
 def decode_mask(data: bytes, bits: int, max_pixels: int) -> NDArray[Any]:
-    """Return the ids of a stored mask: uint8 or uint16 (H, W).
-
-    Args:
-        data: What a record holds.
-        bits: 8 or 16.
-        max_pixels: A mask with more is refused before memory is taken for it.
+    """Return the ids of a stored mask of 8 or 16 bits: uint8 or uint16 (H, W).
 
     Raises:
         ImageError: It is damaged, or is not a grey PNG of so many bits.
-        ImageTooLargeError: It has more pixels.
+        ImageTooLargeError: It has more pixels than ``max_pixels``; no memory is taken for it.
     """
     if not is_stored_mask(data, bits):
         raise ImageError(f"it is not a grey PNG of {bits} bits, as stored masks are")
@@ -111,10 +106,7 @@ def is_stored_mask(data: bytes, bits: int) -> bool:
 def store_mask(ids: NDArray[Any], recipe: Recipe, image: StoredImage) -> bytes:
     """Return a mask as it is stored: turned, cut and resized as its image was, to the nearest pixel, as a grey PNG.
 
-    Args:
-        ids: uint8 or uint16 (H, W), as large as the source of the image.
-        recipe: What happened to the image.
-        image: What became of it.
+    ``ids`` are as large as the source of the image.
     """
     pixels = turn(ids[:, :, None], image.geometry.orientation)
     height, width = pixels.shape[:2]

@@ -105,8 +105,7 @@ class JpegEncode:
 class RawEncode:
     """Pixels are stored as they are, three uint8 each.
 
-    Attributes:
-        order: ``HWC``: row after row of RGB pixels. ``CHW``: all of red, then green, then blue.
+    ``HWC`` is row after row of RGB pixels, ``CHW`` all of red, then green, then blue.
     """
 
     format: ClassVar[StoredFormat] = "raw"
@@ -137,17 +136,13 @@ class PngEncode:
 
 @dataclass(frozen=True, slots=True)
 class WebpEncode:
-    """How pixels become a WebP: RGB, with alpha where the source has it.
-
-    Attributes:
-        quality: 0..100 on libwebp's scale; None loses nothing.
-    """
+    """How pixels become a WebP: RGB, with alpha where the source has it."""
 
     format: ClassVar[StoredFormat] = "webp"
     modes: ClassVar[frozenset[str]] = frozenset({"RGB", "RGBA"})
     max_side: ClassVar[int] = 16_383
 
-    quality: int | None = None
+    quality: int | None = None  # 0..100 on libwebp's scale; None loses nothing
 
     def __post_init__(self) -> None:
         if self.quality is not None:
@@ -231,9 +226,8 @@ class Recipe:
     def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
         """Return how an image is stored that is not kept.
 
-        Args:
-            is_lossy: Whether its file is a JPEG, or a lossy WebP without transparency.
-            is_whole: Whether all of its pixels are stored as they are in the file.
+        Lossy is a JPEG, or a lossy WebP without transparency; whole one whose pixels are all stored as they are in the
+        file.
         """
         if self.encode is not None:
             return self.encode
@@ -248,11 +242,7 @@ class Recipe:
         return self.resize.width * self.resize.height * 3
 
     def check_pixels(self, width: int, height: int) -> None:
-        """Refuse an image before memory is taken for it.
-
-        Raises:
-            ImageTooLargeError: It has more than ``max_pixels``.
-        """
+        """Refuse an image before memory is taken for it."""
         if width * height > self.max_pixels:
             # Lists of rejects have it, which are the same for the command and for the function.
             message = f"{width}x{height} pixels are more than the limit of {self.max_pixels}; raise --max-pixels"
@@ -298,11 +288,10 @@ _SUBSAMPLINGS: dict[str, Subsampling] = {"420": "4:2:0", "444": "4:4:4"}
 def parse_resize(text: str) -> StoredSize | None:
     """Return the resize that a text stands for; None for ``off``.
 
-    Args:
-        text: ``short:256``, ``long:512``, ``max:512``, ``exact:300x200`` (width x height), ``square:300`` or ``off``.
+    Texts are ``short:256``, ``long:512``, ``max:512``, ``exact:300x200`` (width x height), ``square:300`` and ``off``.
 
     Raises:
-        ConfigError: ``text`` is none of these.
+        ConfigError: It is none of these.
     """
     if text == "off":
         return None
@@ -316,12 +305,11 @@ def parse_resize(text: str) -> StoredSize | None:
 def parse_encode(text: str) -> Encode:
     """Return the encoding that a text stands for.
 
-    Args:
-        text: ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444``, each also with ``:standard`` behind it, ``png``,
-            ``webp:90``, ``webp:lossless``, ``raw`` or ``raw:CHW``.
+    Texts are ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444``, each also with ``:standard`` behind it, ``png``,
+    ``webp:90``, ``webp:lossless``, ``raw`` and ``raw:CHW``.
 
     Raises:
-        ConfigError: ``text`` is none of these.
+        ConfigError: It is none of these.
     """
     if text == "png":
         return PngEncode()

@@ -52,18 +52,13 @@ _RECIPES = 16  # a process has one, and tests a few
 
 @dataclass(frozen=True, slots=True)
 class Storing:
-    """What a recipe makes of a source image.
+    """What a recipe makes of a source image."""
 
-    Attributes:
-        source: What the image is: its format, ``cmyk jpeg``, ``arithmetic jpeg``, ``turned jpeg`` or ``turned png``
-            and so on where only its EXIF orientation stands against keeping it, or ``pixels``.
-        format: Of the stored image.
-        made: How that comes from the source.
-    """
-
+    # what the image is: its format, ``cmyk jpeg``, ``arithmetic jpeg``, ``turned jpeg`` or ``turned png`` and so on
+    # where only its EXIF orientation stands against keeping it, or ``pixels``
     source: str
-    format: StoredFormat
-    made: Made
+    format: StoredFormat  # of the stored image
+    made: Made  # how that comes from the source
 
     @property
     def converted(self) -> str | None:
@@ -74,25 +69,15 @@ class Storing:
 
 @dataclass(frozen=True, slots=True)
 class StoredImage:
-    """The image as it goes into a record.
+    """The image as it goes into a record."""
 
-    Attributes:
-        data: An image file, or pixels. If it is kept, the very bytes of the source.
-        width: Columns of pixels in ``data``.
-        height: Rows of pixels in ``data``.
-        storing: How it was made.
-        geometry: Where it lies in the source image; moves boxes.
-        order: Order of the axes where ``data`` is pixels: uint8, ``height * width * 3`` of them.
-        source_size: Columns and rows of pixels in the source, before it was turned or cropped; of a TIFF after Pillow
-            has turned it.
-    """
-
-    data: bytes
-    width: int
-    height: int
-    storing: Storing = field(default_factory=lambda: Storing("jpeg", "jpeg", "kept"))
-    geometry: Geometry = field(default_factory=Geometry)
-    order: TensorOrder = "HWC"
+    data: bytes  # an image file, or pixels. If it is kept, the very bytes of the source
+    width: int  # columns of pixels in ``data``
+    height: int  # rows of pixels in ``data``
+    storing: Storing = field(default_factory=lambda: Storing("jpeg", "jpeg", "kept"))  # how it was made
+    geometry: Geometry = field(default_factory=Geometry)  # where it lies in the source image; moves boxes
+    order: TensorOrder = "HWC"  # order of the axes where ``data`` is pixels: uint8, ``height * width * 3`` of them
+    # columns and rows of pixels in the source, before it was turned or cropped; of a TIFF after Pillow has turned it
     source_size: tuple[int, int] = (0, 0)
 
     @property
@@ -109,25 +94,16 @@ class StoredImage:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the header of a source image says, as far as it decides how the image is stored.
+    """What the header of a source image says, as far as it decides how the image is stored."""
 
-    Attributes:
-        kind: Its format.
-        foreign: What keeps it from being a JPEG that every reader can decode to RGB; None if nothing does.
-        width: Columns of pixels in the file; like ``height`` 0 where nothing depends on it.
-        height: Rows of pixels in the file.
-        orientation: EXIF orientation that is to be applied; 1 for none, and where nothing depends on it.
-        is_lossy: Whether it is a JPEG, or a lossy WebP without alpha.
-        is_grey: Whether it is a grey JPEG.
-    """
-
-    kind: str
+    kind: str  # its format
+    # what keeps it from being a JPEG that every reader can decode to RGB; None if nothing does
     foreign: str | None = None
-    width: int = 0
-    height: int = 0
-    orientation: int = 1
-    is_lossy: bool = False
-    is_grey: bool = False
+    width: int = 0  # columns of pixels in the file; like ``height`` 0 where nothing depends on it
+    height: int = 0  # rows of pixels in the file
+    orientation: int = 1  # EXIF orientation that is to be applied; 1 for none, and where nothing depends on it
+    is_lossy: bool = False  # whether it is a JPEG, or a lossy WebP without alpha
+    is_grey: bool = False  # whether it is a grey JPEG
 
 
 def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> StoredImage:
@@ -459,21 +435,14 @@ def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """Pixels on their way into a record.
+    """Pixels on their way into a record."""
 
-    Attributes:
-        pixels: (H, W, C), turned already.
-        orientation: EXIF orientation by which they were turned.
-        window: Where they lie in the turned source image (left, top, right, bottom), in fractions.
-        storing: As in `StoredImage`.
-        source_size: The same.
-    """
-
-    pixels: Pixels
-    orientation: int
+    pixels: Pixels  # (H, W, C), turned already
+    orientation: int  # EXIF orientation by which they were turned
+    # where they lie in the turned source image (left, top, right, bottom), in fractions
     window: tuple[float, float, float, float]
-    storing: Storing
-    source_size: tuple[int, int]
+    storing: Storing  # as in `StoredImage`
+    source_size: tuple[int, int]  # the same
 
 
 def _store(picture: _Picture, recipe: Recipe, encode: Encode) -> StoredImage:

@@ -82,12 +82,7 @@ def settings_of(root: str) -> StoreSettings:
 
 
 def set_settings(root: str, settings: StoreSettings, *, in_use: bool) -> None:
-    """Give a store settings.
-
-    Args:
-        root: Scheme and bucket.
-        settings: All that it is to have.
-        in_use: Whether something may have been read from it with those it has.
+    """Give a store, by scheme and bucket, all the settings that it is to have.
 
     Raises:
         ConfigError: It takes no such settings, or they lead somewhere else than those that are in use.

@@ -20,30 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An object.
+    """An object."""
 
-    Attributes:
-        key: Its name in its store, parts divided by slashes, none in front.
-        size_bytes: Its length.
-        etag: What the store says its content is known by; None where it says nothing.
-    """
-
-    key: str
+    key: str  # its name in its store, parts divided by slashes, none in front
     size_bytes: int
-    etag: str | None = None
+    etag: str | None = None  # what the store says its content is known by; None where it says nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """What lies directly below a prefix.
+    """What lies directly below a prefix."""
 
-    Attributes:
-        folders: Keys of what has something below it, without a slash at the end.
-        files: The objects.
-    """
-
-    folders: tuple[str, ...]
-    files: tuple[Entry, ...]
+    folders: tuple[str, ...]  # keys of what has something below it, without a slash at the end
+    files: tuple[Entry, ...]  # the objects
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +78,7 @@ def missing_client(scheme: str, extra: str, error: ImportError) -> ConfigError:
 
 
 def refuse_longer(size_bytes: int, limit: int | None) -> None:
-    """Refuse an object that is longer than the caller allows.
-
-    Raises:
-        OSError: It is (``EFBIG``).
-    """
+    """Refuse an object that is longer than the caller allows."""
     if limit is not None and size_bytes > limit:
         raise OSError(errno.EFBIG, f"it has {size_bytes} bytes, more than {limit}")
 

@@ -30,8 +30,7 @@ _AT_ONCE = 4  # of each copy; there is one for each thread that works
 def scratch_file(why: str) -> IO[bytes]:
     """Return an empty file without a name in the folder for temporary files (``$TMPDIR``), not buffered.
 
-    Args:
-        why: What it is for, for messages: a clause that speaks of the folder as *there*.
+    ``why`` says what it is for, in messages: a clause that speaks of the folder as *there*.
 
     Raises:
         ConfigError: There is no such folder.
@@ -49,16 +48,7 @@ def scratch_file(why: str) -> IO[bytes]:
 
 
 def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
-    """Write all of some bytes at the end of such a file.
-
-    Args:
-        file: What `scratch_file` has given.
-        data: The bytes.
-        why: As for `scratch_file`.
-
-    Raises:
-        OSError: The folder has no more space.
-    """
+    """Write all of some bytes at the end of such a file."""
     left = memoryview(data)
     try:
         while left:
@@ -68,16 +58,7 @@ def append_to_scratch(file: IO[bytes], data: bytes, why: str) -> None:
 
 
 def reserve_scratch(file: IO[bytes], size_bytes: int, why: str) -> None:
-    """Make such a file, which is empty, so long, with space for every byte: it may be mapped and written to.
-
-    Args:
-        file: What `scratch_file` has given.
-        size_bytes: Its length.
-        why: As for `scratch_file`.
-
-    Raises:
-        OSError: The folder has not that much space.
-    """
+    """Make such a file, which is empty, so long, with space for every byte: it may be mapped and written to."""
     try:
         os.posix_fallocate(file.fileno(), 0, size_bytes)
     except OSError as error:
@@ -103,14 +84,6 @@ class StoreStaging:
 
     It lies where Python puts temporary files (``$TMPDIR``) and takes the bytes of one file. Publishing sends it to the
     store, which gives an object its name when all of it has come. See `stoker.storage.files.Staging`.
-
-    Args:
-        store: Where the object will be.
-        folder: Key of the folder in which it is begun.
-        name: Its name, relative to that.
-
-    Raises:
-        OSError: There is no space for it.
     """
 
     def __init__(self, store: RetryingStore, folder: str, name: str) -> None:
@@ -187,11 +160,7 @@ class LocalCopy:
 class StoreCopy(LocalCopy):
     """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
 
-    Args:
-        store: Where it lies.
-        key: Which object.
-        size_bytes: Its length.
-        file: An open file of that length for its bytes.
+    ``file`` is open for its bytes, and as long as it.
     """
 
     def __init__(self, store: RetryingStore, key: str, size_bytes: int, file: int) -> None:
@@ -204,11 +173,7 @@ class StoreCopy(LocalCopy):
         self._end = 0
 
     def fetch(self, end: int | None = None) -> None:
-        """See that the bytes below ``end`` are there, or all of them; several requests at a time.
-
-        Raises:
-            OSError: The store cannot be read, or there is no space for the copy.
-        """
+        """See that the bytes below ``end`` are there, or all of them; several requests at a time."""
         until = self._size if end is None else min(end, self._size)
         starts = range(self._end, until, _CHUNK_BYTES)
         if len(starts) == 1:
@@ -238,13 +203,6 @@ class ObjectReader(io.RawIOBase):
 
     Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
     through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
-
-    Args:
-        store: Where it lies.
-        key: Which object.
-
-    Raises:
-        OSError: It is not there, or cannot be read; from any method.
     """
 
     def __init__(self, store: RetryingStore, key: str) -> None:

@@ -57,11 +57,7 @@ def attach_filename(path: object) -> Iterator[None]:
 
 @contextmanager
 def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Open a file of this machine for reading; errors of the system have its name as long as it is open.
-
-    Raises:
-        OSError: It cannot be opened, or is not a regular file.
-    """
+    """Open a file of this machine for reading; errors of the system have its name as long as it is open."""
     with attach_filename(path), os.fdopen(regular_descriptor(path), "rb") as file:
         yield file
 
@@ -71,9 +67,6 @@ def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
 
     Returns:
         The descriptor, which the caller closes.
-
-    Raises:
-        OSError: It cannot be opened, or is not a regular file.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(file).st_mode
@@ -113,15 +106,9 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def refuse_hole(file: int, start: int, length: int) -> None:
-    """Refuse a stretch of a file of which much was never written: it claims to be there, and reads as zeros.
+    """Refuse (``EINVAL``) a stretch of a file of which much was never written: it reads as zeros.
 
-    Args:
-        file: Its descriptor, whose position is 0 afterwards.
-        start: First byte.
-        length: How many bytes.
-
-    Raises:
-        OSError: It is one (``EINVAL``).
+    The position of the file is 0 afterwards.
     """
     if length <= _MOST_HOLE_BYTES:
         return
@@ -165,22 +152,14 @@ def folder_has_gone(error: OSError) -> bool:
 
 
 def write_file(path: Path, data: Data) -> None:
-    """Write a file under a temporary name, bring it to the disk, and give it its name.
-
-    Raises:
-        OSError: The disk is full, or the like; the temporary file is removed.
-    """
+    """Write a file under a temporary name, bring it to the disk, and give it its name."""
     with _written(path, data) as temporary:
         temporary.replace(path)
     sync_directory(path.parent)
 
 
 def create_file(path: Path, data: Data) -> bool:
-    """Write a file that is not there yet, and return whether it was not; of several writers one succeeds.
-
-    Raises:
-        OSError: As `write_file`.
-    """
+    """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
     with _written(path, data) as temporary:
         try:
             path.hardlink_to(temporary)
@@ -207,12 +186,7 @@ def _written(path: Path, data: Data) -> Iterator[Path]:
 def make_directory(directory: Path, within: Path | None = None) -> None:
     """Make a directory, and those above it that are missing; their names are on the disk when this returns.
 
-    Args:
-        directory: Which.
-        within: A directory that is not created again if it is gone, such as a dataset's with all that was in it.
-
-    Raises:
-        OSError: One of them cannot be made, or is a file.
+    ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
     """
     if not directory.is_dir():
         if directory == within:
@@ -257,7 +231,6 @@ def folder_at_once(directory: Path) -> Iterator[Path]:
 
     Raises:
         DestinationError: The directory is a file, holds something, cannot be replaced, or another process writes it.
-        OSError: The disk is full, or the like; the directory is left empty.
     """
     directory = directory.resolve()
     _refuse_content(directory)
@@ -340,11 +313,7 @@ class Staging(Protocol):
     """An unfinished file; see `stoker.storage.Location.stage`. For one thread at a time."""
 
     def write(self, parts: Sequence[Data]) -> None:
-        """Append bytes.
-
-        Raises:
-            OSError: The disk is full, or the like.
-        """
+        """Append bytes."""
 
     def publish(self, companion: tuple[str, bytes] | None = None) -> None:
         """Give the file its final name; nothing is left of an attempt that fails.
@@ -352,9 +321,6 @@ class Staging(Protocol):
         Args:
             companion: A small file that is there before it, such as its index: its name, relative to the folder in
                 which the file was begun, and its content.
-
-        Raises:
-            OSError: The destination cannot be written.
         """
 
     def discard(self) -> None:
@@ -362,15 +328,7 @@ class Staging(Protocol):
 
 
 class LocalStaging:
-    """A file beside the final name, which it is given by a rename once it is on the disk; see `Staging`.
-
-    Args:
-        directory: Folder of the dataset; must exist.
-        name: Final name, relative to it.
-
-    Raises:
-        OSError: There is no space for it.
-    """
+    """A file beside the final name, which it is given by a rename once it is on the disk; see `Staging`."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
@@ -421,10 +379,7 @@ class _DirectAppending:
     """Appends to a file past the page cache, where its file system can do that; small files go through it.
 
     What goes to the disk anyway before it counts need not be copied into the page cache first, which takes most of the
-    time of a build that keeps the bytes, and pushes out what others read.
-
-    Args:
-        file: Descriptor of the file, open for writing; whoever opened it closes it.
+    time of a build that keeps the bytes, and pushes out what others read. Whoever opened the file closes it.
     """
 
     def __init__(self, file: int) -> None:
@@ -484,11 +439,7 @@ class _DirectAppending:
 
 
 def write_all(file: int, parts: Sequence[Data]) -> None:
-    """Append all of some bytes to an open file.
-
-    Raises:
-        OSError: The disk is full, or the like.
-    """
+    """Append all of some bytes to an open file."""
     written = os.writev(file, parts)
     if written == sum(map(len, parts)):
         return

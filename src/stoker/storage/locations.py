@@ -66,31 +66,19 @@ _MAX_WAYS = 1000
 
 
 class Child(NamedTuple):
-    """Something directly in a folder.
+    """Something directly in a folder."""
 
-    Attributes:
-        name: Its name, as tables of items spell it.
-        is_folder: Whether it is a folder, or a link to one.
-        is_file: Whether it is a regular file or an object, or a link to one.
-        is_link: Whether it is a symbolic link.
-    """
-
-    name: bytes
-    is_folder: bool
-    is_file: bool
-    is_link: bool = False
+    name: bytes  # its name, as tables of items spell it
+    is_folder: bool  # whether it is a folder, or a link to one
+    is_file: bool  # whether it is a regular file or an object, or a link to one
+    is_link: bool = False  # whether it is a symbolic link
 
 
 class FileInfo(NamedTuple):
-    """What is known of a file without reading it.
-
-    Attributes:
-        size_bytes: Its length.
-        stamp: Stands for its content: the time of the last change, or what a store calls its content; may be empty.
-    """
+    """What is known of a file without reading it."""
 
     size_bytes: int
-    stamp: str
+    stamp: str  # stands for its content: the time of the last change, or what a store calls its content; may be empty
 
 
 Enters = Callable[[bytes, bool], bool]
@@ -659,14 +647,10 @@ class StoreLocation(Location):
     """An object or a prefix in a store; every method that looks at it asks the store.
 
     It has no ``__fspath__``, so that a function of ``os`` that is given one fails at once.
-
-    Attributes:
-        root: Scheme and bucket or host, such as ``s3://photos``.
-        key: The rest, without slashes around it.
     """
 
-    root: str
-    key: str
+    root: str  # scheme and bucket or host, such as ``s3://photos``
+    key: str  # the rest, without slashes around it
 
     @classmethod
     def parse(cls, url: str) -> StoreLocation:
@@ -1099,17 +1083,11 @@ _Identity = tuple[int, int]
 
 
 class _Visit(NamedTuple):
-    """A folder that a walk will list.
+    """A folder that a walk will list."""
 
-    Attributes:
-        path: Its path below the top: empty, or ending in a slash.
-        folders: The folders on the way to it, and itself.
-        by_link: Whether one of them was reached by a link.
-    """
-
-    path: bytes
-    folders: list[_Identity]
-    by_link: bool = False
+    path: bytes  # its path below the top: empty, or ending in a slash
+    folders: list[_Identity]  # the folders on the way to it, and itself
+    by_link: bool = False  # whether one of them was reached by a link
 
 
 def _identity(path: bytes) -> _Identity:

@@ -64,11 +64,7 @@ _process: int | None = None  # that used obstore first
 
 
 def check_process() -> None:
-    """Refuse to go on in a forked process: the threads of obstore are not there, and it would wait for them for ever.
-
-    Raises:
-        StorageError: This process was forked from one that had used a store.
-    """
+    """Refuse to go on in a forked process: obstore would wait for ever for threads that are not there."""
     global _process  # noqa: PLW0603 - it is the process that is meant
     if _process is None:
         _process = process_number()
@@ -78,13 +74,7 @@ def check_process() -> None:
 
 
 class ObjectsBackend:
-    """Objects of one bucket; see `stoker.storage.backend.Backend`.
-
-    Args:
-        name: Scheme and bucket.
-        reading: Client for everything but long writes.
-        writing: Client for writes, which may take longer.
-    """
+    """Objects of one bucket; see `stoker.storage.backend.Backend`."""
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name

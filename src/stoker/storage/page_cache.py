@@ -20,14 +20,10 @@ _MOST_LEFT = 0.1
 
 
 def drop_from_page_cache(paths: Iterable[Path]) -> float:
-    """Ask the system to forget what it holds of some files, and look whether it did.
-
-    Returns:
-        The share of their bytes that is still in memory, 0..1.
+    """Ask the system to forget what it holds of some files; return the share of bytes that is still in memory.
 
     Raises:
         ConfigError: The system cannot do that.
-        OSError: A file cannot be read.
     """
     if not hasattr(os, "posix_fadvise"):
         raise ConfigError(
@@ -52,7 +48,6 @@ def require_cold(paths: Sequence[Path]) -> None:
 
     Raises:
         ConfigError: The system cannot do that, or not with these files; or there are none.
-        OSError: A file cannot be read.
     """
     if not paths:
         raise ConfigError("nothing that is chosen reads files of this machine; measure without --cold")
@@ -66,11 +61,7 @@ def require_cold(paths: Sequence[Path]) -> None:
 
 
 def cached_bytes(path: Path) -> tuple[int, int]:
-    """Return how many bytes of a file are in the page cache, and how many it has; brings nothing in.
-
-    Raises:
-        OSError: It cannot be read, or the system does not tell.
-    """
+    """Return how many bytes of a file are in the page cache, and how many it has; brings nothing in."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.fstat(file).st_size

@@ -45,11 +45,7 @@ def stopping_when(stop: threading.Event) -> Iterator[None]:
 
 
 def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecutor:
-    """Return threads none of which goes on waiting for a store once ``stop`` is set; the caller shuts them down.
-
-    Raises:
-        MemoryError: Their stacks do not fit.
-    """
+    """Return threads none of which goes on waiting for a store once ``stop`` is set; the caller shuts them down."""
     check_stacks(threads)
     return ThreadPoolExecutor(threads, name, initializer=stop_waiting_when, initargs=(stop,))
 
@@ -58,13 +54,8 @@ def new_pool(threads: int, name: str, stop: threading.Event) -> ThreadPoolExecut
 def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iterator[ThreadPoolExecutor]:
     """Keep a pool of threads while the ``with`` block runs.
 
-    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not
-    begun is dropped.
-
-    Args:
-        threads: How many.
-        name: What their names begin with.
-        only_reads: Whether they write nothing, so that Ctrl-C need not wait while one decodes a large image.
+    Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not begun
+    is dropped. If they write nothing (``only_reads``), Ctrl-C need not wait while one decodes a large image.
 
     Raises:
         MemoryError: Their stacks do not fit.

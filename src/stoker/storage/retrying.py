@@ -45,11 +45,7 @@ _ENOUGH = 8
 
 
 class Backoff:
-    """The waits of one request: exponential back-off with jitter.
-
-    Args:
-        answered: Whether the store has ever answered; one that has not is probably not there.
-    """
+    """The waits of one request: exponential back-off with jitter; a store that never answered is probably not there."""
 
     def __init__(self, *, answered: bool) -> None:
         self._answered = answered
@@ -61,12 +57,7 @@ class Backoff:
         self._answered, self._since, self.tries = True, None, 0
 
     def after(self, error: StoreError, now: float) -> float | None:
-        """Return the seconds to wait after a failure; None to give up.
-
-        Args:
-            error: What happened.
-            now: Time of a monotonic clock, in seconds.
-        """
+        """Return the seconds to wait after a failure at a time of a monotonic clock; None to give up."""
         self.tries += 1
         self._answered |= error.answered
         self._since = now if self._since is None else self._since
@@ -78,14 +69,11 @@ class Backoff:
 
 
 class RateLimit:
-    """How many requests a store is sent at a time: additive increase, multiplicative decrease, as TCP does.
+    """How many requests a store is sent at a time, at most: additive increase, multiplicative decrease, as TCP does.
 
     When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
     again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
     are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
-
-    Args:
-        most: Requests at a time to a store that is not busy.
     """
 
     def __init__(self, most: int = MAX_AT_ONCE) -> None:
@@ -104,11 +92,7 @@ class RateLimit:
 
     @contextmanager
     def turn(self, stop: threading.Event) -> Iterator[None]:
-        """Wait until one more request may be made, and count it while it is under way.
-
-        Raises:
-            ClosedError: ``stop`` is set.
-        """
+        """Wait until one more request may be made, and count it while it is under way."""
         with self._changed:
             while self._under_way >= self._limit and not stop.is_set():
                 self._changed.wait(_STOP_LOOK_SECONDS)

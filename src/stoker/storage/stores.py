@@ -68,11 +68,7 @@ def open_store(root: str) -> RetryingStore:
 
 
 def configure(root: str, settings: StoreSettings) -> None:
-    """Have a store opened with settings of its own, instead of those of the environment, from now on.
-
-    Raises:
-        ConfigError: As `stoker.storage.access.set_settings`.
-    """
+    """Have a store opened with settings of its own, instead of those of the environment, from now on."""
     before = access.settings_of(root)
     if settings == before:
         return

@@ -120,11 +120,7 @@ def read_url(url: bytes) -> bytes:
 
 
 def checked(url: bytes) -> str:
-    """Return a URL as a request needs it.
-
-    Raises:
-        StoreError: It is not one of HTTP.
-    """
+    """Return a URL as a request needs it."""
     if len(url) > _MAX_URL_BYTES:
         raise StoreError(f"it is longer than {_MAX_URL_BYTES:,} bytes", retry=False)
     try:
@@ -148,59 +144,37 @@ def checked(url: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a request is for.
+    """What a request is for."""
 
-    Attributes:
-        limit: The most bytes that are taken; None for any number.
-        span: The first byte and the one after the last, of a part of a file; None of all of it.
-        is_stored: Whether it is asked of a server as of a store: one that is to be trusted and waited for.
-        headers: What requests to one server have beside those of any request.
-        trusted: Scheme and host of that server.
-    """
-
-    limit: int | None
+    limit: int | None  # the most bytes that are taken; None for any number
+    # the first byte and the one after the last, of a part of a file; None of all of it
     span: tuple[int, int] | None = None
-    is_stored: bool = False
+    is_stored: bool = False  # whether it is asked of a server as of a store: one that is to be trusted and waited for
+    # what requests to one server have beside those of any request
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    trusted: str = ""
+    trusted: str = ""  # scheme and host of that server
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came: the body of an answer, and what its head says.
-
-    Attributes:
-        data: The bytes.
-        size_bytes: Of the whole file; None where the server does not say.
-        etag: What it says the content is known by.
-        link: Its header ``Link``.
-        url: Where it came from in the end.
-    """
+    """What came: the body of an answer, and what its head says."""
 
     data: bytes
-    size_bytes: int | None
-    etag: str | None
-    link: str = ""
-    url: str = field(default="", repr=False)
+    size_bytes: int | None  # of the whole file; None where the server does not say
+    etag: str | None  # what it says the content is known by
+    link: str = ""  # its header ``Link``
+    url: str = field(default="", repr=False)  # where it came from in the end
 
 
 @dataclass(slots=True)
 class _Server:
-    """What is known of a server.
+    """What is known of a server."""
 
-    Attributes:
-        rate: How many requests it is sent at a time.
-        asked: When it was asked last.
-        failures: Requests in a row to which nobody answered.
-        dead_until: It is not asked before.
-        problem: What the last of these said.
-    """
-
-    rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))
-    asked: float = -_FAMILIAR_SECONDS
-    failures: int = 0
-    dead_until: float = 0.0
-    problem: str = ""
+    rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))  # how many requests it is sent at a time
+    asked: float = -_FAMILIAR_SECONDS  # when it was asked last
+    failures: int = 0  # requests in a row to which nobody answered
+    dead_until: float = 0.0  # it is not asked before
+    problem: str = ""  # what the last of these said
 
 
 class _Client:
@@ -455,9 +429,6 @@ class WebBackend:
     """The files of a web server, by their paths; see `stoker.storage.backend.Backend`.
 
     They can be read, where the server sends parts of them, and nothing else: there are no folders and no listings.
-
-    Args:
-        name: Scheme and host, such as ``https://photos.example``.
     """
 
     has_listings = False

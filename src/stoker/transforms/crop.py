@@ -223,11 +223,7 @@ Transform = ImageTransform | ObjectCrops | MultiCrop
 
 
 def check_operations(transform: Transform, mode: Mode) -> None:
-    """Refuse operations where the pixels of a mode have nothing that Pillow would change.
-
-    Raises:
-        ConfigError: The transform has one, such as a `ColorJitter`, and the mode is ``RGBA`` or ``I;16``.
-    """
+    """Refuse operations where the pixels of a mode have nothing that Pillow would change."""
     for part in transform.transforms if isinstance(transform, MultiCrop) else (transform,):
         for name, operation in part.operations().items():
             if mode not in operation.modes:

@@ -130,11 +130,7 @@ def _name_of_type(dtype: Any) -> Any:
 
 
 def check_mode(mode: Mode) -> None:
-    """Refuse what is not a mode.
-
-    Raises:
-        ConfigError: It is something else.
-    """
+    """Refuse what is not a mode."""
     if mode not in get_args(Mode):
         known = get_args(Mode)
         message = f"mode is {mode!r}; it must be one of {', '.join(map(repr, known))}"

@@ -44,11 +44,7 @@ def extent(size: Size) -> tuple[int, int]:
 
 
 def check_filter(name: str, value: str) -> str:
-    """Return the name of a filter.
-
-    Raises:
-        ConfigError: It is unknown.
-    """
+    """Return the name of a filter."""
     known = get_args(get_args(Filter)[0])
     if value not in known:
         raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(known)}")

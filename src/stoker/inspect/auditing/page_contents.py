@@ -39,7 +39,7 @@ class Album:
 
     title: str  # what they have in common
     note: str  # what that means; empty where the title says it
-    total: int  # how many there are
+    total: int
     pictures: tuple[Thumbnail, ...]  # the first of them
 
 

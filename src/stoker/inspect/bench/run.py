@@ -251,12 +251,12 @@ def _rows(cases: Sequence[Case], answers: Mapping[str, Sequence[Mapping[str, Any
 class LoaderSpeed:
     """How fast batches come with the settings of a configuration file."""
 
-    dataset: str  # the file
+    dataset: str
     split: str  # the split that was read
     images_per_second: float  # median over the rounds; images that leave the loader, so each cut-out object is one
     lowest: float  # the slowest round
     highest: float  # the fastest round
-    batch_size: int  # images a batch
+    batch_size: int
     shape: tuple[int, ...]  # height, width and channels of each
     threads: int  # threads that read and decode
     prefetch: int | None  # batches made ahead of the consumer; None: as many as a loader makes by default

@@ -95,7 +95,7 @@ class DatasetSpec(ReadSpec):
 class StageSpeed:
     """One part of the work."""
 
-    name: str  # what it is
+    name: str
     # images a second when all threads do nothing else, the median of turns; None where that cannot be done
     alone: float | None
     spread: tuple[float, float] | None  # in the slowest turn and in the fastest; None where there were no turns

@@ -126,14 +126,14 @@ class Files:
 class Setup:
     """What a remedy depends on: the settings of the loader, and what it runs beside."""
 
-    threads: int  # decoding threads
+    threads: int
     cpus: int  # CPUs this process may use; of several ranks on a node its share of them
     decode: str = "exact"  # ``exact`` or ``fast``
     shuffle: str = "none"  # ``none``, ``full`` or ``block``
     cached: bool = False  # whether a cache of samples was set
     connections: int = 32  # requests to a store at a time
     ahead_bytes: int = 256_000_000  # the most bytes that are asked for from a store and not used yet
-    batch_size: int = 1  # samples of a batch
+    batch_size: int = 1
     accelerator: bool = False  # whether the loop drives a GPU whose driver keeps a CPU busy while it waits
     local_ranks: int = 1  # how many ranks share the CPUs of the node
     # what to install for formats that the core decodes elsewhere and was built without here
