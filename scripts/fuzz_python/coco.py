@@ -7,7 +7,7 @@ import contextlib
 from scripts.fuzz_python.scratch import folder
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.coco_masks import CocoMask
+from stoker.sources.drawn_masks import CocoMask
 
 _SIZE = (40, 30)
 _MOST_PIXELS = 2**20

@@ -13,8 +13,8 @@ from stoker.sources import Annotations, ItemTableBuilder, Source, read_listing, 
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.imagenet.boxes import MappedBoxes
 from stoker.sources.items import Item
-from stoker.sources.members import MemberReader
 from stoker.sources.table_boxes import BOX, TableBoxes
+from stoker.sources.tar_format import MemberReader
 from stoker.storage import location
 
 _PLACE = location(folder()) / "listing"

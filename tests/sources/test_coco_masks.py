@@ -21,7 +21,7 @@ from stoker.builder import build_part, list_once, parse_part
 from stoker.builder.options import BuildOptions
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.coco_masks import CocoMask
+from stoker.sources.drawn_masks import CocoMask
 from stoker.storage import location
 from storage.places import copy, place_in
 

@@ -1,15 +1,14 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
-- ``listing``: tells the kinds of sources apart; start here to add one
+- ``listing``: tells the kinds of sources apart; start here to add one; ``kind``: what one is, and what it looks at
 - ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
-- ``reader``: what reads the items of a source; ``members``, ``parquet_reader``: of tars, of Parquet
+- ``reader``: what reads the items of a source; ``tar_format``, ``parquet_reader``: of tars, of Parquet
 - ``parquet_files``, ``unpacked``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines
-- ``cells``: what these say of images; ``table_boxes``, ``voc_objects``: boxes;
-  ``coco_masks``, ``yolo_labels``, ``colour_masks``: masks
+- ``cells``: what these say of images; ``table_boxes``: boxes; ``drawn_masks``, ``colour_masks``: masks
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
-- ``record_reader``: one record; ``value_digest``: what stands for its values; ``known_datasets``: of other libraries
+- ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
 - ``source``: the result; ``listing_file``: that as a file
 - ``imagenet``: formats of labels and boxes
@@ -31,11 +30,11 @@ from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow
 from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
+from stoker.sources.record_reader import image_digest
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, RecordSequence, given_splits, index_records, list_records
 from stoker.sources.source import Source, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
-from stoker.sources.value_digest import image_digest
 from stoker.sources.walking import is_dataset

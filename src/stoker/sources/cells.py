@@ -12,17 +12,16 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.fields import from_json
-from stoker.sources.coco_masks import CocoMask
 from stoker.sources.colour_masks import ColouredMask
 from stoker.sources.columns import chunks
-from stoker.sources.yolo_labels import YoloMask
+from stoker.sources.drawn_masks import CocoMask, YoloMask
 from stoker.storage import join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from stoker.sources.coco_masks import DrawnMask
     from stoker.sources.columns import Blobs
+    from stoker.sources.drawn_masks import DrawnMask
     from stoker.sources.items import ItemTable
     from stoker.types import Field
 

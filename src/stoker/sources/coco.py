@@ -28,8 +28,8 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.coco_folders import CocoFile, find_coco, find_images, of_each_split, path_below, unused_beside
-from stoker.sources.coco_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.fields import Mask
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 
@@ -63,13 +63,8 @@ _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
 
 
-def read_coco(path: Location) -> str | None:
-    """Return the text of a COCO file; None for other files.
-
-    Raises:
-        SourceError: It is too large, or not UTF-8.
-        OSError: It cannot be read.
-    """
+def _read(path: Location) -> str | None:
+    """Return the text of a COCO file; None for other files."""
     if path.suffix.lower() != ".json" or not path.is_file():
         return None
     try:
@@ -87,36 +82,21 @@ def read_coco(path: Location) -> str | None:
         raise SourceError(f"{path} is not UTF-8 at byte {error.start}; copy it again", path=str(path)) from error
 
 
-def claim_coco(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
-    """Return the COCO file of each split in a folder, or the one that is named, and its text.
-
-    Raises:
-        SourceError: It is too large, or not UTF-8.
-        OSError: It cannot be read.
-    """
+def _claim(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
+    """Return the COCO file of each split in a folder, or the one that is named, and its text."""
     if look.layout is not None:
         files = of_each_split(look.once(find_coco))
         return (files, None) if files else None
-    text = read_coco(look.path)
+    text = _read(look.path)
     return None if text is None else ([CocoFile.called(look.path)], text)
 
 
-def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
-    """List the images of COCO files.
-
-    Args:
-        look: The file, or the folder of them.
-        claim: What `claim_coco` returned.
-
-    Raises:
-        ConfigError: Masks are asked for, and there are no categories, or pycocotools is not installed.
-        SourceError: A file is damaged, its images are not found, or two disagree on what a category is.
-        OSError: A folder cannot be read.
-    """
+def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
+    """List the images of COCO files."""
     (files, text), options = claim, look.options
     parts = [_Contents(file.path, _Objects() if options.masks else None) for file in files]
     for part in parts:
-        part.read(read_coco(part.path) if text is None else text)
+        part.read(_read(part.path) if text is None else text)
     warnings: list[str] = []
     classes = _number_categories(parts, warnings)
     mask = _mask(parts, classes, warnings) if options.masks else None
@@ -161,11 +141,7 @@ def list_coco(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Sourc
 
 
 def _number_categories(parts: Sequence[_Contents], warnings: list[str]) -> tuple[bytes, ...]:
-    """Give every category its label, and return their names in that order: that of their ids, as the first file has it.
-
-    Raises:
-        SourceError: An id has different names in two files, neither of which is a category of the other file.
-    """
+    """Give every category its label; return their names in that order: that of their ids, as the first file has it."""
     ids: dict[bytes, int] = {}
     for number, part in enumerate(parts):
         for category, name in part.categories.items():
@@ -237,13 +213,7 @@ class _Objects:
         return len(self._images)
 
     def add(self, image: int, number: int, value: Mapping[str, Any]) -> None:
-        """Append one.
-
-        Args:
-            image: Id of its image.
-            number: Which annotation of the file it is.
-            value: All of it.
-        """
+        """Append an annotation of an image, and which of the file it is."""
         category = value.get("category_id")
         annotation = [number, value.get("id"), category, value.get("segmentation")]
         self._images.append(image)
@@ -251,12 +221,7 @@ class _Objects:
         self._ends.append(self._texts.append(json_bytes(annotation)))
 
     def rows(self, images: Sequence[int], numbers: Mapping[int, int]) -> Iterator[bytes]:
-        """Yield the annotations of some images as a JSON list for each; nothing can be added afterwards.
-
-        Args:
-            images: Their ids.
-            numbers: What is in a mask for each category.
-        """
+        """Yield the annotations of some images as a JSON list for each; for use once."""
         of, categories, ends = (column.finish() for column in (self._images, self._categories, self._ends))
         texts = self._texts.finish()
         order = np.argsort(of, kind="stable")
@@ -330,13 +295,9 @@ class _Contents:
         return [image.path for image in self.images.values()]
 
     def rows(self, end: bytes, *, has_captions: bool) -> Iterator[bytes]:
-        """Yield the values of the fields of each image, in the order of the file, as `Cells` has them.
+        """Yield the values of the fields of each image, in the order of the file, as `Cells` has them; for use once.
 
-        For use once.
-
-        Args:
-            end: What a mask has behind its objects.
-            has_captions: Whether any file has some.
+        A mask has ``end`` behind its objects; ``has_captions`` says whether any file has some.
         """
         numbers = {category: label + 1 for category, label in self.labels.items()}
         images = list(self.images)
@@ -349,13 +310,7 @@ class _Contents:
             yield b"[%b]" % b",".join(parts)
 
     def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> None:
-        """Append the columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images.
-
-        Args:
-            own: The first of them.
-            damaged: The other one.
-            warnings: Receives warnings.
-        """
+        """Append the columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images."""
         place_of = {image: place for place, image in enumerate(self.images)}
         corners, labels, places = array("d"), array("i"), array("q")
         orphans = outside = 0
@@ -595,14 +550,7 @@ def _numbers(value: object) -> list[float] | None:
 def _collect(
     builder: SourceBuilder, parts: Sequence[_Contents], splits: Sequence[str], folders: Sequence[bytes]
 ) -> None:
-    """Add the images; report what lies beside them.
-
-    Args:
-        builder: Receives them.
-        parts: What the files say.
-        splits: The split of each.
-        folders: Where the images of each lie below the source: empty, or ending in a slash.
-    """
+    """Add the images, of which those of each file lie in a folder below the source; report what lies beside them."""
     tops = [top for top in dict.fromkeys(folders) if not any(top != each and top.startswith(each) for each in folders)]
     sizes: dict[bytes, int] = {}
     for top, listing in zip(tops, Walk(builder.base).list_folders(tops), strict=True):
@@ -646,7 +594,7 @@ def _sizes_of_images(
 COCO = Kind(
     name="COCO file",
     looks_like="a file called `*.json` with a list `images`, or a folder with one of each split and its images",
-    claim=claim_coco,
-    list=list_coco,
+    claim=_claim,
+    list=_list,
     options=frozenset({"masks", "imagenet_labels", "image_root"}),
 )

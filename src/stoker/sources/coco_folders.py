@@ -28,7 +28,7 @@ from stoker.storage import from_uri, join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.storage import Location
 
 

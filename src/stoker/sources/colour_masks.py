@@ -16,7 +16,7 @@ import numpy as np
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, is_coloured, mask_colours
-from stoker.sources.coco_masks import DrawnMask
+from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.reading import nonblank_lines, read_annotation
 from stoker.storage import join
 

@@ -1,4 +1,4 @@
-"""File lists: text files with the path of one image a line. `find_files` makes one, `list_file_lists` lists its images.
+"""File lists: text files with the path of one image a line. `find_files` makes one.
 
 A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
 everything else is a path, or in a list with labels a path and a label: there are no comments. Blanks around a path
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.items import ItemCollector
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import FileInfo, Location
@@ -73,21 +73,11 @@ _LISTED_FROM = 8
 """How many objects of one folder are worth a listing of it."""
 
 
-def list_file_lists(look: Look, path: Location) -> Source:
-    """List the images that a file list names, or the lists of an ``ilsvrc.json``.
-
-    Args:
-        look: What the user named.
-        path: The list, or the configuration.
-
-    Raises:
-        ConfigError: A value of the configuration is wrong.
-        SourceError: A list is not there, is not a text, or its images do not lie in class folders.
-        OSError: A file cannot be read.
-    """
+def _list(look: Look, path: Location) -> Source:
+    """List the images that a file list names, or the lists of an ``ilsvrc.json``."""
     config = read_config(path) if is_config(path) else None
     builder = SourceBuilder(look, path.parent.to_uri(), (path.parent,))
-    lists = FileLists(builder, config.lists() if config else {path: "train"})
+    lists = _FileLists(builder, config.lists() if config else {path: "train"})
     if config is None and not lists.has_labels(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
@@ -112,13 +102,8 @@ _NO_LISTS = {
 """What people give in place of a list, by how it begins."""
 
 
-class FileLists:
-    """One or more lists, each of which is a split.
-
-    Args:
-        builder: Receives the images.
-        lists: The split of each list.
-    """
+class _FileLists:
+    """One or more lists, each of which is a split."""
 
     def __init__(self, builder: SourceBuilder, lists: Mapping[Location, str]) -> None:
         self._builder = builder
@@ -134,20 +119,11 @@ class FileLists:
         self._unlabelled = 0
 
     def has_labels(self, path: Location) -> bool:
-        """Return whether the lines of a list next to the base are paths with labels.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """Return whether the lines of a list next to the base are paths with labels."""
         return self._find_separator(path, b"") is not None
 
     def fill(self) -> None:
-        """Add the images to the builder.
-
-        Raises:
-            SourceError: A list is not there, is not a text, or its images do not lie in class folders.
-            OSError: A list cannot be read.
-        """
+        """Add the images to the builder."""
         for path, split in self._lists.items():
             if not path.is_file():
                 raise SourceError(f"the list {path} does not exist or is not a file", path=str(path))
@@ -165,7 +141,7 @@ class FileLists:
         if self._labels is not None and self._uses_labels:
             # A part of the images must have the labels of the whole.
             self._builder.classes |= self._labels.class_names()
-        fill_sizes(collector, self._stored_folders(), self._builder.progress)
+        _fill_sizes(collector, self._stored_folders(), self._builder.progress)
         names = collector.class_names()
         if names and names <= _NO_CLASS and not self._labels and self._unlabelled:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
@@ -198,12 +174,7 @@ class FileLists:
         return [from_uri(folder) for folder in sorted(parents)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
-        """Return the annotations of each split.
-
-        Raises:
-            SourceError: See `BoxSearch.find`.
-            OSError: See `BoxSearch.find`.
-        """
+        """Return the annotations of each split."""
         splits = dict.fromkeys(self._lists.values(), b"")
         explicit = self._builder.options.boxes
         if explicit is not None:
@@ -373,18 +344,10 @@ def _size_later(_name: str) -> None:
     return None
 
 
-def fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
-    """Set the size of every image in a folder of a store; it stays 0 for what is not there.
+def _fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
+    """Set the size of each image in a store, given the URL of the folder of each group; 0 for what is not there.
 
     It comes from listings of the folders, where they have many images: not one request for each object.
-
-    Args:
-        collector: Holds the images, with a size of 0.
-        folders: URL of the folder of each group that lies in a store.
-        progress: Called with how many have theirs.
-
-    Raises:
-        StorageError: A store cannot be reached.
     """
     if not folders:
         return
@@ -470,5 +433,5 @@ FILE_LISTS = Kind(
     name="file list, ilsvrc.json",
     looks_like="any other file",
     claim=lambda look: look.path if look.is_file else None,
-    list=list_file_lists,
+    list=_list,
 )

@@ -25,17 +25,13 @@ from stoker.storage import glob_matches, location
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 
 
-def claim_pattern(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
-    """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards.
-
-    Raises:
-        SourceError: It has a brace without a partner.
-    """
+def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
+    """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards."""
     if look.layout is not None or look.is_file:
         return None
     places = [location(name).normalized() for name in image_patterns(look.root)]
@@ -49,17 +45,8 @@ def claim_pattern(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
     return top, [(*map(glob.escape, folder.parts[common:]), *parts) for folder, parts in patterns]
 
 
-def list_pattern(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
-    """List the images that a pattern matches.
-
-    Args:
-        look: The pattern.
-        pattern: What `claim_pattern` returned.
-
-    Raises:
-        SourceError: No image matches it, a folder cannot be read, or the folders are no classes, as it seems.
-        OSError: A file cannot be read.
-    """
+def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
+    """List the images that a pattern matches."""
     base, patterns = pattern[0].resolve(), pattern[1]
     builder = SourceBuilder(look, base.to_uri(), (base,))
     builder.is_ordered = False
@@ -113,8 +100,8 @@ def _classes(
 PATTERN = Kind(
     name="pattern of image files",
     looks_like="a path with `*`, `?`, `[...]`, or `{jpg,png}` and other lists of images, at which nothing lies",
-    claim=claim_pattern,
-    list=list_pattern,
+    claim=_claim,
+    list=_list,
     options=LABEL_OPTIONS,
     annotations=(),
 )

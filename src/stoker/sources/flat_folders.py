@@ -31,7 +31,7 @@ from stoker.sources.walking import Walk, folders_in, images_among, is_dataset, i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.look import Layout, Look
+    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
     from stoker.sources.walking import Listing
     from stoker.storage import Location
@@ -54,13 +54,8 @@ class _Contents:
     seen: str
 
 
-def claim_flat_folder(look: Look) -> _Contents | None:
-    """Return the images of a folder; None if they have classes, a list or a table beside them may say these, or no one.
-
-    Raises:
-        SourceError: A folder cannot be read, two are the same split, or masks lie among the images.
-        OSError: A file cannot be read.
-    """
+def _claim(look: Look) -> _Contents | None:
+    """Return the images of a folder; None if they have classes, a list or a table beside them may say these."""
     options = look.options
     if look.layout is None or options.labels is not None or options.validation_labels is not None:
         return None
@@ -115,13 +110,8 @@ def _are_told(look: Look, layout: Layout) -> bool:
     return bool(lists or look.once(find_coco) or find_tables(look, layout.base, files))
 
 
-def list_flat_folder(look: Look, contents: _Contents) -> Source:
-    """List the images of a folder, which have no classes.
-
-    Args:
-        look: The folder.
-        contents: What `claim_flat_folder` returned.
-    """
+def _list(look: Look, contents: _Contents) -> Source:
+    """List the images of a folder, which have no classes."""
     builder = SourceBuilder(look, contents.base.to_uri(), ())
     builder.is_ordered = False
     for path, listing in contents.listings.items():
@@ -152,8 +142,8 @@ def list_flat_folder(look: Look, contents: _Contents) -> Source:
 FLAT_FOLDER = Kind(
     name="folder of images without classes",
     looks_like="a folder of images without folders, or with folders of splits, dates or a camera alone",
-    claim=claim_flat_folder,
-    list=list_flat_folder,
+    claim=_claim,
+    list=_list,
     options=frozenset({"labels", "validation_labels", "imagenet_labels"}),
     annotations=(),
 )

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.look import Layout, Look
+    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.sources.walking import Skipped
@@ -65,24 +65,14 @@ if TYPE_CHECKING:
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
 
 
-def list_folder(look: Look, layout: Layout) -> Source:
-    """List the images of a folder.
-
-    Args:
-        look: What the user named.
-        layout: Where its parts lie.
-
-    Raises:
-        SourceError: There is no class folder, a folder cannot be read, validation images have no labels, a list is
-            damaged, or it is the folder of a COCO file or of tables.
-        OSError: A file cannot be read.
-    """
+def _list(look: Look, layout: Layout) -> Source:
+    """List the images of a folder, whose parts lie as a layout says."""
     _refuse_coco(look)
     builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
     builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
     walk = Walk(builder.base, look.without)
-    splits = SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
+    splits = _SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
     if not any(folder.labels for folder in splits.values()):
         classes = {folder.path: folder.classes or () for folder in splits.values()}
         if tables := check_class_folders(look, builder, layout.base, classes):
@@ -100,7 +90,7 @@ def list_folder(look: Look, layout: Layout) -> Source:
 
 
 def _find_boxes(
-    builder: SourceBuilder, layout: Layout, splits: dict[str, SplitFolder], class_names: frozenset[bytes]
+    builder: SourceBuilder, layout: Layout, splits: dict[str, _SplitFolder], class_names: frozenset[bytes]
 ) -> dict[str, Annotations | BoxTable]:
     warnings = builder.skipped.warnings
     if builder.options.boxes is None:
@@ -114,7 +104,7 @@ def _find_boxes(
 
 
 @dataclass(frozen=True, slots=True)
-class SplitFolder:
+class _SplitFolder:
     """Where the images of a split are.
 
     Attributes:
@@ -130,14 +120,8 @@ class SplitFolder:
     lost: tuple[bytes, ...] = ()
 
 
-class SplitFinder:
-    """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class.
-
-    Args:
-        builder: The source.
-        walk: Walks over its folders.
-        label_places: Folders in which a list of the validation labels is looked for.
-    """
+class _SplitFinder:
+    """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
 
     def __init__(self, builder: SourceBuilder, walk: Walk, label_places: tuple[Location, ...]) -> None:
         self._builder = builder
@@ -147,12 +131,8 @@ class SplitFinder:
         self._label_places = label_places
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
 
-    def find(self) -> dict[str, SplitFolder]:
-        """Return the folder of each split.
-
-        Raises:
-            SourceError: A folder cannot be read, or validation images have neither class folders nor a list.
-        """
+    def find(self) -> dict[str, _SplitFolder]:
+        """Return the folder of each split."""
         entries = self._walk.scan(b"", self._skipped)
         candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
@@ -174,12 +154,12 @@ class SplitFinder:
         names = sorted(held, key=lambda name: SPLITS.index(SPLIT_FOLDERS[name]))
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
-    def _without_splits(self, entries: Sequence[Child]) -> dict[str, SplitFolder]:
+    def _without_splits(self, entries: Sequence[Child]) -> dict[str, _SplitFolder]:
         if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
             return {"validation": self._flat("validation", b"")}
         return {"train": self._class_folders(b"", entries)}
 
-    def _split(self, name: bytes) -> SplitFolder:
+    def _split(self, name: bytes) -> _SplitFolder:
         entries = self._walk.scan(name + b"/", self._skipped)
         split = SPLIT_FOLDERS[name]
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
@@ -191,8 +171,8 @@ class SplitFinder:
             return self._flat(split, name + b"/")
         return self._class_folders(name + b"/", entries)
 
-    def _flat(self, split: str, folder: bytes) -> SplitFolder:
-        return SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
+    def _flat(self, split: str, folder: bytes) -> _SplitFolder:
+        return _SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
 
     def _is_tiny(self) -> bool:
         base = from_uri(self._base)
@@ -220,7 +200,7 @@ class SplitFinder:
             self._skipped.ignored["outside the splits"] += len(unused)
             self._skipped.warn(unused, "beside the splits and not used: {names}")
 
-    def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> SplitFolder:
+    def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> _SplitFolder:
         """Return the class folders among ``entries``; count the files that lie outside any class."""
         classes = []
         lost = []
@@ -248,7 +228,7 @@ class SplitFinder:
             what = "a link that leads" if len(lost) == 1 else "links that lead"
             message = f"{shown_names([folder + name for name in lost])}: {what} nowhere, so the images are missing"
             self._skipped.warnings.append(message)
-        return SplitFolder(folder, tuple(classes), lost=tuple(lost))
+        return _SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:
         """Return whether a link is broken and its name is not that of an image, so that it may be a class folder."""
@@ -269,7 +249,7 @@ def _may_matter(name: bytes) -> bool:
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 
-def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]) -> None:
+def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder]) -> None:
     """Add the images of all splits."""
     if all(folder.classes == () and not folder.lost for folder in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
@@ -300,7 +280,7 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, SplitFolder]
         builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
 
 
-def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folder: SplitFolder) -> None:
+def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folder: _SplitFolder) -> None:
     classes = split_folder.classes or ()
     folders = [split_folder.path + name + b"/" for name in classes]
     before = len(builder.collector)
@@ -322,7 +302,7 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folde
             builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
-def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: SplitFolder) -> None:
+def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: _SplitFolder) -> None:
     labels = split_folder.labels
     known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
     groups: dict[bytes | None, int] = {}
@@ -377,5 +357,5 @@ FOLDER = Kind(
     name="folder of class folders or of train/ and validation/",
     looks_like="any other folder",
     claim=lambda look: look.layout,
-    list=list_folder,
+    list=_list,
 )

@@ -30,7 +30,7 @@ from stoker.storage import location
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.storage import Location
 
 FILE_NAME = "file_name"

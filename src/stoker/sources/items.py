@@ -18,13 +18,14 @@ from stoker.sources.columns import (
     Blobs,
     GrowingBlobs,
     GrowingColumn,
+    RowsByPath,
     chunks,
+    divided,
     new_column,
     random_access,
     row_range,
     taken,
 )
-from stoker.sources.sorting import RowsByPath, divided
 from stoker.storage import without_signature
 
 if TYPE_CHECKING:

@@ -1,21 +1,44 @@
-"""What a kind of source is. Each has a module, ending with its `Kind`; `stoker.sources.listing` asks them all."""
+"""What a kind of source is, and a look at a place, from which every kind tells whether it is of that kind.
+
+Each kind has a module, ending with its `Kind`; `stoker.sources.listing` asks them all.
+
+Where the images lie in it, and where their lists and annotations (`find_layout`):
+
+============================================  ==============================================================
+ILSVRC's own layout, also Kaggle's            ``[ILSVRC/]Data/CLS-LOC/{train,val,test}``; the source may be
+                                              any folder on the way
+NVIDIA's download script                      ``data/{train,validation}`` beside ``bounding_boxes/``
+Stanford Dogs                                 ``Images/<class>`` beside ``Annotation/``
+a folder alone in another, with splits        that folder
+anything else                                 the folder itself
+============================================  ==============================================================
+"""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from stoker.sources.class_folders import NOT_CLASSES
 from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
+from stoker.sources.options import SourceOptions
 from stoker.sources.reader import FileReader
 from stoker.sources.table_boxes import TableBoxes
+from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
+from stoker.storage import location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from stoker.sources.look import Look
     from stoker.sources.reader import StoredReader
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
+    from stoker.storage import Location
+    from stoker.types import Progress
 
 
 LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
@@ -26,6 +49,10 @@ COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
 TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
 """Names of those that mean something to a table beside images."""
 
+T = TypeVar("T")
+_SPLIT_NAMES = ("train", "validation", "val")
+_LOOKED_AT = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -35,7 +62,7 @@ class Kind:
         name: What help and messages call it.
         looks_like: How it is recognised.
         claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
-        list: Lists a place, given what ``claim`` returned.
+        list: Lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
         reader: Its `StoredReader`, which readers of saved listings make again.
         annotations: Its `Annotations`, which they make again, too.
@@ -48,3 +75,136 @@ class Kind:
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[StoredReader] = FileReader
     annotations: tuple[type[Annotations], ...] = (BoxFolder, MappedBoxes, TableBoxes)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the parts of a folder lie.
+
+    Attributes:
+        base: Folder of the splits or the classes.
+        tops: Folders in which lists and annotations are looked for, in this order.
+        is_alone: Whether the base lies alone in the folder.
+    """
+
+    base: Location
+    tops: tuple[Location, ...]
+    is_alone: bool = False
+
+
+def find_layout(root: Location, without: Location | None = None) -> Layout:
+    """Return where the parts of a folder lie, by the table above.
+
+    Args:
+        root: Absolute path of the folder.
+        without: A folder that is not part of it though it lies in it.
+    """
+    inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
+    base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
+    if base is not None:
+        return Layout(base, (base, *base.parents[1:3]))
+    if not _holds_splits(root) and _holds_splits(root / "data"):
+        return Layout(root / "data", (root / "data", root))
+    if _is_like_dogs(root, without):
+        return Layout(root / "Images", (root / "Images", root))
+    annotations = {"data": "bounding_boxes", "Images": "Annotation"}.get(root.name)
+    if annotations is not None and (root.parent / annotations).is_dir():
+        return Layout(root, (root, root.parent))
+    alone = [] if _holds_splits(root) else list(islice(_other_folders(root, NOT_CLASSES, without), 2))
+    if len(alone) == 1 and _holds_splits(inner_folder := root / os.fsdecode(alone[0])):
+        return Layout(inner_folder, (inner_folder, root), is_alone=True)
+    return Layout(root, (root,))
+
+
+def _holds_splits(folder: Location) -> bool:
+    return any((folder / name).is_dir() for name in _SPLIT_NAMES)
+
+
+def _is_like_dogs(root: Location, without: Location | None) -> bool:
+    """Return whether there is a folder ``Images`` of folders, and beside it nothing that could be a class."""
+    images = root / "Images"
+    if not images.is_dir() or not folders_in(images.to_uri()):
+        return False
+    return not any(_other_folders(root, NOT_CLASSES | {b"Images"}, without))
+
+
+def _other_folders(folder: Location, known: frozenset[bytes], without: Location | None) -> Iterator[bytes]:
+    """Yield the names of the folders that could be classes or splits: not known to be others, hidden, or a dataset."""
+    for name in folders_in(folder.to_uri()):
+        inner = folder / os.fsdecode(name)
+        is_left_out = without is not None and inner.is_same(without)
+        if not name.startswith(b".") and name not in known and not is_left_out and not is_dataset(inner):
+            yield name
+
+
+class Look:
+    """A place that a user named, and what they say about it; what is seen there is remembered.
+
+    Attributes:
+        path: The place.
+        root: Its name in messages.
+        options: What the user says about it.
+        progress: Called after every few images or annotations.
+        without: A folder that is not part of it though it lies in it.
+        layout: Where the parts of a folder lie; None of anything else.
+
+    Args:
+        named: What the user named.
+        options: See above.
+        progress: See above.
+        without: See above.
+    """
+
+    def __init__(
+        self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
+    ) -> None:
+        self.path: Location = location(named)
+        self.root = str(self.path)
+        self.options = options or SourceOptions()
+        self.progress = progress
+        self.without = without
+        self.layout: Layout | None = None
+        self._results: dict[Any, Any] = {}
+        if self.path.is_dir():
+            if without is not None and self.path.lies_in(without):
+                self.without = None  # all of the source lies in it
+            self.layout = find_layout(self.path.resolve(), self.without)
+
+    @cached_property
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+        return self.path.is_file()
+
+    @cached_property
+    def holds_folders(self) -> bool:
+        """Whether it is a folder in which folders lie that could be classes or splits."""
+        return self.layout is not None and any(_other_folders(self.layout.base, NOT_CLASSES, self.without))
+
+    def once(self, find: Callable[[Look], T]) -> T:
+        """Return what a function finds out about the place; each function is called once."""
+        if find not in self._results:
+            self._results[find] = find(self)
+        result: T = self._results[find]
+        return result
+
+    def folders_in(self, where: bytes) -> list[bytes]:
+        """Return what `stoker.sources.walking.folders_in` does; each folder is listed once."""
+        if where not in self._results:
+            self._results[where] = folders_in(where)
+        names: list[bytes] = self._results[where]
+        return names
+
+    def look_into(self, folder: Location) -> tuple[list[str], list[str], str]:
+        """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end.
+
+        Each folder is listed once.
+        """
+        if folder not in self._results:
+            some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
+            folders, files = (
+                [name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False)
+            )
+            ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
+            self._results[folder] = folders, files, max(ends, key=lambda end: ends[end], default="")
+        contents: tuple[list[str], list[str], str] = self._results[folder]
+        return contents

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.image_tables import ImageTable
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
 

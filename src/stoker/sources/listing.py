@@ -16,7 +16,7 @@ from stoker.sources.file_lists import FILE_LISTS
 from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
-from stoker.sources.look import Look
+from stoker.sources.kind import Look
 from stoker.sources.mask_folders import MASK_FOLDERS
 from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET

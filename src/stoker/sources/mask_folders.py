@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.colour_masks import Colours
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 
@@ -117,13 +117,8 @@ class _Contents:
     others: Sequence[bytes]
 
 
-def claim_mask_folders(look: Look) -> _Contents | None:
-    """Return the pairs in a folder; None without any, or where a label map insists on folders of classes.
-
-    Raises:
-        SourceError: A folder cannot be read, two files are the mask of one image, or the masks are no ids.
-        OSError: A file cannot be read.
-    """
+def _claim(look: Look) -> _Contents | None:
+    """Return the pairs in a folder; None without any, or where a label map insists on folders of classes."""
     if look.layout is None or look.options.labels is not None:
         return None
     root = look.path.resolve()
@@ -298,13 +293,8 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
     return Mask(bits), None, problem
 
 
-def list_mask_folders(look: Look, contents: _Contents) -> Source:
-    """List the images that have masks.
-
-    Args:
-        look: The folder.
-        contents: What `claim_mask_folders` returned.
-    """
+def _list(look: Look, contents: _Contents) -> Source:
+    """List the images that have masks."""
     builder = SourceBuilder(look, contents.root.to_uri(), ())
     builder.is_ordered = False
     builder.skipped.add(contents.skipped)
@@ -333,8 +323,8 @@ def list_mask_folders(look: Look, contents: _Contents) -> Source:
 MASK_FOLDERS = Kind(
     name="folders of images and of masks",
     looks_like="a folder with `images/` and `masks/`, or folders of names alike, whose files have the same names",
-    claim=claim_mask_folders,
-    list=list_mask_folders,
+    claim=_claim,
+    list=_list,
     options=frozenset({"labels", "imagenet_labels"}),
     annotations=(),
 )

@@ -29,7 +29,6 @@ from stoker.sources.image_tables import (
     image_base,
     split_of_cell,
 )
-from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.cells import Cells
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 
@@ -76,12 +75,8 @@ def find_metadata(look: Look) -> list[ImageTable]:
     return [table for table in files if not table.folder or table.folder[:-1] in splits]
 
 
-def names_files(table: ImageTable) -> bool:
-    """Return whether a metadata file begins with a row that has a ``file_name``, so that it is a table of images.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+def _names_files(table: ImageTable) -> bool:
+    """Return whether a metadata file begins with a row that has a ``file_name``, so that it is a table of images."""
     with contextlib.closing(table_rows(table.place)) as rows:
         try:
             return FILE_NAME in next(rows)[1]
@@ -89,15 +84,10 @@ def names_files(table: ImageTable) -> bool:
             return False
 
 
-def claim_metadata(look: Look) -> list[ImageTable]:
+def _claim(look: Look) -> list[ImageTable]:
     """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
 
     Where the user says what the columns of a table are, it is that table, whatever it is called.
-
-    Raises:
-        SourceError: A table does not have what the user says.
-        StorageError: The store cannot be reached.
-        OSError: A file cannot be read.
     """
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
@@ -105,7 +95,7 @@ def claim_metadata(look: Look) -> list[ImageTable]:
         return find_tables(look, image_base(look), _named_tables(look)) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)
-    return tables if all(map(names_files, tables)) or not look.holds_folders else []
+    return tables if all(map(_names_files, tables)) or not look.holds_folders else []
 
 
 def _named_tables(look: Look) -> list[Location]:
@@ -127,7 +117,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
             columns.
         OSError: A file cannot be read.
     """
-    base, options = image_base(look), look.options
+    base = image_base(look)
     if not tables[0].is_found:
         _check_places(look.root, base, tables)
     builder = SourceBuilder(look, base.to_uri(), (base,))
@@ -137,10 +127,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     cells = images.cells()
     if tables[0].is_found:
         divide_by_lists(builder, look)
-    class_names = builder.settle()
-    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (base,), base, splits, look.progress)
-    return builder.finish(search.find(class_names, builder.skipped.warnings), cells=cells)
+    return builder.finish_in(base, cells=cells)
 
 
 def _check_places(root: str, base: Location, tables: Sequence[ImageTable]) -> None:
@@ -452,7 +439,7 @@ METADATA = Kind(
     name="table of images",
     looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`; or a "
     "`.csv`, `.tsv` or `.jsonl`, or the folder of one, with a column that names images",
-    claim=claim_metadata,
+    claim=_claim,
     list=list_metadata,
     options=LABEL_OPTIONS | TABLE_OPTIONS | {"boxes"},
 )

@@ -42,7 +42,6 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Bytes, Float, Image, Int, Json, Label, Labels, Mask, Text, check_extra, named_image
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
-from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind
@@ -57,7 +56,7 @@ from stoker.sources.unpacked import Columns
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.sources.look import Layout, Look
+    from stoker.sources.kind import Layout, Look
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
@@ -75,23 +74,16 @@ _ARRAYS = ("Array2D", "Array3D", "Array4D", "Array5D")
 _MAX_SIDES = 8
 
 
-def find_parquet(layout: Layout, without: Location | None) -> dict[Location, str | None]:
+def _find(look: Look, layout: Layout) -> dict[Location, str | None]:
     """Return the Parquet files of a folder, in the order of their names, and the split of each; None: of none.
 
     They lie in the folder itself, if no folder of a class lies beside them, or in its folder ``data``, or in folders of
     splits.
-
-    Args:
-        layout: The folder.
-        without: A folder that is not part of it though it lies in it.
-
-    Raises:
-        StorageError: The store cannot be reached.
     """
     children = layout.base.children()
     paths = _parquet_in(layout.base, children)
     if paths:
-        return {} if layout.holds_folders(without) else {path: split_of_file(path.name) for path in paths}
+        return {} if look.holds_folders else {path: split_of_file(path.name) for path in paths}
     folders = {child.name for child in children if child.is_folder}
     if _DATA_FOLDER in folders:
         data = layout.base / os.fsdecode(_DATA_FOLDER)
@@ -129,31 +121,16 @@ def has_images(path: Location) -> bool:
     return _image_column({column.name: column.type for column in ParquetFile(path).schema}) is not None
 
 
-def claim_parquet(look: Look) -> dict[Location, str | None]:
-    """Return the Parquet files in a folder, or the one that is named, and the split of each; None: of none.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
+def _claim(look: Look) -> dict[Location, str | None]:
+    """Return the Parquet files in a folder, or the one that is named, and the split of each; None: of none."""
     if look.layout is not None:
-        return find_parquet(look.layout, look.without)
+        return _find(look, look.layout)
     is_one = look.is_file and not look.once(named_tars) and is_parquet(look.path)
     return {look.path: split_of_file(look.path.name) or "train"} if is_one else {}
 
 
-def list_parquet(look: Look, files: Mapping[Location, str | None]) -> Source:
-    """List the rows of Parquet files.
-
-    Args:
-        look: What the user named.
-        files: The files, and the split of each.
-
-    Raises:
-        SourceError: A file is damaged, has no images, or has other columns than the one before.
-        ConfigError: pyarrow is not installed.
-        OSError: A file cannot be read.
-    """
-    root, options = look.root, look.options
+def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
+    """List the rows of Parquet files."""
     folder = look.layout.base if look.layout is not None else look.path.parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     rows = _Rows(builder, folder)
@@ -168,11 +145,8 @@ def list_parquet(look: Look, files: Mapping[Location, str | None]) -> Source:
     builder.skipped.warn(missing, "their names say that there are more files, and these are not there: {names}")
     rows.finish()
     if not len(builder.collector):
-        raise SourceError(f"{root} holds no rows of train, validation or test", path=root)
-    class_names = builder.settle()
-    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    return builder.finish(search.find(class_names, builder.skipped.warnings), rows.reader())
+        raise SourceError(f"{look.root} holds no rows of train, validation or test", path=look.root)
+    return builder.finish_in(folder, rows.reader())
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
@@ -524,8 +498,8 @@ def _base_name(path: str | None) -> tuple[bytes, ...]:
 PARQUET = Kind(
     name="Parquet",
     looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
-    claim=claim_parquet,
-    list=list_parquet,
+    claim=_claim,
+    list=_list,
     options=LABEL_OPTIONS | COLUMN_OPTIONS | {"boxes"},
     reader=ParquetReader,
 )

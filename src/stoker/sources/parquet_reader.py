@@ -62,11 +62,6 @@ class ParquetReader(ArchiveReader):
         return ParquetReader, (self.base, self.archives, self._digests, self._columns, self.fields)
 
     def image(self, item: Item) -> bytes:
-        """Return the bytes of an image, of a file that is unpacked. See `StoredReader.image`.
-
-        Raises:
-            ConfigError: There is no space to unpack it.
-        """
         data, path = self._file(item.columns["archive"]).image(item.columns["row"])
         if data is not None:
             if len(data) > MAX_FILE_BYTES:
@@ -106,7 +101,6 @@ class ParquetReader(ArchiveReader):
         return join(self.locate(item).rpartition(b"/")[0], os.fsencode(path))
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {
             "base": to_text(self.base),
             "archives": list(map(to_text, self.archives)),
@@ -119,7 +113,6 @@ class ParquetReader(ArchiveReader):
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described. See `StoredReader.from_json`."""
         names = tuple(map(str, described["columns"]))
         fields = dict(zip(names, map(from_json, described["fields"]), strict=True))
         archives = tuple(map(to_bytes, described["archives"]))
@@ -132,7 +125,6 @@ class ParquetReader(ArchiveReader):
         return cls(to_bytes(described["base"]), archives, digests, columns, fields)
 
     def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
-        """Return 32 bytes that change with the length and the footer of any file."""
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
         for file_digest in self._digests:
             digest.update(file_digest)

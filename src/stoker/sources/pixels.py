@@ -13,7 +13,7 @@ import numpy as np
 from stoker.errors import ImageError, SourceError
 from stoker.fields import encode_fields, mask_pixels
 from stoker.recipe import Recipe, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
-from stoker.sources.coco_masks import DrawnMask
+from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.record_reader import read_image
 from stoker.types import EncodedImage
 

@@ -186,7 +186,6 @@ class StoredReader(IndexedReader):
         """Files and folders that must be there: absolute paths or URLs."""
 
     def load(self, item: Item) -> SourceImage:
-        """Return an image and its values. See `Reader.load`."""
         name = without_signature(item.path) if self.is_named_by_path else item.name
         return SourceImage(self.image(item), name, fields=self.values(item))
 
@@ -250,15 +249,12 @@ class FileReader(StoredReader):
 
     @property
     def places(self) -> tuple[bytes, ...]:
-        """The folder of the files."""
         return (self.base,)
 
     def locate(self, item: Item) -> bytes:
-        """Return the path of the file of an image, of which `stoker.storage.from_uri` makes a `Location`."""
         return join(self.base, item.path)
 
     def image(self, item: Item) -> bytes:
-        """Return the bytes of a file. See `StoredReader.image`."""
         return read_file(self.locate(item), item.size_bytes)
 
     def plain_file(self, item: Item) -> bytes | None:
@@ -266,25 +262,20 @@ class FileReader(StoredReader):
         return self.locate(item) if self.cells is None and self.latency == "disk" else None
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of a row of the table. See `IndexedReader.values`."""
         return {} if self.cells is None else self.cells.values(item.columns["cells"], self.base, names)
 
     def digest(self, table: ItemTable) -> bytes:
-        """Return bytes that change with any field and any value."""
         return b"" if self.cells is None else self.cells.digest(table)
 
     def extents(self, table: ItemTable) -> Extents:
-        """Return the files as they are."""
         return Extents(self.base, table, is_local=self.latency == "disk")
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         cells = None if self.cells is None else self.cells.to_json()
         return {"base": to_text(self.base), "latency": self.latency, "cells": cells}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described. See `StoredReader.from_json`."""
         if described["latency"] not in get_args(Latency):
             raise ValueError("an unknown latency")
         cells = None if described["cells"] is None else Cells.from_json(described["cells"])
@@ -308,11 +299,9 @@ class ArchiveReader(StoredReader):
 
     @property
     def places(self) -> tuple[bytes, ...]:
-        """The files, and their folder."""
         return (self.base, *self.archives)
 
     def locate(self, item: Item) -> bytes:
-        """Return the file that an image is a part of."""
         archive: int = item.columns["archive"]
         return self.archives[archive]
 

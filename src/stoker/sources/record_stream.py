@@ -21,13 +21,13 @@ from stoker.sources.record_reader import (
     RecordFields,
     RecordReader,
     as_record,
+    digest_of,
     fields_of_first,
     latency_of,
     place_of,
     size_of,
 )
 from stoker.sources.source import Source
-from stoker.sources.value_digest import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -103,7 +103,6 @@ class RecordStream(RecordReader):
 
     @property
     def identity(self) -> str:
-        """What stands for the fields, and for the values of all shards that are made."""
         content = [self.record_fields.description(), *self.shard_digests]
         return hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
 
@@ -144,12 +143,6 @@ class RecordStream(RecordReader):
         return Item(b"record %d" % position, -1, size_bytes, position, columns={"record": values}), digest
 
     def load(self, item: Item) -> SourceImage:
-        """Return what one record holds.
-
-        Raises:
-            SourceError: A value is missing or wrong.
-            OSError: The file of its image cannot be read.
-        """
         values = item.columns["record"]
         if isinstance(values, SourceError):
             raise values

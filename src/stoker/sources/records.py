@@ -28,6 +28,7 @@ from stoker.sources.record_reader import (
     RecordFields,
     RecordReader,
     as_record,
+    digest_of,
     fields_of_first,
     latency_of,
     path_and_size,
@@ -35,7 +36,6 @@ from stoker.sources.record_reader import (
     size_of,
 )
 from stoker.sources.source import Source
-from stoker.sources.value_digest import digest_of
 from stoker.storage import from_uri, is_web
 from stoker.types import MAX_CLASSES
 
@@ -137,16 +137,9 @@ class SequenceReader(RecordReader, IndexedReader):
 
     @property
     def identity(self) -> str:
-        """What stands for lengths, fields and, of a few records, the values."""
         return self._identity
 
     def load(self, item: Item) -> SourceImage:
-        """Return what one record holds.
-
-        Raises:
-            SourceError: Reading it has raised an error, or a value is missing or wrong.
-            OSError: The file of its image cannot be read.
-        """
         sequence, position = self._place(item.number)
         image = self.record_fields.read(position, self._record(sequence, position))
         if item.label < 0 or image.label is None:
@@ -157,12 +150,10 @@ class SequenceReader(RecordReader, IndexedReader):
         return replace(image, label=None)
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of the fields of a record. See `IndexedReader.values`."""
         record = self._record(*self._place(item.number))
         return self.record_fields.extra_of(record, self.fields if names is None else names)
 
     def boxes(self, item: Item) -> list[Box]:
-        """Return the boxes of a record. See `Reader.boxes`."""
         if self.record_fields.boxes is None:
             return []
         return self.record_fields.boxes_of(self._record(*self._place(item.number)))
@@ -177,7 +168,6 @@ class SequenceReader(RecordReader, IndexedReader):
         return self.record_fields.image_of(self._record(*self._place(int(numbers[row]))))[0]
 
     def witness(self, rows: NDArray[np.int64]) -> str:
-        """Return what stands for the values of some rows. See `Reader.witness`."""
         if self._version:
             return self._version
         for _ in in_order(self._note, rows[self._digests[rows] == _UNREAD].tolist(), self._readers):

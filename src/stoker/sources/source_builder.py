@@ -12,8 +12,9 @@ from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
+from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
+from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import BoxTable
-from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     bundled_label_map,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from stoker.sources.cells import Cells
     from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.items import ItemTable
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.reader import StoredReader
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import Location
@@ -154,6 +155,13 @@ class SourceBuilder:
             label_warnings=tuple(self.label_warnings),
             is_ordered=self.is_ordered,
         )
+
+    def finish_in(self, folder: Location, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
+        """Settle the source and return it, with the annotations that lie in its folder; see `settle` and `finish`."""
+        class_names = self.settle()
+        splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
+        search = BoxSearch(self.options.boxes, (folder,), folder.resolve(), splits, self.progress)
+        return self.finish(search.find(class_names, self.skipped.warnings), reader, cells)
 
     def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         """Return the table with the boxes that have been read by now as columns of it."""

@@ -25,7 +25,7 @@ from stoker.sources.walking import divide_suffix, is_image_name
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
 
@@ -110,15 +110,7 @@ class _List:
     rest: tuple[int, bytes] | None = None
 
     def read(self, folders: Collection[bytes]) -> None:
-        """Read all lines.
-
-        Args:
-            folders: The first ones on the paths of the images; ends of names that begin with one are no paths.
-
-        Raises:
-            SourceError: It is no list of names.
-            OSError: It cannot be read.
-        """
+        """Read all lines; ends of names that begin with one of ``folders``, first on paths of images, are no paths."""
         for number, line in nonblank_lines(self.place):
             name, rest = divided(line)
             if name.startswith(b"#"):

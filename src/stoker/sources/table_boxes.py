@@ -90,11 +90,6 @@ class TableBoxes:
     name: ClassVar[str] = "table"
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
-        """Return the boxes of an image, in the order of the file.
-
-        Raises:
-            SourceError: One of its annotations is damaged.
-        """
         if item.columns["damaged"]:
             raise SourceError(f"damaged annotation: {item.columns['damaged'].decode()}", path=self.where)
         boxes = np.frombuffer(item.columns["boxes"], BOX)
@@ -122,12 +117,10 @@ class TableBoxes:
         return digest.digest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {"where": self.where, "has_labels": self.has_labels}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
-        """Return what `to_json` has described. See `Annotations.from_json`."""
         boxes, damaged = table.columns["boxes"], table.columns["damaged"]
         if not isinstance(boxes, Blobs) or not isinstance(damaged, Blobs) or (boxes.starts % BOX.itemsize).any():
             raise ValueError("boxes that are not there")

@@ -1,22 +1,34 @@
 """The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is trusted.
 
 `tarfile` understands the headers (ustar, GNU long names, PAX). It reads from a part of a file (`FileWindow`) or a
-stream (`ForwardBytes`), which bound how much a header can make it read.
+stream (`ForwardBytes`), which bound how much a header can make it read. `MemberReader` reads images that are members.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
+import os
 import tarfile
 import zlib
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Protocol, cast
+from typing import IO, TYPE_CHECKING, Any, Protocol, Self, cast
 
 from stoker.errors import SourceError
+from stoker.fields import from_json
+from stoker.sources.columns import GrowingColumn, chunks
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
+from stoker.sources.reading import read_slice
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from stoker.sources.columns import Column
+    from stoker.sources.items import Item, ItemTable
     from stoker.storage import Location
 
 
@@ -32,7 +44,7 @@ TAR_DAMAGE = (
 )
 """What `tarfile` and `gzip` raise on damaged input."""
 
-_MAX_HEADER_BYTES = 2**20
+_MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
 class TarBytes(Protocol):
@@ -84,7 +96,6 @@ class FileWindow:
         self._position = start
 
     def read(self, size: int) -> bytes:
-        """See `TarBytes`."""
         _spend(self, size)
         self._file.seek(self._position)
         self.last = self._file.read(max(0, min(size, self._end - self._position)))
@@ -92,13 +103,11 @@ class FileWindow:
         return self.last
 
     def seek(self, position: int) -> None:
-        """See `TarBytes`."""
         if position < 0:
             raise ValueError("an offset is negative")
         self._position = self.start + position
 
     def tell(self) -> int:
-        """See `TarBytes`."""
         return self._position - self.start
 
     def inner(self, member: tarfile.TarInfo) -> FileWindow:
@@ -123,14 +132,12 @@ class ForwardBytes:
         self._position = 0
 
     def read(self, size: int) -> bytes:
-        """See `TarBytes`."""
         _spend(self, size)
         self.last = self._stream.read(size)
         self._position += len(self.last)
         return self.last
 
     def seek(self, position: int) -> None:
-        """See `TarBytes`."""
         if position < self._position:
             raise ValueError("an offset leads back")
         while self._position < position:
@@ -140,7 +147,6 @@ class ForwardBytes:
             self._position += len(part)
 
     def tell(self) -> int:
-        """See `TarBytes`."""
         return self._position
 
     def finish(self) -> None:
@@ -267,3 +273,88 @@ def _next(tar: tarfile.TarFile, source: TarBytes) -> tarfile.TarInfo | None:
         raise damaged(source, tar.offset, str(error)) from error
     cast("Any", tar).members.clear()  # it would keep them all
     return member
+
+
+class MemberPlaces:
+    """Where the images of a source begin in its tars."""
+
+    def __init__(self) -> None:
+        self._archives = GrowingColumn("i")
+        self._offsets = GrowingColumn("q")
+
+    def __len__(self) -> int:
+        return len(self._archives)
+
+    def add(self, archive: int, offset: int) -> None:
+        """Append one, given the number of its tar."""
+        self._archives.append(archive)
+        self._offsets.append(offset)
+
+    def columns(self) -> dict[str, Column]:
+        """Return them as columns of the source; nothing can be added afterwards."""
+        return {"archive": self._archives.finish(), "offset": self._offsets.finish()}
+
+
+class MemberReader(ArchiveReader):
+    """Reads members of tars. The columns of an item say where its bytes are: in ``archive``, from ``offset`` on.
+
+    The column ``slices`` has where the value of each field begins in ``archive``, and its length; -1 for a value that
+    is not there.
+
+    See `ArchiveReader`.
+    """
+
+    name = "members"
+
+    def image(self, item: Item) -> bytes:
+        return read_slice(self.locate(item), item.columns["offset"], item.size_bytes)
+
+    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        slices = item.columns["slices"] if self.fields else ()
+        for name, start, size in zip(self.fields, slices[::2], slices[1::2], strict=True):
+            if names is None or name in names:
+                values[name] = None if start < 0 else self._value(item, name, start, size)
+        return values
+
+    def _value(self, item: Item, name: str, start: int, size: int) -> Any:
+        place = os.fsdecode(self.locate(item))
+        where = f"the {name} of {item.key} in {place}"
+        is_file = self.fields[name].is_image
+        if size > _MAX_VALUE_BYTES and not is_file:
+            raise SourceError(f"{where} has {size} bytes, more than {_MAX_VALUE_BYTES}", path=place, offset=start)
+        data = read_slice(self.locate(item), start, size)
+        if is_file:
+            return data
+        try:
+            return data.decode() if self.fields[name].form().kind == "text" else parse_json(data)
+        except (RecursionError, ValueError) as error:
+            problem = f"it is not UTF-8 at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
+            raise SourceError(f"{where} is damaged: {problem}", path=place, offset=start) from error
+
+    def digest(self, table: ItemTable) -> bytes:
+        if not self.fields:
+            return b""
+        digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
+        slices = cast("NDArray[np.int64]", table.columns["slices"])
+        rows = table.image_rows()
+        for first, end in chunks(len(rows)):
+            digest.update(slices[rows[first:end], 1::2].astype("<i8").tobytes())
+        return digest.digest()
+
+    def extents(self, table: ItemTable) -> Extents:
+        return Extents(self.base, table, self.archives, is_local=self.latency == "disk")
+
+    def to_json(self) -> dict[str, Any]:
+        fields = [[name, field.to_json()] for name, field in self.fields.items()]
+        return {"base": to_text(self.base), "archives": list(map(to_text, self.archives)), "fields": fields}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
+        fields = {str(name): from_json(field) for name, field in described["fields"]}
+        archives = tuple(map(to_bytes, described["archives"]))
+        numbers_in(table, "archive", len(archives))
+        numbers_in(table, "offset")
+        if fields:
+            numbers_in(table, "slices", shape=(2 * len(fields),))
+        return cls(to_bytes(described["base"]), archives, fields)

@@ -15,14 +15,12 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces, image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
-from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
-from stoker.sources.members import MemberPlaces, MemberReader
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, is_compressed, is_tar, tar_members
+from stoker.sources.tar_format import FileWindow, MemberPlaces, MemberReader, is_compressed, is_tar, tar_members
 from stoker.sources.walking import JUNK, is_sidecar
 from stoker.storage import location
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.items import ItemCollector
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.sources.walking import Skipped
     from stoker.storage import Location
@@ -81,14 +79,10 @@ def split_of(name: str) -> str:
     return next((split for pattern, split in (*_KNOWN_NAMES, *_OTHER_NAMES) if pattern.fullmatch(name)), "train")
 
 
-def tars_of_pattern(pattern: str) -> dict[Location, str]:
+def _tars_of_pattern(pattern: str) -> dict[Location, str]:
     """Return the tars that a brace pattern stands for, and the split of each: that of its folder, or else of its name.
 
     A folder has one if the tars lie in several, all of them called after splits.
-
-    Raises:
-        SourceError: It is no such pattern, or a file is not there, or no tar.
-        StorageError: A store cannot be reached.
     """
     paths = list(dict.fromkeys(map(location, expand_braces(pattern))))
     at_once = max(path.requests_at_once for path in paths)
@@ -117,7 +111,7 @@ def named_tars(look: Look) -> dict[Location, str]:
     if look.is_file:
         return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
     is_pattern = "{" in look.root and not path.exists() and not image_patterns(look.root)
-    return tars_of_pattern(look.root) if is_pattern else {}
+    return _tars_of_pattern(look.root) if is_pattern else {}
 
 
 def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
@@ -125,64 +119,42 @@ def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
     return next(iter(tars)).parent if look.layout is None else look.layout.base
 
 
-def claim_tars(look: Look) -> dict[Location, str]:
-    """Return the tars of known names in a folder without folders, or those that are named, and the split of each.
-
-    Raises:
-        OSError: One cannot be read.
-    """
+def _claim(look: Look) -> dict[Location, str]:
+    """Return the tars of known names in a folder without folders, or those that are named, and the split of each."""
     if look.layout is None:
         return look.once(named_tars)
     tars = find_tars(look.layout.base)
     return tars if tars and not look.holds_folders else {}
 
 
-def list_tars(look: Look, tars: Mapping[Location, str]) -> Source:
-    """List the images of tars.
-
-    Args:
-        look: What the user named.
-        tars: The tars, and the split of each.
-
-    Raises:
-        SourceError: A tar is compressed, damaged or cut short, its images have no classes, or there are none.
-        OSError: A file cannot be read.
-    """
-    options = look.options
+def _list(look: Look, tars: Mapping[Location, str]) -> Source:
+    """List the images of tars."""
     folder = folder_of(look, tars)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     labels = None
     places = (folder, folder.resolve().parent)
-    listed = find_validation_labels(places, options.validation_labels)
+    listed = find_validation_labels(places, look.options.validation_labels)
     if listed is not None and "validation" in tars.values():
         labels = read_validation_labels(listed)
         if "train" not in tars.values():
             builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
-    reader = TarReader(builder, labels, places)
+    reader = _TarReader(builder, labels, places)
     for path, split in tars.items():
         reader.add(path, split)
     reader.names.finish()
     builder.collector.columns = reader.members.columns()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{look.root} holds no images", path=look.root)
-    class_names = builder.settle()
-    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    members = MemberReader(builder.base, tuple(builder.archives), {})
-    return builder.finish(search.find(class_names, builder.skipped.warnings), members)
+    return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), {}))
 
 
-class TarFolders:
+class _TarFolders:
     """Collects the images of one tar folder by folder.
-
-    Attributes:
-        split: Split of the images, unless the tar itself has folders called after splits.
-        tar: Number of the tar.
 
     Args:
         collector: Receives the images.
-        split: See above.
-        tar: See above.
+        split: Split of the images, unless the tar itself has folders called after splits.
+        tar: Number of the tar.
         members: Receives where they begin.
         labels: Classes of the images by their names; the folders then mean nothing.
         places: Where such a list was looked for.
@@ -213,11 +185,6 @@ class TarFolders:
             self._group(path, None)
 
     def add(self, path: bytes, size_bytes: int, offset: int) -> None:
-        """Add an image.
-
-        Raises:
-            SourceError: The list of labels does not name it.
-        """
         folder, _, name = path.rpartition(b"/")
         self._last_name = name
         group = self._group(folder, self._labels.class_of(name) if self._labels else None)
@@ -226,17 +193,10 @@ class TarFolders:
         self._members.add(self.tar, offset)
 
     def settle(self, where: str, ignored: Counter[str]) -> list[str]:
-        """Decide what the folders are, and return the warnings.
+        """Decide what the folders are, and return the warnings; count images outside any class.
 
         A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
         the classes. Images of the test split that all lie in one folder have no label.
-
-        Args:
-            where: The tar.
-            ignored: Receives how many images lie outside any class.
-
-        Raises:
-            SourceError: There are images but no class.
         """
         folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self._groups}
         filled = [folder for folder in folders if folder in self._counts]
@@ -350,18 +310,8 @@ class TarNames:
         self._skipped.warn(self._links, "links in tars are not followed: {names}")
 
 
-class TarReader:
-    """Collects the images of tars.
-
-    Attributes:
-        names: Tells which members are files.
-        members: Where the images begin.
-
-    Args:
-        builder: Receives them.
-        labels: The classes of validation images without a class folder.
-        places: Where a list of them was looked for.
-    """
+class _TarReader:
+    """Collects the images of tars; ``names`` tells which members are files, ``members`` where the images begin."""
 
     def __init__(self, builder: SourceBuilder, labels: ValidationLabels | None, places: Sequence[Location]) -> None:
         self._builder = builder
@@ -374,19 +324,14 @@ class TarReader:
         self._size = 0  # of the tar
 
     def add(self, path: Location, split: str) -> None:
-        """Add the images of one tar.
-
-        Raises:
-            SourceError: It is compressed, damaged, cut short, or its images have no classes.
-            OSError: It cannot be read.
-        """
+        """Add the images of one tar."""
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         tar = len(self._builder.archives)
         self._builder.archives.append(path.to_uri())
         labels = self._labels if split == "validation" else None
-        folders = TarFolders(self._builder.collector, split, tar, self.members, labels, self._places)
+        folders = _TarFolders(self._builder.collector, split, tar, self.members, labels, self._places)
         self._seen_before = self._seen
         self._size = path.size()
         with path.reader() as file:
@@ -396,7 +341,7 @@ class TarReader:
                 self._advance(member.offset_data + member.size)
         self._builder.skipped.warnings += folders.settle(str(path), self._builder.skipped.ignored)
 
-    def _add_member(self, window: FileWindow, member: tarfile.TarInfo, folders: TarFolders) -> None:
+    def _add_member(self, window: FileWindow, member: tarfile.TarInfo, folders: _TarFolders) -> None:
         path = self.names.path(member)
         if path is None:
             return
@@ -409,7 +354,7 @@ class TarReader:
         elif self._is_image(path):
             folders.add(path, member.size, window.start + member.offset_data)
 
-    def _add_inner(self, window: FileWindow, outer: bytes, folders: TarFolders) -> None:
+    def _add_inner(self, window: FileWindow, outer: bytes, folders: _TarFolders) -> None:
         """Add the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
         collector = self._builder.collector
@@ -450,7 +395,7 @@ TARS = Kind(
     name="folder of tars, tar",
     looks_like="a folder with tars of known names and without folders of classes; a file with the header of a tar, or"
     " called `*.tar`; several, as a name with braces that is not there",
-    claim=claim_tars,
-    list=list_tars,
+    claim=_claim,
+    list=_list,
     reader=MemberReader,
 )

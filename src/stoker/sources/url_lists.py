@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from stoker.sources.cells import Cells
     from stoker.sources.items import Item
-    from stoker.sources.look import Layout, Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 
@@ -48,12 +48,8 @@ _HEAD_BYTES = 2**12
 _PROGRESS_ROWS = 2**16
 
 
-def has_urls(path: Location, image_column: str | None = None) -> bool:
-    """Return whether a file is a list of URLs of web servers, by its first lines, and not Parquet with such images.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+def _has_urls(path: Location, image_column: str | None = None) -> bool:
+    """Return whether a file is a list of URLs of web servers, by its first lines, and not Parquet with such images."""
     if path.suffix == PARQUET and (image_column is not None or has_images(path)):
         return False
     head = path.read_head(_HEAD_BYTES).lower()
@@ -71,62 +67,36 @@ def has_urls(path: Location, image_column: str | None = None) -> bool:
         rows.close()
 
 
-def find_url_lists(layout: Layout, without: Location | None) -> list[Location]:
-    """Return the lists of a folder that holds no folders of classes, in the order of their names; none if it has none.
+def claim_urls(look: Look) -> list[Location]:
+    """Return the lists of URLs in a folder without folders of classes, in the order of their names, or the one named.
 
     All have the same suffix: where there are files of several, they are not taken for parts of one list.
 
-    Args:
-        layout: The folder.
-        without: A folder that is not part of it though it lies in it.
-
     Raises:
-        StorageError: The store cannot be reached.
         OSError: A file cannot be read.
     """
-    if layout.holds_folders(without):
+    if look.layout is None:
+        is_list = look.is_file and not look.once(named_tars) and _has_urls(look.path, look.options.image_column)
+        return [look.path] if is_list else []
+    if look.holds_folders:
         return []
-    names = [os.fsdecode(child.name) for child in layout.base.children() if child.is_file]
-    paths = [layout.base / name for name in names if not name.startswith((".", "_"))]
+    names = [os.fsdecode(child.name) for child in look.layout.base.children() if child.is_file]
+    paths = [look.layout.base / name for name in names if not name.startswith((".", "_"))]
     paths = [path for path in paths if path.suffix in (_TEXT, *_TABLES)]
     is_one = len({path.suffix for path in paths}) == 1
-    return paths if is_one and has_urls(paths[0]) else []
+    return paths if is_one and _has_urls(paths[0]) else []
 
 
-def claim_urls(look: Look) -> list[Location]:
-    """Return the lists of URLs in a folder, or the one that is named.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    if look.layout is not None:
-        return find_url_lists(look.layout, look.without)
-    return (
-        [look.path]
-        if look.is_file and not look.once(named_tars) and has_urls(look.path, look.options.image_column)
-        else []
-    )
-
-
-def list_urls(look: Look, paths: Sequence[Location]) -> Source:
-    """List the images whose URLs some files have.
-
-    Args:
-        look: What the user named.
-        paths: The lists, all of one kind.
-
-    Raises:
-        SourceError: A list is damaged.
-        OSError: A list cannot be read.
-    """
+def _list(look: Look, paths: Sequence[Location]) -> Source:
+    """List the images whose URLs some files have."""
     folder = paths[0].parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     cells = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
     builder.settle()
-    return builder.finish({}, UrlReader(builder.base, "web", cells))
+    return builder.finish({}, _UrlReader(builder.base, "web", cells))
 
 
-class UrlReader(FileReader):
+class _UrlReader(FileReader):
     """Reads images whose paths are their URLs on web servers, once."""
 
     name = "urls"
@@ -134,11 +104,9 @@ class UrlReader(FileReader):
 
     @property
     def places(self) -> tuple[bytes, ...]:
-        """None."""
         return ()
 
     def image(self, item: Item) -> bytes:
-        """Return what a web server sends. See `StoredReader.image`."""
         return read_web(item.path)
 
 
@@ -240,7 +208,7 @@ URLS = Kind(
     name="list of http:// and https:// URLs",
     looks_like="a file that begins with `http(s)://`, or a table with a column `url` of such, or a folder of them",
     claim=claim_urls,
-    list=list_urls,
+    list=_list,
     options=LABEL_OPTIONS | {"label_column", "label_separator", "columns"},
-    reader=UrlReader,
+    reader=_UrlReader,
 )

@@ -14,35 +14,42 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Mask
-from stoker.sources.cells import Cells
+from stoker.fields import Array, Mask
+from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import splits_among
-from stoker.sources.colour_masks import are_coloured, read_colours, voc_colours
+from stoker.sources.colour_masks import BACKGROUND, LABEL_MAP, are_coloured, read_colours, voc_colours
+from stoker.sources.columns import Blobs, GrowingBlobs
 from stoker.sources.imagenet.boxes import parse_annotation
+from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
-from stoker.sources.table_boxes import TableBoxes
-from stoker.sources.voc_objects import VocObjects, read_label_map
+from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
 from stoker.storage import from_uri, join
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.colour_masks import Colours
+    from stoker.sources.columns import Column
     from stoker.sources.imagenet.boxes import NamedBox
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
+    from stoker.types import Field
 
 _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"
 _PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))
@@ -53,6 +60,11 @@ _XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labe
 _XML = b".xml"
 _OF_A_CLASS = re.compile(".+_(train|val|trainval|test|default)")
 _LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
+_CLASSES = tuple(
+    b"aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep"
+    b" sofa train tvmonitor".split()
+)
+"""Those of Pascal VOC, in the order of their labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +84,8 @@ class _Part:
     split: str = "train"
 
 
-def claim_voc(look: Look) -> list[_Part]:
-    """Return the folders of images and annotations in a folder; none in one of another kind.
-
-    Raises:
-        SourceError: A folder cannot be read, or lacks the images.
-        StorageError: The store cannot be reached.
-    """
+def _claim(look: Look) -> list[_Part]:
+    """Return the folders of images and annotations in a folder; none in one of another kind."""
     if look.layout is None:
         return []
     base = look.path.resolve().to_uri()
@@ -149,23 +156,13 @@ def _at(base: bytes, path: bytes) -> Location:
     return from_uri(join(base, path.rstrip(b"/")) if path else base)
 
 
-def list_voc(look: Look, parts: Sequence[_Part]) -> Source:
-    """List the images of Pascal VOC's folders, and read all annotations.
-
-    Args:
-        look: The folder.
-        parts: What `claim_voc` returned.
-
-    Raises:
-        ConfigError: Masks are asked for, and there are none.
-        SourceError: There is no list of a split, or a list or a name cannot be used.
-        OSError: A file cannot be read.
-    """
+def _list(look: Look, parts: Sequence[_Part]) -> Source:
+    """List the images of Pascal VOC's folders, and read all annotations."""
     builder = SourceBuilder(look, look.path.resolve().to_uri(), ())
     builder.is_ordered = False
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
-    objects = VocObjects(read_label_map(tops))
+    objects = _Objects(_read_label_map(tops))
     tasks = images.add_all(Walk(builder.base, look.without))
     for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
         objects.add(*contents)
@@ -196,15 +193,7 @@ def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
 
 
 class _Images:
-    """The images of all parts.
-
-    Attributes:
-        has_masks: Whether their masks are read.
-
-    Args:
-        builder: Receives the images.
-        parts: Where they lie.
-    """
+    """The images of all parts, and whether their masks are read."""
 
     def __init__(self, builder: SourceBuilder, parts: Sequence[_Part]) -> None:
         self._builder, self._parts, self._annotations, self._has_lists = builder, parts, 0, False
@@ -307,10 +296,81 @@ def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]
         yield stem
 
 
+def _read_label_map(folders: Iterable[Location]) -> list[bytes] | None:
+    """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one."""
+    places = (folder / LABEL_MAP for folder in folders)
+    place = next((place for place in places if place.is_file()), None)
+    if place is None:
+        return None
+    names = [line.split(b":")[0].strip() for _, line in nonblank_lines(place) if not line.startswith(b"#")]
+    names = [name for name in names if name != BACKGROUND]
+    if len({*names}) < len(names):
+        raise SourceError(f"{place} names a class twice; mend it", path=str(place))
+    return names
+
+
+class _Objects:
+    """The annotated objects of all images, image by image; of the classes ``names``, or of those that they have."""
+
+    def __init__(self, names: Sequence[bytes] | None) -> None:
+        self.missing = 0
+        self._known = names
+        self._names: dict[bytes, int] = {name: number for number, name in enumerate(names or ())}
+        self._sizes = array("d")
+        self._columns = {"boxes": GrowingBlobs(), "damaged": GrowingBlobs(), "cells": GrowingBlobs()}
+        self._flagged = dict.fromkeys(("difficult", "truncated"), False)
+
+    def add(self, path: bytes, mask: bytes, annotation: list[NamedBox] | str | None) -> None:
+        """Append the paths of the annotation and the mask of an image, and its objects, a problem, or None."""
+        self.missing += annotation is None
+        objects, problem = ([], annotation) if isinstance(annotation, str) else (annotation or [], "")
+        unknown = next(
+            (each.name for each in objects if self._known is not None and each.name not in self._names), None
+        )
+        if unknown is not None:
+            objects, problem = [], f"{LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
+        boxes, flags = np.empty(len(objects), BOX), []
+        for box, each in zip(boxes, objects, strict=True):
+            box["corners"] = each.box.xmin, each.box.ymin, each.box.xmax, each.box.ymax
+            box["label"] = self._names.setdefault(each.name, len(self._names))
+        for name in self._flagged:
+            flags.append([int(getattr(each, name)) for each in objects])
+            self._flagged[name] |= any(flags[-1])
+        self._sizes.extend(objects[0].size if objects else (0, 0))
+        self._columns["boxes"].append(boxes.tobytes())
+        problem = problem and f"{os.fsdecode(path)}: {problem}"
+        self._columns["damaged"].append(problem.encode("utf-8", "backslashreplace"))
+        self._columns["cells"].append(json_bytes([os.fsdecode(mask), *flags]))
+
+    def classes(self, root: str, *, of_voc: bool) -> tuple[bytes, ...]:
+        """Return all classes in the order of their labels: those known, VOC's own in its folders, or all, sorted."""
+        is_part = of_voc and self._names.keys() <= {*_CLASSES}
+        names = self._known or (_CLASSES if is_part else sorted(self._names))
+        wrong = [name for name in names if not name or has_control_character(name)]
+        if wrong or len(names) > MAX_CLASSES:
+            what = f"an object called {os.fsdecode(wrong[0])!r}" if wrong else f"{len(names)} classes"
+            message = f"{root} has annotations with {what}; give every object the name of one of up to {MAX_CLASSES}"
+            raise SourceError(message, path=root)
+        return tuple(names)
+
+    def flags(self) -> list[tuple[str, Field] | None]:
+        """Return the fields that say of each object whether it is difficult or truncated; None where none is."""
+        return [(name, Array("int64", (None,))) if any_is else None for name, any_is in self._flagged.items()]
+
+    def columns(self, classes: Sequence[bytes]) -> dict[str, Column]:
+        """Return the columns of `TableBoxes` and of `Cells`; no images can be added afterwards."""
+        columns = {name: column.finish() for name, column in self._columns.items()}
+        label_of = np.array([classes.index(name) for name in self._names] or [0], np.int32)
+        boxes = np.frombuffer(columns["boxes"].data, BOX).copy()
+        boxes["label"] = label_of[boxes["label"]]
+        sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
+        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), "annotated": sizes}
+
+
 VOC = Kind(
     name="Pascal VOC folder",
     looks_like="a folder with `JPEGImages` and `Annotations`, folders `VOC*` of these, or images beside XML of VOC's",
-    claim=claim_voc,
-    list=list_voc,
+    claim=_claim,
+    list=_list,
     options=frozenset({"masks", "imagenet_labels"}),
 )

@@ -34,13 +34,11 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Image, Json, Mask, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
-from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
-from stoker.sources.members import MemberPlaces, MemberReader
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, is_compressed, read_member, tar_members
+from stoker.sources.tar_format import FileWindow, MemberPlaces, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarNames, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stoker.sources.imagenet.labels import LabelMap
-    from stoker.sources.look import Layout, Look
+    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
     from stoker.types import Field
@@ -88,21 +86,14 @@ _PROBLEMS = {
 """What keeps a sample from being an item, as it is counted and as it is said."""
 
 
-def find_shards(layout: Layout, without: Location | None) -> dict[Location, str]:
+def _find(look: Look, layout: Layout) -> dict[Location, str]:
     """Return the tars of a WebDataset in a folder, in the order of their names, and the split of each.
 
     They lie in the folder itself, or in folders of splits, and no folder of a class lies beside them.
-
-    Args:
-        layout: The folder.
-        without: A folder that is not part of it though it lies in it.
-
-    Raises:
-        StorageError: The store cannot be reached.
     """
     children = layout.base.children()
     shards = {path: split_of(path.name) for path in _tars_of(layout.base, children)}
-    if shards and layout.holds_folders(without):
+    if shards and look.holds_folders:
         shards = {}
     if not shards:
         folders = {child.name for child in children if child.is_folder}
@@ -172,30 +163,16 @@ def _split(name: bytes) -> tuple[bytes | None, bytes]:
     return (match[1], match[2].lower()) if match else (None, b"")
 
 
-def claim_webdataset(look: Look) -> dict[Location, str]:
-    """Return the tars of a WebDataset, and the split of each: those in a folder, or those that are named.
-
-    Raises:
-        OSError: One cannot be read.
-    """
+def _claim(look: Look) -> dict[Location, str]:
+    """Return the tars of a WebDataset, and the split of each: those in a folder, or those that are named."""
     if look.layout is not None:
-        return find_shards(look.layout, look.without)
+        return _find(look, look.layout)
     tars = look.once(named_tars)
     return tars if tars and hold_samples(tars) else {}
 
 
-def list_webdataset(look: Look, shards: Mapping[Location, str]) -> Source:
-    """List the samples of tars.
-
-    Args:
-        look: What the user named.
-        shards: The tars, and the split of each.
-
-    Raises:
-        SourceError: A tar is compressed, damaged or cut short, or no sample can be used.
-        OSError: A file cannot be read.
-    """
-    root, options = look.root, look.options
+def _list(look: Look, shards: Mapping[Location, str]) -> Source:
+    """List the samples of tars."""
     folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
@@ -207,14 +184,9 @@ def list_webdataset(look: Look, shards: Mapping[Location, str]) -> Source:
     samples.finish()
     if not len(builder.collector):
         reasons = "".join(f"; {warning}" for warning in builder.skipped.warnings)
-        raise SourceError(f"{root} has no sample that can be used{reasons}", path=root)
+        raise SourceError(f"{look.root} has no sample that can be used{reasons}", path=look.root)
     builder.labels = builder.labels or samples.labels_beside(folder)
-    fields = samples.fields()
-    class_names = builder.settle()
-    splits = {group.split: b"" for group in builder.collector.groups if group.split is not None}
-    search = BoxSearch(options.boxes, (folder,), folder.resolve(), splits, look.progress)
-    reader = MemberReader(builder.base, tuple(builder.archives), fields)
-    return builder.finish(search.find(class_names, builder.skipped.warnings), reader)
+    return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), samples.fields()))
 
 
 @dataclasses.dataclass(slots=True)
@@ -418,8 +390,8 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
 WEBDATASET = Kind(
     name="WebDataset",
     looks_like="a tar, or a folder of them, with images beside which lies a `.cls`, `.txt` or `.json` of the same key",
-    claim=claim_webdataset,
-    list=list_webdataset,
+    claim=_claim,
+    list=_list,
     options=LABEL_OPTIONS | {"boxes"},
     reader=MemberReader,
 )

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 from stoker.errors import SourceError, StorageError
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import splits_among
-from stoker.sources.coco_masks import drawn_mask
 from stoker.sources.columns import GrowingBlobs
+from stoker.sources.drawn_masks import BOX_NUMBERS, drawn_mask, read_yolo_labels
 from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
@@ -34,7 +34,6 @@ from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, divide_suffix, seen_in
-from stoker.sources.yolo_labels import BOX_NUMBERS, read_labels
 from stoker.storage import from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from stoker.sources.items import Item, ItemTable
-    from stoker.sources.look import Look
+    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
     from stoker.types import Box
@@ -76,13 +75,8 @@ class _Contents:
     is_beside: bool = False
 
 
-def claim_yolo(look: Look) -> _Contents | None:
-    """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's.
-
-    Raises:
-        SourceError: It is damaged, or a folder without ``data.yaml`` has several others.
-        OSError: It cannot be read.
-    """
+def _claim(look: Look) -> _Contents | None:
+    """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's."""
     if look.is_file:
         if look.path.suffix not in _SUFFIXES:
             return None
@@ -238,18 +232,8 @@ def _refuse(path: Location, problem: str) -> NoReturn:
     raise SourceError(f"{path} is not a file of YOLO's that can be used: {problem}", path=str(path))
 
 
-def list_yolo(look: Look, contents: _Contents) -> Source:
-    """List the images in the folders and the lists that a file names.
-
-    Args:
-        look: The file, or its folder.
-        contents: What `claim_yolo` returned.
-
-    Raises:
-        ConfigError: Masks are asked for, and there are too many classes, or pycocotools is not installed.
-        SourceError: No folder or list is there, or one cannot be used.
-        OSError: One cannot be read.
-    """
+def _list(look: Look, contents: _Contents) -> Source:
+    """List the images in the folders and the lists that a file names."""
     path = contents.path
     base = contents.base.resolve()
     below = _parts(contents.below)
@@ -283,7 +267,7 @@ def list_yolo(look: Look, contents: _Contents) -> Source:
     listed.report()
     cells = _masks(builder, contents) if look.options.masks else None
     builder.settle()
-    labels = YoloLabels(builder.base, len(contents.names), contents.is_beside)
+    labels = _YoloLabels(builder.base, len(contents.names), contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
 
@@ -329,17 +313,7 @@ class _Listed:
         self._named: Counter[bytes] = Counter()
 
     def add(self, split: str, place: Location, name: bytes, walk: Walk) -> None:
-        """Add the images of a list.
-
-        Args:
-            split: Their split.
-            place: The list.
-            name: Its path below the source.
-            walk: Walks over the folders.
-
-        Raises:
-            SourceError: A line is no path in the source, its folder is not there, or none of the images is.
-        """
+        """Add the images of a list, whose path below the source is ``name``."""
         top = name[: name.rfind(b"/") + 1]
         lines = list(self._lines(place, top))
         paths = [path for _, _, path in lines]
@@ -388,7 +362,7 @@ class _Listed:
 
 
 @dataclass(frozen=True, slots=True)
-class YoloLabels:
+class _YoloLabels:
     """`stoker.sources.Annotations` that are texts beside images, read image by image.
 
     Attributes:
@@ -405,18 +379,12 @@ class YoloLabels:
 
     @property
     def where(self) -> str:
-        """The folder."""
         return os.fsdecode(self.base)
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
-        """Return the boxes of an image, in the order of the file.
-
-        Raises:
-            SourceError: A line is damaged.
-        """
         boxes = []
         text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
-        for _, label, numbers in read_labels(text, self.classes):
+        for _, label, numbers in read_yolo_labels(text, self.classes):
             if len(numbers) == BOX_NUMBERS:
                 x, y, width, height = numbers
                 box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
@@ -427,12 +395,10 @@ class YoloLabels:
         return boxes
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {"base": to_text(self.base), **({"is_beside": True} if self.is_beside else {})}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
         return cls(to_bytes(described["base"]), classes, bool(described.get("is_beside")))
 
 
@@ -449,8 +415,8 @@ YOLO = Kind(
     looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`; "
     "or `classes.txt` or `obj.names`, and texts of boxes beside the images or in `labels/` beside `images/`; or "
     "darknet's `obj.data`",
-    claim=claim_yolo,
-    list=list_yolo,
+    claim=_claim,
+    list=_list,
     options=frozenset({"masks", "imagenet_labels"}),
-    annotations=(YoloLabels,),
+    annotations=(_YoloLabels,),
 )

@@ -83,15 +83,9 @@ class BoxFolder:
 
     @property
     def where(self) -> str:
-        """The folder."""
         return os.fsdecode(self.path)
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:
-        """Return the boxes of an image; see `read_boxes`.
-
-        Raises:
-            SourceError: The annotation is damaged.
-        """
         return read_boxes(self.locate(class_name, item.path), class_name, self.class_names)
 
     def locate(self, class_name: bytes, image_path: bytes) -> bytes:
@@ -101,14 +95,12 @@ class BoxFolder:
         return b"/".join(parts) + self.suffix
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         names = sorted(map(to_text, self.class_names))
         own = {"path": to_text(self.path), "per_class": self.per_class, "suffix": to_text(self.suffix)}
         return {**own, "class_names": names}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
         class_names = frozenset(map(to_bytes, described["class_names"]))
         path, suffix = to_bytes(described["path"]), to_bytes(described["suffix"])
         return cls(path, bool(described["per_class"]), class_names, suffix)
@@ -130,15 +122,9 @@ class MappedBoxes:
 
     @property
     def where(self) -> str:
-        """What is replaced by what."""
         return "Data -> Annotations"
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:
-        """Return the boxes of an image; see `read_boxes`.
-
-        Raises:
-            SourceError: The annotation is damaged.
-        """
         mapped = annotations_beside(join(self.base, item.path))
         if mapped is None:
             return []
@@ -146,12 +132,10 @@ class MappedBoxes:
         return read_boxes(annotation, class_name, self.class_names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
         return {"base": to_text(self.base), "class_names": sorted(map(to_text, self.class_names))}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        """Return what `to_json` has described. See `stoker.sources.Annotations.from_json`."""
         return cls(to_bytes(described["base"]), frozenset(map(to_bytes, described["class_names"])))
 
 

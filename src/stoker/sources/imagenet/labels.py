@@ -13,7 +13,7 @@ any ``.json``                         ``{"0": "CLASS"}``, counted so, too
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
 ``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
 ``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
-the word ``imagenet``                 the number of the line in `stoker.sources.imagenet.classes`
+the word ``imagenet``                 the number of the line in `stoker.sources.imagenet`
 ====================================  ==============================================================================
 
 Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
@@ -53,8 +53,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
+from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.boxes import image_stem
-from stoker.sources.imagenet.classes import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.storage import location

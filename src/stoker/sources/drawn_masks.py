@@ -1,4 +1,4 @@
-"""Masks of COCO's annotations: a class for each pixel, from polygons and from run-length encoding (RLE).
+"""Masks that are drawn: a class for each pixel, from COCO's polygons and run-length encoding (RLE), or YOLO's polygons.
 
 pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so
 whatever it is given is checked here. RLE needs no more than its numbers, and is read here.
@@ -6,6 +6,8 @@ whatever it is given is checked here. RLE needs no more than its numbers, and is
 
 from __future__ import annotations
 
+import math
+import os
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -15,9 +17,11 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Mask
+from stoker.sources.reading import read_annotation
+from stoker.storage import join
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -28,11 +32,15 @@ if TYPE_CHECKING:
     """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
 
 
+BOX_NUMBERS = 4
+"""The numbers of a line of YOLO's that is a box: its centre and its sides; others are x and y of points."""
+
 _MAX_PIXELS = 2**31 - 1  # pycocotools counts pixels in 32 bits
 _MAX_COORDINATE = 2.0**27  # and fifths of them in 32 bits with a sign
 _MAX_POLYGON_EDGE = 2**20  # pixels; it takes 80 bytes for each
 _MAX_EDGES = 2**24  # pixels of all polygons of an image
-_MIN_NUMBERS = 6
+_MIN_NUMBERS = 6  # of a polygon
+_MOST_FRACTION = 1.01  # what other programs round up to and still read
 _MAX_CLASSES = 2**16 - 1
 _MAX_CHARACTERS = 7  # of a number of RLE: 35 bits
 _FIRST_CHARACTER, _LAST_CHARACTER = 48, 111
@@ -96,7 +104,6 @@ class CocoMask(DrawnMask):
 
     @classmethod
     def digested(cls, source: Any) -> bytes:  # noqa: ARG003 - as all `DrawnMask`
-        """Return nothing."""
         return b""
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
@@ -143,7 +150,7 @@ class CocoMask(DrawnMask):
 
     def _runs_of_polygons(self, polygons: list[list[float]]) -> list[Runs]:
         """Return the runs of checked polygons."""
-        drawn = pycocotools_mask().frPyObjects(polygons, self.height, self.width)
+        drawn = _pycocotools_mask().frPyObjects(polygons, self.height, self.width)
         return [_numbers(rle["counts"]).cumsum() for rle in drawn]
 
     def _runs_of_rle(self, rle: object) -> Runs:
@@ -168,12 +175,8 @@ class CocoMask(DrawnMask):
         return numbers.cumsum()
 
 
-def pycocotools_mask() -> ModuleType:
-    """Return what draws polygons.
-
-    Raises:
-        ConfigError: It is not installed.
-    """
+def _pycocotools_mask() -> ModuleType:
+    """Return what draws polygons."""
     try:
         from pycocotools import mask  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -192,7 +195,7 @@ def drawn_mask(path: Location, classes: int, what: str) -> Mask:
     Raises:
         ConfigError: They are more than a mask can have, or pycocotools is not installed.
     """
-    pycocotools_mask()
+    _pycocotools_mask()
     if classes > _MAX_CLASSES:
         message = f"{path} has {classes} {what}; masks have {_MAX_CLASSES} at most"
         raise ConfigError(f"{message}; omit {option('masks')}")
@@ -287,3 +290,69 @@ def _pixels(runs: list[Runs]) -> int:
     order = edges.argsort()
     depth = steps[order].cumsum()
     return int(np.diff(edges[order])[depth[:-1] > 0].sum())
+
+
+def read_yolo_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
+    """Yield the number of each line of a text, its class and its numbers, fractions of the image's sides.
+
+    Args:
+        place: The text, or its URL; without one there is nothing.
+        classes: How many classes there are.
+
+    Raises:
+        SourceError: A line is damaged, or the file cannot be read.
+        StorageError: Its store cannot be reached.
+    """
+    for number, line in enumerate((read_annotation(place) or b"").split(b"\n"), 1):
+        if words := line.split():
+            try:
+                yield number, *_parse(words, classes)
+            except ValueError as error:
+                raise _damaged_line(place, number, str(error)) from error
+
+
+def _damaged_line(place: bytes, number: int, problem: str) -> SourceError:
+    """Return the error of a line."""
+    where = os.fsdecode(place)
+    return SourceError(f"damaged annotation: {where}, line {number}: {problem}", path=where)
+
+
+def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
+    numbers = [float(word) for word in words[1:]]
+    if len(numbers) != BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
+        raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
+    label = int(words[0])
+    if not 0 <= label < classes:
+        raise ValueError(f"there is no class {label}")
+    if not all(math.isfinite(number) and 0 <= number <= _MOST_FRACTION for number in numbers):
+        raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
+    return label, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class YoloMask(DrawnMask):
+    """The polygons of an image, of which `draw` makes a mask.
+
+    Attributes:
+        place: Their text, or its URL.
+        classes: How many classes there are.
+    """
+
+    name: ClassVar[str] = "yolo"
+    place: bytes
+    classes: int
+
+    @classmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
+        """Return it, given how many classes there are, and the path of the text."""
+        return cls(join(base, os.fsencode(value)), int(source))
+
+    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
+        """See `CocoMask.draw`; a number is the class and 1."""
+        objects = []
+        for number, label, numbers in read_yolo_labels(self.place, self.classes):
+            if len(numbers) == BOX_NUMBERS:
+                raise _damaged_line(self.place, number, "a box, but masks are drawn of polygons")
+            polygon = [value * size[at % 2] for at, value in enumerate(numbers)]
+            objects.append((label + 1, number, f"line {number}", label, [polygon]))
+        return CocoMask(os.fsdecode(self.place), *size, objects).draw(size)
