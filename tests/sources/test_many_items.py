@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sources.layouts import LAYOUTS
 from stoker.builder import BuildSettings, SourceSettings
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import Source, columns, items, list_source, read_listing, sorting, with_objects, write_listing
+from stoker.sources import Source, columns, items, list_source, read_listing, with_objects, write_listing
 from stoker.sources.columns import Blobs, GrowingColumn
 from stoker.sources.items import Group, Item, ItemCollector, ItemTable
 from stoker.storage import location
@@ -44,7 +44,6 @@ def in_files(rows: int, chunk: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "HELD_ROWS", rows)
         patch.setattr(items, "HELD_ROWS", rows)
-        patch.setattr(sorting, "HELD_ROWS", rows)
         patch.setattr(columns, "CHUNK_ROWS", chunk)
         patch.setattr(columns, "HELD_NAME_BYTES", 5 * rows)
         yield
@@ -101,7 +100,7 @@ def test_rows_are_sorted_as_the_bytes_of_their_paths(paths: list[bytes], done: s
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
     for rows in (1, 7, 100):
         with in_files(rows, 5):
-            by_path = sorting.RowsByPath(Blobs(b"".join(paths), starts), lambda some: np.full(len(some), 7))
+            by_path = columns.RowsByPath(Blobs(b"".join(paths), starts), lambda some: np.full(len(some), 7))
             found = [row for some in by_path.sorted(np.arange(len(paths))) for row in some.tolist()]
         assert found == sorted(range(len(paths)), key=paths.__getitem__)
 

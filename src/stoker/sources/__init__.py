@@ -4,7 +4,7 @@
 - ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
 - ``reader``: what reads the items of a source; ``tar_format``, ``parquet_reader``: of tars, of Parquet
-- ``parquet_files``, ``unpacked``: reading Parquet
+- ``parquet_files``: reading Parquet
 - ``tables``: rows and columns of CSV, TSV and JSON lines
 - ``cells``: what these say of images; ``table_boxes``: boxes; ``drawn_masks``, ``colour_masks``: masks
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
@@ -13,6 +13,10 @@
 - ``source``: the result; ``listing_file``: that as a file
 - ``imagenet``: formats of labels and boxes
 - ``walking``, ``tar_format``, ``reading``: reading folders, tars and files
+
+All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
+or a package that is not installed; `OSError` for what cannot be read, a ``StorageError`` where a store cannot be
+reached. Docstrings of what this package exports say which, others what is more.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from stoker.sources.listing import SOURCE_KINDS, list_source
 from stoker.sources.listing_file import read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow
+from stoker.sources.parquet_reader import UNPACKED_FOLDER, is_in_use, unpacked_files
 from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.record_reader import image_digest
@@ -36,5 +41,4 @@ from stoker.sources.records import Given, RecordSequence, given_splits, index_re
 from stoker.sources.source import Source, with_objects
 from stoker.sources.table_boxes import Annotations
 from stoker.sources.tar_format import FileWindow, tar_members
-from stoker.sources.unpacked import UNPACKED_FOLDER, is_in_use, unpacked_files
 from stoker.sources.walking import is_dataset

@@ -38,20 +38,12 @@ _ORDERED_LETTERS = ascii_uppercase + ascii_lowercase
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Return the names that a pattern stands for, in its order.
-
-    Raises:
-        SourceError: A brace has no partner, or there are more than `MAX_NAMES` names.
-    """
+    """Return the names that a pattern stands for, in its order."""
     return [_ESCAPED.sub(r"\1", name) for name in _expanded(pattern, pattern, 0)]
 
 
 def image_patterns(pattern: str) -> list[str]:
-    """Return the names that a pattern stands for, if these are images or have wildcards; else nothing.
-
-    Raises:
-        SourceError: As `expand_braces`.
-    """
+    """Return the names that a pattern stands for, if these are images or have wildcards; else nothing."""
     names = expand_braces(pattern) if "{" in pattern else []
     return (
         names if all(glob.has_magic(name) or is_image_name(name.encode("utf-8", "replace")) for name in names) else []

@@ -60,9 +60,6 @@ class Cells:
             cells: Of the item.
             base: Folder that the paths of images and masks are relative to: an absolute path or a URL.
             names: Of the fields that are wanted; None: all.
-
-        Raises:
-            SourceError: They are damaged.
         """
         try:
             cell_values = json.loads(cells.decode("utf-8", "surrogatepass"))

@@ -69,11 +69,7 @@ def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
 
 
 def are_splits(names: Collection[bytes], where: str) -> bool:
-    """Return whether all of some folders side by side, which lie ``where``, are called after splits.
-
-    Raises:
-        SourceError: They are, and two are the same split.
-    """
+    """Return whether all of some folders side by side are called after splits; refuse two of one."""
     splits = splits_among(names)
     same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if split == "validation")
     if len(splits) == len(names) and len(same) > 1:
@@ -82,16 +78,9 @@ def are_splits(names: Collection[bytes], where: str) -> bool:
 
 
 def classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
-    """Yield the names of folders that hold images, as it seems, and are none of the classes known, sorted.
+    """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
 
     A few files of each of the first hundred are looked at, so a warning costs little however many there are.
-
-    Args:
-        parents: The folders that they lie in; those that cannot be listed have none.
-        known: The classes.
-
-    Raises:
-        StorageError: A store cannot be reached.
     """
     others: dict[bytes, bytes] = {}
     for parent in parents:

@@ -92,7 +92,6 @@ def _claim(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:
 
 
 def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
-    """List the images of COCO files."""
     (files, text), options = claim, look.options
     parts = [_Contents(file.path, _Objects() if options.masks else None) for file in files]
     for part in parts:
@@ -291,7 +290,6 @@ class _Contents:
             self._refuse("it names no images")
 
     def paths(self) -> list[bytes]:
-        """Return what it calls the images."""
         return [image.path for image in self.images.values()]
 
     def rows(self, end: bytes, *, has_captions: bool) -> Iterator[bytes]:
@@ -346,7 +344,6 @@ class _Contents:
             damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
 
     def annotated(self) -> NDArray[np.int32]:
-        """Return the column ``annotated`` of `TableBoxes`."""
         sizes = [(each.width, each.height) for each in self.images.values()]
         return np.array([size if all(map(is_side, size)) else (0, 0) for size in sizes], np.int32)
 
@@ -456,28 +453,23 @@ class _Reader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether nothing follows."""
         return self.at >= len(self._text)
 
     def is_at(self, mark: str) -> bool:
-        """Return whether a character follows."""
         return self._text.startswith(mark, self.at)
 
     def skip(self, mark: str) -> None:
-        """Go past a character."""
         if not self.is_at(mark):
             raise self.error(f"{mark!r} is missing")
         self.at += 1
         self._skip_blanks()
 
     def value(self) -> Any:
-        """Return a whole value and go past it."""
         value, self.at = _DECODER.raw_decode(self._text, self.at)
         self._skip_blanks()
         return value
 
     def elements(self) -> Iterator[Any]:
-        """Yield the elements of a list, and go past it."""
         self.skip("[")
         is_first = True
         while not self.is_at("]"):
@@ -488,7 +480,6 @@ class _Reader:
         self.skip("]")
 
     def error(self, problem: str) -> json.JSONDecodeError:
-        """Return an error that says where it is."""
         return json.JSONDecodeError(problem, self._text, self.at)
 
     def _skip_blanks(self) -> None:

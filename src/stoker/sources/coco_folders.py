@@ -79,11 +79,7 @@ class CocoFile:
 
 
 def find_coco(look: Look) -> list[CocoFile]:
-    """Return the COCO files of a folder whose images lie beside them in folders that are no classes.
-
-    Raises:
-        OSError: A folder cannot be listed, or a file cannot be read.
-    """
+    """Return the COCO files of a folder whose images lie beside them in folders that are no classes."""
     return [file for file in look.once(_find_all) if not file.is_of_folders]
 
 
@@ -157,16 +153,7 @@ def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:
 
 
 def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None) -> Location:
-    """Return the folder in which the images of a file lie.
-
-    Args:
-        file: The file.
-        paths: What it calls its images.
-        within: A folder in which it is.
-
-    Raises:
-        SourceError: They are nowhere.
-    """
+    """Return the folder, ``within`` another, in which the images of a file lie, given what it calls them."""
     path, parent, above = file.path, file.path.parent, file.path.parent.absolute().parent
     name = _last_word(path)
     is_apart = parent.name == _ANNOTATIONS

@@ -59,11 +59,7 @@ class Colours:
 
 
 def are_coloured(masks: Iterable[Location]) -> bool:
-    """Return whether the first mask that can be read has colours.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
+    """Return whether the first mask that can be read has colours."""
     for mask in masks:
         with contextlib.suppress(ImageError, SourceError):
             return is_coloured(read_annotation(mask.to_uri()) or b"", Recipe().check_pixels)
@@ -71,12 +67,7 @@ def are_coloured(masks: Iterable[Location]) -> bool:
 
 
 def read_colours(folders: Iterable[Location]) -> Colours | None:
-    """Return what the first list in some folders says; None without one.
-
-    Raises:
-        SourceError: A line is damaged, or two classes have the same colour.
-        OSError: It cannot be read.
-    """
+    """Return what the first list in some folders says; None without one."""
     places = (folder / name for folder in folders for name in EXAMPLES)
     place = next((place for place in places if place.is_file()), None)
     if place is None:

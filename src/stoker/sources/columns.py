@@ -41,11 +41,7 @@ _TYPES = {"i": np.int32, "q": np.int64}
 
 
 class GrowingColumn:
-    """A column of int32 or int64 that grows at its end.
-
-    Args:
-        code: ``i`` for int32, ``q`` for int64.
-    """
+    """A column of int32 (``i``) or int64 (``q``) that grows at its end."""
 
     def __init__(self, code: str, *first: int) -> None:
         self._tail = array(code, first)
@@ -307,10 +303,7 @@ def divided(
 ) -> tuple[NDArray[np.int64], list[int]]:
     """Return rows in the order of a number that each has, stably; and where those of each number start, and all end.
 
-    Args:
-        rows: The rows.
-        number_of: Returns the numbers of some rows: 0 to ``count - 1``, or negative ones of rows to omit.
-        count: See above.
+    ``number_of`` returns the numbers of some rows: 0 to ``count - 1``, or negative ones of rows to omit.
     """
     counts = np.zeros(count, np.int64)
     for first, end in chunks(len(rows)):
@@ -333,11 +326,7 @@ def divided(
 class RowsByPath:
     """Sorts rows by the bytes of their paths, eight at a time as one number: no path becomes a Python object.
 
-    No path has a NUL byte.
-
-    Args:
-        paths: The paths.
-        prefixes: Returns how many bytes of the paths of some rows do not count.
+    No path has a NUL byte. ``prefixes`` returns how many bytes of the paths of some rows do not count.
     """
 
     def __init__(
@@ -354,9 +343,7 @@ class RowsByPath:
     def sorted(self, rows: NDArray[np.int64], done: int = 0) -> Iterator[NDArray[np.int64]]:
         """Yield rows in the order of their paths, as many at a time as are held in memory; equal paths come together.
 
-        Args:
-            rows: The rows; those of equal paths stay in their order.
-            done: Number of bytes in which all paths agree.
+        Those of equal paths stay in their order. In so many bytes as are ``done`` all paths agree.
         """
         if len(rows) <= HELD_ROWS:
             yield rows[self._order(rows, done)]

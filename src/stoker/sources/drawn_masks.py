@@ -149,7 +149,6 @@ class CocoMask(DrawnMask):
         return shapes
 
     def _runs_of_polygons(self, polygons: list[list[float]]) -> list[Runs]:
-        """Return the runs of checked polygons."""
         drawn = _pycocotools_mask().frPyObjects(polygons, self.height, self.width)
         return [_numbers(rle["counts"]).cumsum() for rle in drawn]
 
@@ -176,7 +175,6 @@ class CocoMask(DrawnMask):
 
 
 def _pycocotools_mask() -> ModuleType:
-    """Return what draws polygons."""
     try:
         from pycocotools import mask  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
@@ -185,16 +183,7 @@ def _pycocotools_mask() -> ModuleType:
 
 
 def drawn_mask(path: Location, classes: int, what: str) -> Mask:
-    """Return the field of masks that are drawn, with 0 and a number for each class.
-
-    Args:
-        path: The file that has the classes.
-        classes: How many it has.
-        what: How it calls them.
-
-    Raises:
-        ConfigError: They are more than a mask can have, or pycocotools is not installed.
-    """
+    """Return the field of masks that are drawn, with 0 and a number for each class, of which a file has so many."""
     _pycocotools_mask()
     if classes > _MAX_CLASSES:
         message = f"{path} has {classes} {what}; masks have {_MAX_CLASSES} at most"
@@ -293,16 +282,7 @@ def _pixels(runs: list[Runs]) -> int:
 
 
 def read_yolo_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
-    """Yield the number of each line of a text, its class and its numbers, fractions of the image's sides.
-
-    Args:
-        place: The text, or its URL; without one there is nothing.
-        classes: How many classes there are.
-
-    Raises:
-        SourceError: A line is damaged, or the file cannot be read.
-        StorageError: Its store cannot be reached.
-    """
+    """Yield the number of each line of a text that is there, its class and its numbers, fractions of the sides."""
     for number, line in enumerate((read_annotation(place) or b"").split(b"\n"), 1):
         if words := line.split():
             try:
@@ -312,7 +292,6 @@ def read_yolo_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, lis
 
 
 def _damaged_line(place: bytes, number: int, problem: str) -> SourceError:
-    """Return the error of a line."""
     where = os.fsdecode(place)
     return SourceError(f"damaged annotation: {where}, line {number}: {problem}", path=where)
 

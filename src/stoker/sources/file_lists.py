@@ -74,7 +74,6 @@ _LISTED_FROM = 8
 
 
 def _list(look: Look, path: Location) -> Source:
-    """List the images that a file list names, or the lists of an ``ilsvrc.json``."""
     config = read_config(path) if is_config(path) else None
     builder = SourceBuilder(look, path.parent.to_uri(), (path.parent,))
     lists = _FileLists(builder, config.lists() if config else {path: "train"})
@@ -123,7 +122,6 @@ class _FileLists:
         return self._find_separator(path, b"") is not None
 
     def fill(self) -> None:
-        """Add the images to the builder."""
         for path, split in self._lists.items():
             if not path.is_file():
                 raise SourceError(f"the list {path} does not exist or is not a file", path=str(path))
@@ -174,7 +172,6 @@ class _FileLists:
         return [from_uri(folder) for folder in sorted(parents)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
-        """Return the annotations of each split."""
         splits = dict.fromkeys(self._lists.values(), b"")
         explicit = self._builder.options.boxes
         if explicit is not None:
@@ -257,7 +254,6 @@ class _FileLists:
         return _HEADER.fullmatch(line.strip()) is not None and self._size_of(line.strip(), before) is None
 
     def _size_of(self, text: bytes, before: bytes) -> int | None:
-        """Return the size of the file of a path in a list; None if there is none."""
         return self._size(text if is_absolute(text) else before + text)
 
     def _refuse_columns(self, line: bytes, before: bytes, where: str) -> None:
@@ -307,7 +303,6 @@ class _FileLists:
         return {number: folder for number, folder in folders if not from_uri(folder).is_local}
 
     def _size(self, path: bytes) -> int | None:
-        """Return the size of a file; None if there is none."""
         place = from_uri(join(self._builder.base, path))
         try:
             size = place.size()

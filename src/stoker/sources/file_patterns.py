@@ -46,7 +46,6 @@ def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
 
 
 def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
-    """List the images that a pattern matches."""
     base, patterns = pattern[0].resolve(), pattern[1]
     builder = SourceBuilder(look, base.to_uri(), (base,))
     builder.is_ordered = False

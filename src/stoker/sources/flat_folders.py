@@ -111,7 +111,6 @@ def _are_told(look: Look, layout: Layout) -> bool:
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    """List the images of a folder, which have no classes."""
     builder = SourceBuilder(look, contents.base.to_uri(), ())
     builder.is_ordered = False
     for path, listing in contents.listings.items():

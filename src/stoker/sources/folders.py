@@ -66,7 +66,6 @@ _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLA
 
 
 def _list(look: Look, layout: Layout) -> Source:
-    """List the images of a folder, whose parts lie as a layout says."""
     _refuse_coco(look)
     builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
@@ -132,7 +131,6 @@ class _SplitFinder:
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
 
     def find(self) -> dict[str, _SplitFolder]:
-        """Return the folder of each split."""
         entries = self._walk.scan(b"", self._skipped)
         candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
@@ -250,7 +248,6 @@ def _may_matter(name: bytes) -> bool:
 
 
 def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder]) -> None:
-    """Add the images of all splits."""
     if all(folder.classes == () and not folder.lost for folder in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
         message += (

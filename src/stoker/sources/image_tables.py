@@ -99,7 +99,6 @@ class _Seen:
 
     @property
     def is_text(self) -> bool:
-        """Whether its name is that of a text."""
         return is_text(self.place)
 
     @property
@@ -134,11 +133,7 @@ class _Seen:
 
 
 def image_base(look: Look) -> Location:
-    """Return the folder that names of images are relative to.
-
-    Raises:
-        SourceError: It is none.
-    """
+    """Return the folder that names of images are relative to."""
     given = look.options.image_root
     if given is None:
         return look.path.parent if look.layout is None else look.layout.base
@@ -165,9 +160,6 @@ def find_tables(
         base: Folder that the images lie below.
         files: What may be such a table.
         folders: Some folders that the images may lie in. Default: the first ones.
-
-    Raises:
-        SourceError: It does not say the classes, or has no column of those that the user names.
     """
     best, seen = _tables_that_name(look, base, files, folders)
     if best is None:
@@ -259,17 +251,9 @@ def _mentions(
 def check_against_folders(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location], words: Mapping[str, str]
 ) -> list[str]:
-    """Return warnings of a table beside images whose folders seem to be their classes.
+    """Return warnings of a table beside images whose folders seem to be their classes; refuse one that says others.
 
-    Args:
-        look: What the user named.
-        base: Folder that the images lie below.
-        files: What may be such a table.
-        folders: Some of those folders.
-        words: What of the name of each of them may be the class.
-
-    Raises:
-        SourceError: The table says other classes than the folders.
+    See `find_tables`; ``words`` has what of the name of each of the folders may be the class.
     """
     best, _ = _tables_that_name(look, base, [file for file in files if not is_text(file)], folders)
     if best is None:
@@ -298,11 +282,7 @@ def check_against_folders(
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:
-    """Return the tables in folders of splits that hold images and no folders, at most one of each split.
-
-    Raises:
-        SourceError: See `find_tables`.
-    """
+    """Return the tables in folders of splits that hold images and no folders, at most one of each split."""
     if look.layout is None:
         return []
     base, tables = look.layout.base, list[ImageTable]()

@@ -129,14 +129,9 @@ class ItemTable:
 
     def take(self, rows: NDArray[np.int64]) -> ItemTable:
         """Return a table of the given rows, in that order, with all columns; it shares nothing with this one."""
-        return ItemTable(
-            self.paths.take(rows),
-            taken(self.labels, rows),
-            taken(self.sizes, rows),
-            taken(self.numbers, rows),
-            taken(self.objects, rows),
-            {name: taken(column, rows) for name, column in self.columns.items()},
-        )
+        numbers = {name: taken(getattr(self, name), rows) for name in _NUMBERS}
+        columns = {name: taken(column, rows) for name, column in self.columns.items()}
+        return ItemTable(paths=self.paths.take(rows), columns=columns, **numbers)
 
 
 class ItemTableBuilder:
@@ -144,37 +139,28 @@ class ItemTableBuilder:
 
     def __init__(self) -> None:
         self._paths = GrowingBlobs()
-        self._labels = GrowingColumn("i")
-        self._sizes = GrowingColumn("q")
-        self._numbers = GrowingColumn("q")
-        self._objects = GrowingColumn("i")
+        self._numbers = [GrowingColumn(code) for code in "iqqi"]
         self._columns: dict[str, GrowingColumn] = {}
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return len(self._paths)
 
     def add(self, item: Item) -> None:
         """Append one item."""
         if not len(self):
             self._columns = {name: GrowingColumn("q") for name in item.columns}
         self._paths.append(item.path)
-        self._labels.append(item.label)
-        self._sizes.append(item.size_bytes)
-        self._numbers.append(item.number)
-        self._objects.append(item.object)
+        numbers = item.label, item.size_bytes, item.number, item.object
+        for column, number in zip(self._numbers, numbers, strict=True):
+            column.append(number)
         for name, column in self._columns.items():
             column.append(item.columns[name])
 
     def finish(self) -> ItemTable:
         """Return the table; the builder must not be used afterwards."""
-        return ItemTable(
-            self._paths.finish(),
-            self._labels.finish(),
-            self._sizes.finish(),
-            self._numbers.finish(),
-            self._objects.finish(),
-            {name: column.finish() for name, column in self._columns.items()},
-        )
+        numbers: Any = {name: column.finish() for name, column in zip(_NUMBERS, self._numbers, strict=True)}
+        columns = {name: column.finish() for name, column in self._columns.items()}
+        return ItemTable(paths=self._paths.finish(), columns=columns, **numbers)
 
 
 @dataclass(slots=True)
@@ -219,11 +205,7 @@ class ItemCollector:
         return len(self._group_of)
 
     def add_group(self, group: Group) -> int:
-        """Add a group and return its number.
-
-        Raises:
-            SourceError: There are too many.
-        """
+        """Add a group and return its number."""
         if len(self.groups) == _MAX_GROUPS:
             raise SourceError(f"the source has more than {_MAX_GROUPS} folders; put the images of a class into one")
         self.groups.append(group)
@@ -245,7 +227,6 @@ class ItemCollector:
             self._sizes.extend(np.asarray(sizes, np.int64))
 
     def _all(self) -> tuple[Blobs, NDArray[np.int32], NDArray[np.int64]]:
-        """Return the path, the group and the bytes of each image, in the order in which they were added."""
         if self._collected is None:
             self._collected = self._paths.finish(), self._group_of.finish(), self._sizes.finish()
         return self._collected
@@ -262,8 +243,7 @@ class ItemCollector:
     def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
         """Yield each number and the images that have it, ascending; of millions of images so many at a time.
 
-        Args:
-            number_of: int64, (groups,): number of the images of each group; images of negative ones are omitted.
+        The numbers are those of groups: int64, (groups,); images of negative ones are omitted.
         """
         groups = self._all()[1]
         for first in range(0, len(groups), HELD_ROWS):
@@ -295,11 +275,7 @@ class ItemCollector:
         return {group.class_name for group in self.groups if group.split and group.class_name is not None}
 
     def finish(self, label_of: Mapping[bytes, int]) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
-        """Return the table and the rows of each split; nothing can be added afterwards.
-
-        Args:
-            label_of: The label of each class.
-        """
+        """Return the table and the rows of each split, given the labels of classes; nothing can be added afterwards."""
         labels = [-1 if group.class_name is None else label_of.get(group.class_name, -1) for group in self.groups]
         splits = [-1 if group.split is None else SPLITS.index(group.split) for group in self.groups]
         paths, groups, sizes = self._all()
@@ -331,10 +307,7 @@ class ItemCollector:
     ) -> tuple[NDArray[np.int64], list[int]]:
         """Return the rows in their order, without those that are left out or replaced; and where each split ends.
 
-        Args:
-            table: The rows.
-            groups: int32 (N,): the group of each row.
-            ranks: int64 (groups,): by which they are sorted first; rows with a negative one are left out.
+        They are sorted by the ranks of their groups first: int64 (groups,); those with a negative one are left out.
         """
         ranks, numbers = np.unique(ranks, return_inverse=True)
         numbers -= int(np.searchsorted(ranks, 0))
@@ -354,10 +327,7 @@ class ItemCollector:
     def _without_replaced(self, paths: Blobs, rows: NDArray[np.int64], tars: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return sorted rows without members of tars that the next row replaces.
 
-        Args:
-            paths: The paths of all rows.
-            rows: Some of them.
-            tars: int64 (rows, 2): the tar of each of these, or -1, and how many bytes of its path do not count.
+        ``tars`` has the tar of each of these, or -1, and how many bytes of its path do not count: int64 (rows, 2).
         """
         same = np.flatnonzero((tars[1:, 0] >= 0) & (tars[1:] == tars[:-1]).all(axis=1))
         pairs = zip(same.tolist(), rows[same].tolist(), rows[same + 1].tolist(), strict=True)

@@ -93,12 +93,7 @@ class Layout:
 
 
 def find_layout(root: Location, without: Location | None = None) -> Layout:
-    """Return where the parts of a folder lie, by the table above.
-
-    Args:
-        root: Absolute path of the folder.
-        without: A folder that is not part of it though it lies in it.
-    """
+    """Return where the parts of a folder lie, by the table above; ``without`` one that is not part of it."""
     inner = (root / "Data" / "CLS-LOC", root / "ILSVRC" / "Data" / "CLS-LOC")
     base = root if root.parts[-2:] == ("Data", "CLS-LOC") else next((path for path in inner if path.is_dir()), None)
     if base is not None:
@@ -147,12 +142,6 @@ class Look:
         progress: Called after every few images or annotations.
         without: A folder that is not part of it though it lies in it.
         layout: Where the parts of a folder lie; None of anything else.
-
-    Args:
-        named: What the user named.
-        options: See above.
-        progress: See above.
-        without: See above.
     """
 
     def __init__(

@@ -58,12 +58,7 @@ def version_of(records: Any) -> str:
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
-    """Return what the fields of records are: as their library says, otherwise as the first record tells.
-
-    Raises:
-        ConfigError: A value tells nothing.
-        SourceError: Several fields may be the class.
-    """
+    """Return what the fields of records are: as their library says, otherwise as the first record tells."""
     declared = getattr(records, "features", None)
     features = declared if isinstance(declared, Mapping) else {}
     known = {name: _of_feature(feature) for name, feature in features.items()}
@@ -147,12 +142,7 @@ def _of_list(feature: Any) -> Field | None:
 
 
 def stated_images(records: Any, name: str) -> list[tuple[bytes, int | None]] | None:
-    """Return the path and the number of bytes of each image, as `path_and_size` does of one; None if nothing says them.
-
-    Args:
-        records: As `undecoded` returns them; a ``datasets.Dataset`` has columns of Arrow.
-        name: Of the field.
-    """
+    """Return the path and the number of bytes of each image, as `path_and_size` does; None if nothing says them."""
     features = getattr(records, "features", None)
     kind = features.get(name) if isinstance(features, Mapping) else None
     if getattr(records, "format", {}).get("type", "") is not None:

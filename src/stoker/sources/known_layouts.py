@@ -66,10 +66,6 @@ def check_class_folders(
 
     Returns:
         The tables that have the classes instead of them.
-
-    Raises:
-        SourceError: A table may have the classes, or the folders are those of a known layout.
-        OSError: A file cannot be read, or the store cannot be reached.
     """
     root, options = builder.root, builder.options
     levels = {base / os.fsdecode(split): sorted(map(os.fsdecode, names)) for split, names in classes.items()}

@@ -88,7 +88,6 @@ def list_source(
 
 
 def _check_options(kind: Kind, look: Look) -> None:
-    """Refuse options that mean nothing to a kind of source."""
     for name, value in look.options.given().items():
         if value is not False and name not in kind.options:
             message = f"{option(name)} has no effect on {look.root}, which is read as {kind.name}; omit it"

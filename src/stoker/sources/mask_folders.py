@@ -294,7 +294,6 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    """List the images that have masks."""
     builder = SourceBuilder(look, contents.root.to_uri(), ())
     builder.is_ordered = False
     builder.skipped.add(contents.skipped)

@@ -36,8 +36,8 @@ from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.table_columns import IMAGE_NAME, LABEL, Classes, TableLabels, TableValues, find_classes
-from stoker.sources.tables import damaged, first_rows, is_json, table_rows, with_captions
+from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
+from stoker.sources.tables import damaged, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
 from stoker.storage import from_uri, is_absolute, is_web
 
@@ -55,11 +55,7 @@ _REPORT_EVERY = 1024
 
 
 def find_metadata(look: Look) -> list[ImageTable]:
-    """Return the metadata files of a folder, or of its folders of splits; none of another place.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
+    """Return the metadata files of a folder, or of its folders of splits; none of another place."""
     if look.layout is None:
         return []
     base = look.layout.base
@@ -106,17 +102,7 @@ def _named_tables(look: Look) -> list[Location]:
 
 
 def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
-    """List the images that metadata files name.
-
-    Args:
-        look: The folder.
-        tables: The tables in it, or in folders of splits.
-
-    Raises:
-        SourceError: A table is damaged, lacks ``file_name``, or lies beside another one; or splits have different
-            columns.
-        OSError: A file cannot be read.
-    """
+    """List the images that the tables of a folder, or of its folders of splits, name."""
     base = image_base(look)
     if not tables[0].is_found:
         _check_places(look.root, base, tables)
@@ -158,17 +144,17 @@ class _Images:
         self._tables = tables
         first, options = tables[0], builder.options
         builder.skipped.warnings += first.notes
-        self._classes = first.classes or self._find_classes()
+        places = [table.place for table in tables]
+        self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.skipped.warnings)
         self._is_found = first.is_found
-        self._values = TableValues(
-            is_json=is_json(first.place),
+        self._rows = TableRows(
+            first.place,
+            self._classes,
             without={first.image, first.split_column or first.image},
             only=options.columns,
             has_files=True,
             fills=first.is_found,
-            classes=self._classes,
         )
-        self._labels = TableLabels(is_json=is_json(first.place), classes=self._classes)
         self._paths: list[bytes] = []
         self._table_of = array("i")
         self._splits: list[str] = []  # of each row, where a column tells
@@ -177,16 +163,9 @@ class _Images:
         self._own = own_names(from_uri(builder.base))
         self._used = array("q")  # hashes of the paths of all images and masks
 
-    def _find_classes(self) -> Classes:
-        rows = [row for table in self._tables for row in first_rows(table.place, self._builder.options)]
-        for row in rows:
-            row.pop(FILE_NAME, None)
-        where, warnings = self._tables[0].place, self._builder.skipped.warnings
-        return find_classes(where, rows, self._builder.options, warnings) or Classes()
-
     def read(self) -> None:
         for number, table in enumerate(self._tables):
-            known, columns = set(self._values.columns), set[str]()
+            known, columns = set(self._rows.columns), set[str]()
             before = len(self._paths)
             rows: Iterable[tuple[int, dict[str, Any]]] = table_rows(table.place, self._builder.options.separator)
             if self._classes.form == "captions":
@@ -223,18 +202,18 @@ class _Images:
             if split is None:
                 raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
             self._splits.append(split)
-        self._label_of.append(self._labels.take(table.place, line, row))
+        self._label_of.append(self._rows.take_label(table.place, line, row))
         for name, value in row.items():
             if name == table.image:
                 continue
             if name.endswith(IMAGE_NAME) and isinstance(value, str) and value:
                 row[name] = os.fsdecode(_below(table, line, value))
                 self._used.append(hash(os.fsencode(row[name])))
-        self._values.add(row)
+        self._rows.add(row)
 
     def cells(self) -> Cells | None:
         """Return what reads the values of the rows; None if there is no extra column."""
-        return self._values.finish(self._builder, self._tables[0].place)
+        return self._rows.finish(self._builder)
 
     def collect(self, walk: Walk) -> None:
         """Add the images to the builder, with their splits, classes and sizes; report what is not used."""
@@ -261,10 +240,10 @@ class _Images:
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
         table = self._tables[0].place
-        names = self._class_of = self._labels.class_names(table, self._builder.skipped.warnings)
+        names = self._class_of = self._rows.class_names(self._builder.skipped.warnings)
         folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
-        by_folder = are_classes and not self._labels.have_column and not self._is_found and self._classes.field is None
+        by_folder = are_classes and not self._rows.have_labels and not self._is_found and self._classes.field is None
         groups: dict[tuple[str, bytes | None, bytes], int] = {}
         collector = self._builder.collector
         differ = False
@@ -286,7 +265,7 @@ class _Images:
             if group not in groups:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
             collector.add(groups[group], path, sizes[path])
-        self._builder.numbered = self._labels.are_ids
+        self._builder.numbered = self._rows.are_ids
         if self._builder.numbered and self._is_found and self._builder.labels is None:
             self._name_label_map(table, max((int(name) for name in names if name is not None), default=0))
         shown = shown_names(sorted(folders))
@@ -379,7 +358,7 @@ class _Images:
         group = collector.add_group(Group("test", None, 0))
         for path in added:
             collector.add(group, path, sizes[path])
-            self._values.add_missing()
+            self._rows.add_missing()
         message = "images of {names} that no row names are the split test, without labels: " + f"{len(added):,}"
         self._builder.skipped.warn(sorted(tests), message)
         return [path for path in unused if _top(path) not in tests]
@@ -398,7 +377,7 @@ class _Images:
             (label < 0 or self._class_of[label] is None) and not is_test[table]
             for label, table in zip(self._label_of, self._table_of, strict=True)
         )
-        if self._labels.have_column and unlabelled:
+        if self._rows.have_labels and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
 
 

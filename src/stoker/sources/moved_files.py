@@ -60,9 +60,6 @@ def find_moved(
         files: Paths of the listed files that nothing else names, below the folder of the source.
         base: That folder.
         skipped: Receives a warning that says what was taken.
-
-    Raises:
-        SourceError: A path may be several files.
     """
     named: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for path in paths:

@@ -22,7 +22,7 @@ other lists, structs                               `Json`
 A text that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
 
 A split is a file or several; their names say which, as ``train-00000-of-00004.parquet``, or the folder they lie in.
-Listing reads the footers, the classes and the paths. Images and values are read from `stoker.sources.unpacked`.
+Listing reads the footers, the classes and the paths. Images and values are read from `stoker.sources.parquet_reader`.
 """
 
 from __future__ import annotations
@@ -46,12 +46,11 @@ from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
-from stoker.sources.parquet_reader import ParquetReader
+from stoker.sources.parquet_reader import Columns, ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import LABEL, LABEL_NAME, check_columns, find_label
 from stoker.sources.tars import named_tars
-from stoker.sources.unpacked import Columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -112,12 +111,7 @@ def split_of_file(name: str) -> str | None:
 
 
 def has_images(path: Location) -> bool:
-    """Return whether a Parquet file has a column of images.
-
-    Raises:
-        SourceError: It is damaged.
-        OSError: It cannot be read.
-    """
+    """Return whether a Parquet file has a column of images."""
     return _image_column({column.name: column.type for column in ParquetFile(path).schema}) is not None
 
 
@@ -130,7 +124,6 @@ def _claim(look: Look) -> dict[Location, str | None]:
 
 
 def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
-    """List the rows of Parquet files."""
     folder = look.layout.base if look.layout is not None else look.path.parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     rows = _Rows(builder, folder)

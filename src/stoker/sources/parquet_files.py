@@ -54,22 +54,13 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
 
 
 def is_parquet(path: Location) -> bool:
-    """Return whether a file begins as Parquet does, or is called ``*.parquet``.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return whether a file begins as Parquet does, or is called ``*.parquet``."""
     return path.suffix == SUFFIX or path.read_head(len(_MAGIC)) in (_MAGIC, _ENCRYPTED_MAGIC)
 
 
 @contextmanager
 def reported_damage(what: str, place: Location) -> Iterator[None]:
-    """Turn what pyarrow raises in the ``with`` block into a `SourceError`; errors of the system and of stores stay.
-
-    Args:
-        what: What was read, for the message.
-        place: The file.
-    """
+    """Turn what pyarrow raises in the ``with`` block into a `SourceError`; errors of the system and of stores stay."""
     try:
         yield
     except StokerError:
@@ -97,14 +88,6 @@ class ParquetFile:
         size_bytes: Its length.
         schema: Its columns: a ``pyarrow.Schema``.
         features: What the library ``datasets`` has noted of each column, as JSON; empty where it has not.
-
-    Args:
-        place: See above.
-
-    Raises:
-        SourceError: It is not a whole Parquet file, or has more values than its bytes can stand for.
-        ConfigError: pyarrow is not installed.
-        OSError: It cannot be read.
     """
 
     def __init__(self, place: Location) -> None:
@@ -130,28 +113,14 @@ class ParquetFile:
         self.refuse_more(values)
 
     def refuse_more(self, values: int) -> None:
-        """Refuse a file that says to have, or has, more values than any images compress to.
-
-        Args:
-            values: Bytes of its values.
-
-        Raises:
-            SourceError: There are too many for its bytes.
-        """
+        """Refuse a file that says to have, or has, more bytes of values than any images compress to."""
         if values > _FEW_BYTES + _VALUES_PER_BYTE * self.size_bytes:
             message = f"{self.place} has {format_size(values)} of values in {format_size(self.size_bytes)}, more than"
             message += f" {_VALUES_PER_BYTE} times as many, so it is not read; write it without compression"
             raise SourceError(message, path=str(self.place))
 
     def groups(self, leaf: str) -> list[tuple[int, int]]:
-        """Return the rows of each group, and the bytes that a column takes in it before compression.
-
-        Args:
-            leaf: A column of values, such as ``image.bytes``.
-
-        Raises:
-            SourceError: The footer is damaged.
-        """
+        """Return the rows of each group, and the bytes that a column, as ``image.bytes``, takes uncompressed in it."""
         groups = []
         with reported_damage(f"the footer of {self.place}", self.place):
             metadata = self._reader.metadata
@@ -166,11 +135,7 @@ class ParquetFile:
         return groups
 
     def nulls(self, names: Collection[str]) -> Counter[str]:
-        """Return how many rows have no value in each of some columns, as far as the footer says.
-
-        Raises:
-            SourceError: The footer is damaged.
-        """
+        """Return how many rows have no value in each of some columns, as far as the footer says."""
         counts: Counter[str] = Counter()
         with reported_damage(f"the footer of {self.place}", self.place):
             metadata = self._reader.metadata
@@ -185,13 +150,7 @@ class ParquetFile:
     def batches(self, columns: Sequence[str], rows: int = _BATCH_ROWS) -> Generator[Any]:
         """Yield the rows in their order, so many at a time, as ``pyarrow.RecordBatch``.
 
-        Args:
-            columns: Names of columns; ``image.path`` is one part of a column alone.
-            rows: Most rows of a batch.
-
-        Raises:
-            SourceError: A page is damaged, or there are not as many rows as the footer says.
-            OSError: The file cannot be read.
+        A column called ``image.path`` is one part of a column alone.
         """
         done = 0
         with reported_damage(f"{self.place}, at a row from {0:,} on,", self.place):
@@ -221,12 +180,7 @@ def plain_column(column: Any) -> Any:
 
 
 def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a small table, each as its values by column.
-
-    Raises:
-        SourceError: It is damaged.
-        OSError: It cannot be read.
-    """
+    """Yield the rows of a small table, each as its values by column."""
     file = ParquetFile(place)
     names = file.schema.names
     for batch in file.batches(names):

@@ -1,46 +1,313 @@
-"""The images and the values of items that are rows of Parquet files."""
+"""Reads rows of Parquet files, which are unpacked for it: every row where it can be read at once, in the user's cache.
+
+Of a Parquet file only whole pages can be read, and its images are wanted one by one, in any order. So the columns that
+are used are written once to an Arrow file without compression, which is mapped into memory: image ``i`` is a slice of
+it. It lies in ``unpacked`` in the directory of `stoker.config.user_cache_directory` and takes as many bytes as the
+images and the values together. Its name stands for the place, the length, the time of the last change (or what a store
+calls the content) and the footer of the Parquet file, so one that has changed is unpacked again, in place of the older
+one. A file has its name once it is whole. Whoever removes one loses the time to make it again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import hashlib
+import json
 import os
+import re
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from stoker.errors import SourceError
+from stoker.config import user_cache_directory
+from stoker.errors import ConfigError, SourceError
 from stoker.fields import from_json
 from stoker.progress import progress_of_call
 from stoker.sources.columns import new_column
 from stoker.sources.items import ItemTableBuilder
+from stoker.sources.parquet_files import ParquetFile, import_pyarrow, plain_column, reported_damage
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
-from stoker.sources.unpacked import Columns, Unpacked, unpack
-from stoker.storage import from_uri, join
+from stoker.storage import from_uri, join, location, make_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
+    from stoker.storage import Location, Staging
     from stoker.types import Field
 
 
+UNPACKED_FOLDER = "unpacked"
+"""Folder of the user's cache in which unpacked files lie."""
+
+_BATCH_BYTES = 2**24
+_KEY_DIGITS = 16
+_NAME = re.compile(rf"([0-9a-f]{{{_KEY_DIGITS}}}-[0-9a-f]{{{_KEY_DIGITS}}})-.*\.arrow.*", re.DOTALL)
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_NAME = 120
 _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a Parquet file are used.
+
+    Attributes:
+        image: That of the images: structs of ``bytes`` and ``path``, or bytes.
+        has_paths: Whether they are such structs.
+        others: The others, in the order in which they are stored.
+    """
+
+    image: str
+    has_paths: bool
+    others: tuple[str, ...]
+
+
+class _Unpacked:
+    """The rows of a Parquet file, of which ``path`` is the Arrow file. Read-only; safe in any thread."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        pa, _ = import_pyarrow()
+        self.path = path
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        weakref.finalize(self, os.close, descriptor)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that nobody removes what is in use
+        self._place = location(path)
+        self._columns = columns
+        with reported_damage(str(path), self._place):
+            mapped = pa.memory_map(str(path)).read_buffer()
+            reader = pa.ipc.open_file(pa.BufferReader(mapped), options=pa.ipc.IpcReadOptions(use_threads=False))
+            self._mapped = mapped
+            self._batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        self.rows = int(self._starts[-1])
+
+    def slices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the image of each row begins in the file, and its length: int64 (N,); -1 and 0 where null."""
+        offsets, sizes = np.full(self.rows, -1, np.int64), np.zeros(self.rows, np.int64)
+        for first, batch in zip(self._starts.tolist(), self._batches, strict=False):
+            images = batch.column(0)
+            _, ends_at, data = images.buffers()
+            ends = np.frombuffer(ends_at, np.int64)[images.offset :][: len(images) + 1]
+            base = data.address - self._mapped.address if data is not None else 0
+            limit = data.size if data is not None else 0
+            if len(ends) <= len(images) or ends[0] < 0 or ends[-1] > limit or bool((np.diff(ends) < 0).any()):
+                raise SourceError(f"{self.path} is damaged; remove it", path=str(self.path))
+            there = images.is_valid().to_numpy(zero_copy_only=False)
+            some = slice(first, first + len(images))
+            offsets[some][there] = (ends[:-1] + base)[there]
+            sizes[some][there] = np.diff(ends)[there]
+        return offsets, sizes
+
+    def image(self, row: int) -> tuple[bytes | None, str | None]:
+        """Return the bytes of the image in a row, and its path; None for what is null."""
+        batch, at = self._find(row)
+        data = batch.column(0)[at]
+        return data.as_buffer().to_pybytes() if data.is_valid else None, batch.column(1)[at].as_py()
+
+    def value(self, row: int, name: str) -> Any:
+        """Return what another column holds in a row, as Python has it."""
+        batch, at = self._find(row)
+        with reported_damage(f"the column {name!r} of {self.path}", self._place):
+            return batch.column(2 + self._columns.others.index(name))[at].as_py()
+
+    def _find(self, row: int) -> tuple[Any, int]:
+        if not 0 <= row < self.rows:
+            message = f"there is no row {row:,} in {self.path}, which has {self.rows:,}"
+            raise SourceError(f"{message}; list the source again", path=str(self.path))
+        number = int(np.searchsorted(self._starts, row, "right")) - 1
+        return self._batches[number], row - int(self._starts[number])
+
+
+def unpacked_files(directory: Path) -> Iterator[Path]:
+    """Yield the unpacked files in a cache directory, unfinished ones included; nothing else is ever named."""
+    folder = directory / UNPACKED_FOLDER
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if _NAME.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def is_in_use(path: Path) -> bool:
+    """Return whether a process has an unpacked file open, or is writing it."""
+    named = _NAME.fullmatch(path.name)
+    return any(map(_is_locked, (path, path.with_name(f"{named[1]}.lock")) if named else (path,)))
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # there are file systems without locks
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _unpack(place: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
+    """Return the rows of a Parquet file, unpacked now unless they have been before.
+
+    Several processes that need the same file wait for the one that unpacks it. ``advanced`` is called with how many
+    rows are done.
+    """
+    folder = _folder(place)
+    source = ParquetFile(place)
+    key = _key(source, columns)
+    path = folder / f"{key}-{_PLAIN.sub('_', place.name)[-_MAX_NAME:]}.arrow"
+    if not path.is_file():
+        with _locked(folder / f"{key}.lock", place):
+            if not path.is_file():
+                _write(path, source, columns, advanced)
+                _remove_older(path)
+    return _Unpacked(path, columns)
+
+
+def _folder(place: Location) -> Path:
+    directory = user_cache_directory()
+    if directory is None:
+        message = f"{place} is read by way of a cache, and this user has no home directory"
+        raise ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder")
+    folder = directory / UNPACKED_FOLDER
+    try:
+        make_directory(directory)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise _no_cache(folder, place, error) from error
+    return folder
+
+
+def _no_cache(folder: Path, place: Location, error: OSError) -> ConfigError:
+    message = f"{place} cannot be unpacked in {folder}: {error.strerror or error}"
+    return ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder of a disk that has space for it")
+
+
+def _key(source: ParquetFile, columns: Columns) -> str:
+    """Return hex digits for the place, and for the content."""
+    where = hashlib.sha256(source.place.to_uri()).hexdigest()[:_KEY_DIGITS]
+    info = source.place.parent.snapshot()(source.place.name)
+    stamp = info.stamp if info is not None else ""
+    about = json.dumps([stamp, columns.image, columns.has_paths, *columns.others])
+    return f"{where}-{hashlib.sha256(source.digest + about.encode()).hexdigest()[:_KEY_DIGITS]}"
+
+
+@contextlib.contextmanager
+def _locked(path: Path, place: Location) -> Iterator[None]:
+    """Hold a lock in the ``with`` block; where the file system has none, several may write the same file."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise _no_cache(path.parent, place, error) from error
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_older(path: Path) -> None:
+    """Remove what was unpacked of a file before it changed, and what killed processes have left; its lock is held."""
+    where, key = path.name[:_KEY_DIGITS], path.name[: 2 * _KEY_DIGITS + 1]
+    for other in unpacked_files(path.parents[1]):
+        is_ours = other.name.startswith(key)
+        if other != path and other.name.startswith(where) and (is_ours or not is_in_use(other)):
+            other.unlink(missing_ok=True)
+
+
+def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable[[int], None] | None) -> None:
+    pa, _ = import_pyarrow()
+    try:
+        staged = location(path.parent).stage(path.name)
+    except OSError as error:
+        raise _no_cache(path.parent, source.place, error) from error
+    try:
+        schema, writer, done = None, None, 0
+        for table in _tables(source, columns):
+            with reported_damage(str(source.place), source.place):
+                schema = schema or table.schema
+                options = pa.ipc.IpcWriteOptions(use_threads=False)
+                writer = writer or pa.ipc.new_file(_Sink(staged, path, source.place), schema, options=options)
+                for batch in table.to_batches():
+                    writer.write_batch(batch)
+            done += table.num_rows
+            if advanced is not None:
+                advanced(done)
+        if writer is not None:
+            writer.close()
+        staged.publish()
+    finally:
+        staged.discard()
+
+
+class _Sink:
+    """A file in the cache, as pyarrow writes to it."""
+
+    closed = False
+
+    def __init__(self, staged: Staging, path: Path, source: Location) -> None:
+        self._staged, self._path, self._source = staged, path, source
+
+    def write(self, data: Any) -> int:
+        try:
+            self._staged.write([bytes(data)])
+        except OSError as error:
+            raise _no_cache(self._path.parent, self._source, error) from error
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: publishing does it."""
+
+
+def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
+    """Yield the rows of a file as tables of a few megabytes, with the columns as they are stored."""
+    pa, _ = import_pyarrow()
+    held: list[Any] = []
+    size = total = 0
+    for batch in source.batches([columns.image, *columns.others]):
+        with reported_damage(str(source.place), source.place):
+            arrays = [
+                *_images(batch.column(columns.image), columns),
+                *map(plain_column, map(batch.column, columns.others)),
+            ]
+            held.append(pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))]))
+        size, total = size + held[-1].nbytes, total + held[-1].nbytes
+        source.refuse_more(total)
+        if size > _BATCH_BYTES:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _images(column: Any, columns: Columns) -> tuple[Any, Any]:
+    pa, _ = import_pyarrow()
+    data, paths = column, pa.nulls(len(column), pa.string())
+    if columns.has_paths:
+        data, paths = (pa.compute.struct_field(column, name) for name in ("bytes", "path"))
+    return data.cast(pa.large_binary()), paths.cast(pa.string())
 
 
 class ParquetReader(ArchiveReader):
     """Reads rows of Parquet files: the column ``archive`` of an item is its file, ``row`` its row.
 
-    Args:
-        base: As of `ArchiveReader`.
-        archives: The same.
-        digests: What stands for the length and the footer of each.
-        columns: What is used of them.
-        fields: What that is beside the images, by name.
+    ``digests`` stand for the length and the footer of each; ``columns`` are those that are used, and ``fields`` what
+    these are beside the images, by name.
     """
 
     name = "parquet"
@@ -56,7 +323,7 @@ class ParquetReader(ArchiveReader):
         super().__init__(base, archives, dict(fields))
         self._digests, self._columns = digests, columns
         self._locks = [threading.Lock() for _ in archives]
-        self._files: dict[int, Unpacked | SourceError] = {}
+        self._files: dict[int, _Unpacked | SourceError] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ParquetReader, (self.base, self.archives, self._digests, self._columns, self.fields)
@@ -65,9 +332,8 @@ class ParquetReader(ArchiveReader):
         data, path = self._file(item.columns["archive"]).image(item.columns["row"])
         if data is not None:
             if len(data) > MAX_FILE_BYTES:
-                raise SourceError(
-                    f"the image has {len(data):,} bytes, more than the {MAX_FILE_BYTES:,} that a record holds"
-                )
+                message = f"the image has {len(data):,} bytes, more than the {MAX_FILE_BYTES:,} that a record holds"
+                raise SourceError(message)
             return data
         where = f"row {item.columns['row']:,} of {os.fsdecode(self.locate(item))}: column {self._columns.image!r}"
         if not path:
@@ -76,19 +342,16 @@ class ParquetReader(ArchiveReader):
             return read_file(self._beside(item, path))
         except (*_NO_SUCH_FILE, ValueError) as error:
             problem = getattr(error, "strerror", None) or error
-            raise SourceError(
-                f"{where} has no bytes, and the file of its path {path!r} cannot be read: {problem}"
-            ) from error
+            message = f"{where} has no bytes, and the file of its path {path!r} cannot be read: {problem}"
+            raise SourceError(message) from error
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
         """Return the values of a row: `Field.missing` for those that are missing. See `IndexedReader.values`."""
         wanted = [name for name in self.fields if names is None or name in names]
-        file = self._file(item.columns["archive"]) if wanted else None
-        return {
-            name: self._value(item, name, file.value(item.columns["row"], name)) for name in wanted if file is not None
-        }
+        return {name: self._value(item, name) for name in wanted}
 
-    def _value(self, item: Item, name: str, value: Any) -> Any:
+    def _value(self, item: Item, name: str) -> Any:
+        value = self._file(item.columns["archive"]).value(item.columns["row"], name)
         if value is None:
             return self.fields[name].missing
         if not self.fields[name].is_image or not isinstance(value, dict):
@@ -174,7 +437,7 @@ class ParquetReader(ArchiveReader):
             builder.add(own)
         return builder.finish()
 
-    def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> Unpacked:
+    def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> _Unpacked:
         """Return a file unpacked, which is done once."""
         unpacked = self._files.get(number)
         if unpacked is None:
@@ -182,7 +445,7 @@ class ParquetReader(ArchiveReader):
                 unpacked = self._files.get(number)
                 if unpacked is None:
                     try:
-                        unpacked = unpack(from_uri(self.archives[number]), self._columns, advanced)
+                        unpacked = _unpack(from_uri(self.archives[number]), self._columns, advanced)
                     except SourceError as error:
                         unpacked = error
                     self._files[number] = unpacked

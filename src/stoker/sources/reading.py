@@ -35,16 +35,7 @@ _Result = TypeVar("_Result")
 
 
 def read_file(path: bytes, size_hint: int = 0) -> bytes:
-    """Return the bytes of a file.
-
-    Args:
-        path: File to read, or its URL.
-        size_hint: Its size as far as known; one that is too large is not opened.
-
-    Raises:
-        OSError: The file cannot be opened or read.
-        SourceError: It is larger than `MAX_FILE_BYTES`.
-    """
+    """Return the bytes of a file or a URL; one that is too large, also by a hint, is not opened."""
     if size_hint > MAX_FILE_BYTES:
         raise _too_large()
     try:
@@ -56,11 +47,7 @@ def read_file(path: bytes, size_hint: int = 0) -> bytes:
 
 
 def size_or_zero(base: bytes, path: bytes) -> int:
-    """Return how many bytes a file below a folder has; 0 of one that is not there, which a build then rejects.
-
-    Raises:
-        StorageError: Its store cannot be reached.
-    """
+    """Return how many bytes a file below a folder has; 0 of one that is not there, which a build then rejects."""
     try:
         return from_uri(join(base, path)).size()
     except StorageError:
@@ -70,22 +57,13 @@ def size_or_zero(base: bytes, path: bytes) -> int:
 
 
 def sizes_of(base: bytes, paths: Iterable[bytes]) -> dict[bytes, int]:
-    """Return `size_or_zero` of files that no listing has, by path: one that is missing is an item all the same.
-
-    Raises:
-        StorageError: Their store cannot be reached.
-    """
+    """Return `size_or_zero` of files that no listing has, by path: one that is missing is an item all the same."""
     each = dict.fromkeys(paths)
     return dict(zip(each, in_order(partial(size_or_zero, base), each, from_uri(base).requests_at_once), strict=True))
 
 
 def read_annotation(path: bytes) -> bytes | None:
-    """Return the file of an annotation; None if there is none.
-
-    Raises:
-        SourceError: It cannot be read.
-        StorageError: Its store cannot be reached.
-    """
+    """Return the file of an annotation; None if there is none."""
     try:
         return read_file(path, 2**12)
     except (FileNotFoundError, NotADirectoryError):
@@ -97,24 +75,14 @@ def read_annotation(path: bytes) -> bytes | None:
 
 
 def read_web(url: bytes) -> bytes:
-    """Return what a web server sends for a URL; see `stoker.storage.read_url`.
-
-    Raises:
-        SourceError: It sends nothing that can be used.
-        OSError: This machine has no network, or the process no more files or memory.
-    """
+    """Return what a web server sends for a URL; see `stoker.storage.read_url`."""
     from stoker.storage import read_url  # noqa: PLC0415 - takes a tenth of a second, and most sources do without
 
     return read_url(url)
 
 
 def read_slice(path: bytes, offset: int, size: int) -> bytes:
-    """Return ``size`` bytes of a file from ``offset`` on.
-
-    Raises:
-        OSError: The file cannot be opened or read.
-        SourceError: They are more than `MAX_FILE_BYTES`, or the file ends before them.
-    """
+    """Return ``size`` bytes of a file from ``offset`` on."""
     if size > MAX_FILE_BYTES:
         raise _too_large()
     data = from_uri(path).read_range(offset, size, known_size=offset + size)
@@ -132,13 +100,7 @@ def _too_large() -> SourceError:
 def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Yield the number (from 1) and the text of each line, with its end, but without a byte order mark.
 
-    Args:
-        path: The file.
-        most_bytes: Longest line that may be, which is held in memory.
-
-    Raises:
-        SourceError: A line is longer.
-        OSError: The file cannot be read.
+    Lines are held in memory, so a longer one than so many bytes is refused.
     """
     number = 0
     with path.reader() as file:
@@ -151,23 +113,13 @@ def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
 
 
 def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:
-    """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too.
-
-    Raises:
-        SourceError: A line is too long to be one.
-        OSError: The file cannot be read.
-    """
+    """Yield the number (from 1) and the text of each line, without its end (LF or CR LF), blank ones too."""
     for number, line in raw_lines(path, _MAX_LINE_BYTES):
         yield number, line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the text of each line that is not blank, of a list that is small enough to be held.
-
-    Raises:
-        SourceError: The file is too large for a list, or a line is too long.
-        OSError: The file cannot be read.
-    """
+    """Yield the number and the text of each line that is not blank, of a list that is small enough to be held."""
     if path.size() > _MAX_LIST_BYTES:
         raise SourceError(f"{path} is larger than {_MAX_LIST_BYTES} bytes, too large for a list", path=str(path))
     for number, line in numbered_lines(path):

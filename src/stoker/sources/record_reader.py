@@ -45,11 +45,7 @@ _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADire
 
 
 def as_record(record: object) -> Mapping[str, Any]:
-    """Return a record as its values by name.
-
-    Raises:
-        SourceError: It is neither a mapping nor a pair of image and label.
-    """
+    """Return a record as its values by name."""
     if isinstance(record, (tuple, list)) and len(record) == len(_PAIR):
         record = dict(zip(_PAIR, record, strict=True))
     if isinstance(record, Mapping):
@@ -102,11 +98,7 @@ class RecordFields:
 
     @classmethod
     def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordFields:
-        """Return what reads records with some fields.
-
-        Raises:
-            ConfigError: They are not those of a record.
-        """
+        """Return what reads records with some fields."""
         if not isinstance(record_fields, Mapping):
             raise ConfigError(f"fields is of type {type(record_fields).__name__}; give a dict of names and fields")
         roles = fields.roles(record_fields)
@@ -157,12 +149,7 @@ class RecordFields:
         return json.dumps([roles.image, roles.label, roles.boxes, [*roles.extra], kinds])
 
     def read(self, number: int, record: Mapping[str, Any]) -> SourceImage:
-        """Return what a record holds.
-
-        Raises:
-            SourceError: A value is missing, or is not one of its field.
-            OSError: The file of its image cannot be read.
-        """
+        """Return what a record holds."""
         roles = self.roles
         if self.is_guess and len(self.unknown) <= _SHOWN:
             self.unknown.update(str(name) for name in record.keys() - set(self.names))
@@ -210,10 +197,6 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
         name: Of the field, for messages.
         value: A path or URL, the bytes of a file, an array of pixels, a PIL image, or a dict with ``bytes`` or ``path``
             as ``datasets`` has it.
-
-    Raises:
-        SourceError: It is nothing of that, or there is no such file.
-        OSError: The file cannot be read.
     """
     if isinstance(value, Mapping) and ("bytes" in value or "path" in value):
         path, data = value.get("path"), value.get("bytes")

@@ -107,8 +107,8 @@ class SequenceReader(RecordReader, IndexedReader):
 
     Args:
         given: The sequences.
-        record_fields: What makes images of their records.
-        latency: What reading an image waits for.
+        record_fields: As of `RecordReader`.
+        latency: The same.
         identity: Of the source.
         version: What stands for all of their values; empty where nothing does, so that they are witnessed as read.
         readers: How many threads may read a record at the same time.
@@ -199,11 +199,7 @@ class SequenceReader(RecordReader, IndexedReader):
 
 
 def read_record(records: RecordSequence, position: int) -> Mapping[str, Any]:
-    """Return the record at a position.
-
-    Raises:
-        SourceError: There is none, or reading it has raised an error.
-    """
+    """Return the record at a position."""
     try:
         record = records[position]
     except (MemoryError, StokerError):

@@ -99,12 +99,7 @@ class SourceBuilder:
         self._splits: dict[str, NDArray[np.int64]] = {}
 
     def settle(self) -> frozenset[bytes]:
-        """Give every class its label and every image its place; return the classes, by which boxes are chosen.
-
-        Raises:
-            SourceError: The label map lacks a class, a class without images would shift the labels of others, a class
-                cannot be written into ``labels.txt``, or an id is too large.
-        """
+        """Give every class its label and every image its place; return the classes, by which boxes are chosen."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
         self._table, self._splits = self.collector.finish(
@@ -130,9 +125,6 @@ class SourceBuilder:
             reader: What reads the images; None of files.
             cells: How the values of files are read that a table says of them; None without any.
             box_classes: The classes of boxes, where images have none.
-
-        Raises:
-            SourceError: The list of texts is damaged or names none of the classes.
         """
         assert self._table is not None, "the source is not settled"
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()

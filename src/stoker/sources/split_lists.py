@@ -124,7 +124,6 @@ class _List:
                 self.ends[form] = None if self.ends.get(form, number) != number else number
 
     def find(self, path: bytes) -> None:
-        """Find the line that names an image."""
         whole = (path, divide_suffix(path)[0])
         lines = [*map(self.lines.get, whole), *map(self.ends.get, whole)]
         end = path
@@ -135,7 +134,6 @@ class _List:
             self.twice = self.twice or (line, path)
 
     def missing(self) -> list[bytes]:
-        """Return the names of images that are not there."""
         first = {line: name for name, line in reversed(self.lines.items()) if line not in self.images}
         return sorted(first.values())
 
@@ -145,12 +143,7 @@ def _forms(name: bytes) -> tuple[bytes, bytes]:
 
 
 def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
-    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read.
-
-    Raises:
-        SourceError: An image is in the lists of two splits, or a line names two images.
-        OSError: A list cannot be read.
-    """
+    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read."""
     collector = builder.collector
     if {group.split for group in collector.groups} != {"train"}:
         return []

@@ -31,7 +31,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
 from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.tables import damaged, is_text
+from stoker.sources.tables import damaged, first_rows, is_json, is_text
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -79,9 +79,6 @@ def find_label(
         values: The first values of each column, without those that are missing.
         warnings: Receives which column is taken, or that none is.
         advice: Returns how to say that it is a column.
-
-    Raises:
-        SourceError: There are several.
     """
     names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
     usable = [name for name in names if _are_classes(values[name])]
@@ -164,6 +161,14 @@ def _are_marks(cells: Sequence[Any]) -> bool:
     return texts <= {"0", "1", "0.0", "1.0", *TRUTH_VALUES} or texts <= {"-1", "1"}
 
 
+def find_classes_of(places: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
+    """Return what of some tables of one kind says the classes, by their first rows; ``image`` is no such column."""
+    rows = [
+        {name: row[name] for name in row if name != image} for place in places for row in first_rows(place, options)
+    ]
+    return find_classes(places[0], rows, options, warnings) or Classes()
+
+
 def find_classes(
     where: Location,
     rows: Sequence[Mapping[str, Any]],
@@ -183,9 +188,6 @@ def find_classes(
         options: What the user says.
         warnings: Receives what was found.
         alone: Whether the table has no other use than to say the classes.
-
-    Raises:
-        SourceError: There is no such column, or there are several that may be it.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
@@ -261,89 +263,11 @@ def _between(texts: Sequence[str]) -> str:
 
 
 def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) -> None:
-    """Refuse columns that a table does not have.
-
-    Raises:
-        SourceError: The message names those that it has.
-    """
+    """Refuse columns that a table does not have."""
     missing = next((name for name in wanted if name not in names), None)
     if missing is not None:
         known = format_some(names, _SHOWN_NAMES, repr) or "none"
         raise SourceError(f"{where} has no column {missing!r}, but {known}", path=str(where))
-
-
-class TableLabels:
-    """The labels of the rows of tables: ids of classes if all are numbers, otherwise names.
-
-    Args:
-        is_json: As the function of this name has it.
-        classes: What says them.
-
-    Attributes:
-        have_column: Whether any row so far has it.
-    """
-
-    def __init__(self, *, is_json: bool, classes: Classes) -> None:
-        self.have_column = False
-        self._are_numbers = True
-        self._is_json = is_json
-        self._classes = classes
-        self._labels: dict[str, int] = {}
-
-    @property
-    def are_ids(self) -> bool:
-        """Whether there are labels, and all so far are numbers."""
-        return self.have_column and self._are_numbers
-
-    def take(self, place: Location, line: int, row: dict[str, Any]) -> int:
-        """Take the label out of a row, and return its number among all; -1 for none.
-
-        Raises:
-            SourceError: It is no label.
-        """
-        self.have_column |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
-        try:
-            value = self._classes.take(row)
-        except ValueError as error:
-            raise damaged(place, line, str(error)) from error
-        if value is None or value == "":
-            return -1
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)  # as pandas writes whole numbers beside missing ones
-        is_number = (
-            isinstance(value, int) and not isinstance(value, bool) if self._is_json else _CLASS_ID.fullmatch(value)
-        )
-        if self._is_json and is_number and value < -1:
-            raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
-        if not is_number and not isinstance(value, str):
-            raise damaged(place, line, "the label is neither text nor a whole number")
-        self._are_numbers &= bool(is_number)
-        return self._labels.setdefault(str(value), len(self._labels))
-
-    def class_names(self, place: Location, warnings: list[str]) -> list[bytes | None]:
-        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label.
-
-        Args:
-            place: The table, for messages.
-            warnings: Receives one of -1 and 1.
-
-        Raises:
-            SourceError: A label cannot be the name of one.
-        """
-        if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
-            self._are_numbers = False
-            warnings.append(f"{place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
-            return [label.removesuffix(".0").encode() for label in self._labels]
-        names: list[bytes | None] = []
-        for label in self._labels:
-            text = label.removesuffix(".0") if self._are_numbers else label
-            try:
-                names.append(None if text == "-1" else text.encode())
-            except UnicodeEncodeError as error:
-                raise SourceError(
-                    f"{place}: the label {label!r} is no text that UTF-8 can hold", path=str(place)
-                ) from error
-        return names
 
 
 @dataclasses.dataclass(slots=True)
@@ -369,14 +293,7 @@ class _Column:
             self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
 
     def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
-        """Return what a column is; None if it has no value.
-
-        Args:
-            name: Its name.
-            is_json: As the function of this name has it.
-            has_files: Whether it can have the paths of images.
-            fills: Whether some rows lack a value, and that is no error.
-        """
+        """Return what a column is; None if it has no value. With ``fills`` it is no error that rows lack one."""
         if not self.kinds or not name:
             return None
         are_paths = self.kinds <= ({"text"} if is_json else {"text", "whole", "decimal", "bool"})
@@ -409,41 +326,89 @@ def _kind_of_cell(text: str) -> str | None:
     return "decimal" if _DECIMAL.fullmatch(text) and not _WHOLE.fullmatch(text) else "text"
 
 
-class TableValues:
-    """The values of the rows of tables that become fields.
+class TableRows:
+    """The rows of tables: their labels, ids of classes if all are numbers and otherwise names, and values of fields.
 
     Args:
-        is_json: As the function of this name has it.
-        without: Columns that are none.
+        place: The first table, whose kind all have.
+        without: Columns that are no fields.
         only: Those that are wanted; None: all.
         has_files: Whether columns can have the paths of images.
         fills: Whether rows may lack values.
-        classes: What is the field of the classes, if there is one.
+        classes: What says the labels, or is a field of several.
 
     Attributes:
+        have_labels: Whether any row so far has one.
         columns: Names of the columns so far.
     """
 
     def __init__(
         self,
+        place: Location,
+        classes: Classes,
         *,
-        is_json: bool,
         without: Collection[str],
         only: Collection[str] | None = None,
         has_files: bool,
         fills: bool,
-        classes: Classes,
     ) -> None:
+        self.have_labels = False
         self.columns: dict[str, _Column] = {}
-        self._is_json = is_json
+        self._place = place
+        self._is_json = is_json(place)
         self._without = without
         self._only = None if only is None else {*only, classes.field}
         self._has_files = has_files
         self._fills = fills
         self._classes = classes
+        self._are_numbers = True
+        self._labels: dict[str, int] = {}
         self._names: dict[str, None] = {}
         self._rows = 0
         self._cells = GrowingBlobs()
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether there are labels, and all so far are numbers."""
+        return self.have_labels and self._are_numbers
+
+    def take_label(self, place: Location, line: int, row: dict[str, Any]) -> int:
+        """Take the label out of a row, and return its number among all; -1 for none."""
+        self.have_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
+        try:
+            value = self._classes.take(row)
+        except ValueError as error:
+            raise damaged(place, line, str(error)) from error
+        if value is None or value == "":
+            return -1
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # as pandas writes whole numbers beside missing ones
+        is_number = (
+            isinstance(value, int) and not isinstance(value, bool) if self._is_json else _CLASS_ID.fullmatch(value)
+        )
+        if self._is_json and is_number and value < -1:
+            raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
+        if not is_number and not isinstance(value, str):
+            raise damaged(place, line, "the label is neither text nor a whole number")
+        self._are_numbers &= bool(is_number)
+        return self._labels.setdefault(str(value), len(self._labels))
+
+    def class_names(self, warnings: list[str]) -> list[bytes | None]:
+        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label."""
+        if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
+            self._are_numbers = False
+            warnings.append(f"{self._place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+            return [label.removesuffix(".0").encode() for label in self._labels]
+        names: list[bytes | None] = []
+        for label in self._labels:
+            text = label.removesuffix(".0") if self._are_numbers else label
+            try:
+                names.append(None if text == "-1" else text.encode())
+            except UnicodeEncodeError as error:
+                raise SourceError(
+                    f"{self._place}: the label {label!r} is no text that UTF-8 can hold", path=str(self._place)
+                ) from error
+        return names
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row: its values by column."""
@@ -479,16 +444,8 @@ class TableValues:
             return Float()
         return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
 
-    def finish(self, builder: SourceBuilder, place: Location) -> Cells | None:
-        """Return what reads the values, which become a column of a source; None if there is no column with values.
-
-        Args:
-            builder: Has an image for each row, and receives what is not used.
-            place: The table, for messages.
-
-        Raises:
-            SourceError: The names of the columns cannot be those of fields.
-        """
+    def finish(self, builder: SourceBuilder) -> Cells | None:
+        """Return what reads the values, which become a column of a source; None if there is no column with values."""
         warnings = builder.skipped.warnings
         columns: list[tuple[str, Field] | None] = []
         is_filled = False
@@ -499,24 +456,28 @@ class TableValues:
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
             if field is None:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
-                warnings.append(f"{place}: {what}: not used")
+                warnings.append(f"{self._place}: {what}: not used")
             elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
                 lacking = format_count(self._rows - column.count, "row")
                 filled = "empty" if isinstance(field, Text) else "nan"
-                warnings.append(f"{place}: its column {name!r} has no value in {lacking}: {filled} there")
+                warnings.append(f"{self._place}: its column {name!r} has no value in {lacking}: {filled} there")
                 is_filled = True
             if isinstance(field, Float) and column.is_long:
-                warnings.append(f"{place}: its column {name!r} has whole numbers above {_EXACT}, which float32 rounds")
+                warnings.append(
+                    f"{self._place}: its column {name!r} has whole numbers above {_EXACT}, which float32 rounds"
+                )
         used = [column for column in columns if column is not None]
         names = [name for name, _ in used]
         try:
             check_extra(dict(used))
         except ConfigError as error:
-            raise SourceError(f"{place}: {error}", path=str(place)) from error
+            raise SourceError(f"{self._place}: {error}", path=str(self._place)) from error
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
-            message = f"{place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field {twice!r}"
-            raise SourceError(f"{message}; rename one", path=str(place))
+            message = (
+                f"{self._place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field {twice!r}"
+            )
+            raise SourceError(f"{message}; rename one", path=str(self._place))
         if not used:
             return None
         builder.collector.columns["cells"] = self._cells.finish()

@@ -69,10 +69,6 @@ def table_rows(
         place: The table.
         separator: What stands between the columns of text. Default: what the first line has most of.
         errors: What happens to bytes that are no text, as `bytes.decode` has it.
-
-    Raises:
-        SourceError: A row is damaged.
-        OSError: The file cannot be read.
     """
     if place.suffix == ".jsonl":
         yield from _json_rows(place)

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, Self, cast
 
 from stoker.errors import SourceError
 from stoker.fields import from_json
-from stoker.sources.columns import GrowingColumn, chunks
+from stoker.sources.columns import chunks
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import read_slice
 from stoker.strict_json import parse_json
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stoker.sources.columns import Column
     from stoker.sources.items import Item, ItemTable
     from stoker.storage import Location
 
@@ -116,12 +115,7 @@ class FileWindow:
 
 
 class ForwardBytes:
-    """A stream that is a tar, perhaps a compressed one.
-
-    Args:
-        stream: Open for reading; stays the caller's.
-        where: What it is called in messages.
-    """
+    """A stream that is a tar, perhaps a compressed one; the stream stays the caller's."""
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
         self.where = where
@@ -150,12 +144,7 @@ class ForwardBytes:
         return self._position
 
     def finish(self) -> None:
-        """Read what follows the tar, so that the checksum of a compressed one is compared.
-
-        Raises:
-            SourceError: It is damaged.
-            OSError: It cannot be read.
-        """
+        """Read what follows the tar, so that the checksum of a compressed one is compared."""
         try:
             while self._stream.read(2**16):
                 pass
@@ -170,30 +159,18 @@ def _spend(source: TarBytes, size: int) -> None:
 
 
 def is_tar(path: Location) -> bool:
-    """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers."""
     return path.suffix.lower() == ".tar" or path.read_head(tarfile.BLOCKSIZE)[257:262] == b"ustar"
 
 
 def is_compressed(path: Location) -> bool:
-    """Return whether a file is compressed with gzip.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """Return whether a file is compressed with gzip."""
     return path.read_head(2) == b"\x1f\x8b"
 
 
 @contextmanager
 def open_stream(path: Location) -> Iterator[IO[bytes]]:
-    """Open a tar that may be compressed with gzip, recognised by its content.
-
-    Raises:
-        OSError: It cannot be opened.
-    """
+    """Open a tar that may be compressed with gzip, recognised by its content."""
     with path.reader() as file:
         if not is_compressed(path):
             yield file
@@ -246,12 +223,7 @@ def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
 
 
 def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
-    """Return the bytes of the member that `tar_members` has just yielded.
-
-    Raises:
-        SourceError: It is larger than ``limit``, or the tar ends inside it.
-        OSError: It cannot be read.
-    """
+    """Return the bytes of the member that `tar_members` has just yielded."""
     if member.size > limit:
         problem = f"{member.name!r} has {member.size} bytes, more than {limit}"
         raise SourceError(f"{source.where}: {problem}", path=source.where, offset=member.offset)
@@ -273,26 +245,6 @@ def _next(tar: tarfile.TarFile, source: TarBytes) -> tarfile.TarInfo | None:
         raise damaged(source, tar.offset, str(error)) from error
     cast("Any", tar).members.clear()  # it would keep them all
     return member
-
-
-class MemberPlaces:
-    """Where the images of a source begin in its tars."""
-
-    def __init__(self) -> None:
-        self._archives = GrowingColumn("i")
-        self._offsets = GrowingColumn("q")
-
-    def __len__(self) -> int:
-        return len(self._archives)
-
-    def add(self, archive: int, offset: int) -> None:
-        """Append one, given the number of its tar."""
-        self._archives.append(archive)
-        self._offsets.append(offset)
-
-    def columns(self) -> dict[str, Column]:
-        """Return them as columns of the source; nothing can be added afterwards."""
-        return {"archive": self._archives.finish(), "offset": self._offsets.finish()}
 
 
 class MemberReader(ArchiveReader):

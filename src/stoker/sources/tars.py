@@ -15,25 +15,23 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces, image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.columns import GrowingColumn
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, MemberPlaces, MemberReader, is_compressed, is_tar, tar_members
+from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, is_tar, tar_members
 from stoker.sources.walking import JUNK, is_sidecar
 from stoker.storage import location
 
 if TYPE_CHECKING:
     import tarfile
-    from collections import Counter
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.items import ItemCollector
     from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.sources.walking import Skipped
     from stoker.storage import Location
 
 
@@ -52,11 +50,7 @@ _MAX_NOTED = 2**16
 
 
 def find_tars(folder: Location) -> dict[Location, str]:
-    """Return the tars in a folder that are known by their names, and the split of each.
-
-    Raises:
-        SourceError: Two of them are the same split, or one is still being downloaded.
-    """
+    """Return the tars in a folder that are known by their names, and the split of each."""
     tars: dict[str, Location] = {}
     for child in folder.children():
         path = folder / os.fsdecode(child.name)
@@ -102,11 +96,7 @@ def _what_is_wrong(path: Location) -> str | None:
 
 
 def named_tars(look: Look) -> dict[Location, str]:
-    """Return the tar that is named, or those that a pattern names, and the split of each; none of another place.
-
-    Raises:
-        OSError: One cannot be read.
-    """
+    """Return the tar that is named, or those that a pattern names, and the split of each; none of another place."""
     path = look.path
     if look.is_file:
         return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
@@ -128,7 +118,6 @@ def _claim(look: Look) -> dict[Location, str]:
 
 
 def _list(look: Look, tars: Mapping[Location, str]) -> Source:
-    """List the images of tars."""
     folder = folder_of(look, tars)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     labels = None
@@ -138,62 +127,84 @@ def _list(look: Look, tars: Mapping[Location, str]) -> Source:
         labels = read_validation_labels(listed)
         if "train" not in tars.values():
             builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
-    reader = _TarReader(builder, labels, places)
+    images = TarImages(builder)
     for path, split in tars.items():
-        reader.add(path, split)
-    reader.names.finish()
-    builder.collector.columns = reader.members.columns()
+        _Tar(builder, images, split, labels if split == "validation" else None, places).read(path)
+    images.finish()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{look.root} holds no images", path=look.root)
     return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), {}))
 
 
-class _TarFolders:
-    """Collects the images of one tar folder by folder.
+class _Tar:
+    """Adds the images of one tar, folder by folder.
 
     Args:
-        collector: Receives the images.
-        split: Split of the images, unless the tar itself has folders called after splits.
-        tar: Number of the tar.
-        members: Receives where they begin.
+        builder: Of the source.
+        images: Receives them.
+        split: Their split, unless the tar itself has folders called after splits.
         labels: Classes of the images by their names; the folders then mean nothing.
         places: Where such a list was looked for.
     """
 
     def __init__(
         self,
-        collector: ItemCollector,
+        builder: SourceBuilder,
+        images: TarImages,
         split: str,
-        tar: int,
-        members: MemberPlaces,
         labels: ValidationLabels | None,
         places: Sequence[Location],
     ) -> None:
-        self.split = split
-        self.tar = tar
-        self._members = members
-        self._collector = collector
+        self._split = split
+        self._number = len(builder.archives)
+        self._collector, self._skipped = builder.collector, builder.skipped
+        self._images = images
         self._labels = labels
         self._places = places
         self._last_name = b""
         self._groups: dict[tuple[bytes, bytes | None], int] = {}
         self._counts: dict[bytes, int] = {}
 
-    def folder(self, path: bytes) -> None:
-        """Note a folder, which may be an empty class."""
-        if path:
-            self._group(path, None)
+    def read(self, place: Location) -> None:
+        for window, member, path in self._images.members(place):
+            if member.isdir():
+                if path:  # which may be an empty class
+                    self._group(path, None)
+            elif not self._images.is_file(member, path):
+                continue
+            elif path[-4:].lower() == b".tar":
+                self._add_inner(window.inner(member), path)
+            elif self._is_image(path):
+                self._add(path, member.size, window.start + member.offset_data)
+        self._settle(str(place))
 
-    def add(self, path: bytes, size_bytes: int, offset: int) -> None:
+    def _add(self, path: bytes, size_bytes: int, offset: int) -> None:
         folder, _, name = path.rpartition(b"/")
         self._last_name = name
         group = self._group(folder, self._labels.class_of(name) if self._labels else None)
         self._counts[folder] = self._counts.get(folder, 0) + 1
-        self._collector.add(group, path, size_bytes)
-        self._members.add(self.tar, offset)
+        self._images.add(group, path, size_bytes, offset)
 
-    def settle(self, where: str, ignored: Counter[str]) -> list[str]:
-        """Decide what the folders are, and return the warnings; count images outside any class.
+    def _add_inner(self, window: FileWindow, outer: bytes) -> None:
+        """Add the images of a tar inside a tar: those of one class."""
+        name = outer[outer.rfind(b"/") + 1 : -4]
+        group = self._collector.add_group(Group(self._split, name, len(outer) + 1, self._number))
+        for member, path in self._images.named(window):
+            if self._images.is_file(member, path) and self._is_image(path):
+                self._images.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
+
+    def _is_image(self, path: bytes) -> bool:
+        name = path[path.rfind(b"/") + 1 :]
+        if name.startswith(b"."):
+            self._skipped.ignored["hidden"] += 1
+        elif is_sidecar(name):
+            self._skipped.count_sidecar(name)
+        else:
+            return True
+        return False
+
+    def _settle(self, where: str) -> None:
+        """Decide what the folders are; count and warn of images outside any class.
 
         A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
         the classes. Images of the test split that all lie in one folder have no label.
@@ -201,37 +212,37 @@ class _TarFolders:
         folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self._groups}
         filled = [folder for folder in folders if folder in self._counts]
         if self._labels is not None or not folders:
-            return []
+            return
         top = _common_parts(folders.values())
         if len(filled) == 1 and folders[filled[0]] == top:
             self._settle_one(filled[0], where)
-            return []
+            return
         with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()], where)
         loose = sum(
             self._settle_folder(folder, parts, len(top), with_splits=with_splits) for folder, parts in folders.items()
         )
-        if not loose:
-            return []
-        ignored["outside a class folder"] += loose
-        return [f"{format_count(loose, 'image')} in {where} outside any class folder: not used"]
+        if loose:
+            self._skipped.ignored["outside a class folder"] += loose
+            message = f"{format_count(loose, 'image')} in {where} outside any class folder: not used"
+            self._skipped.warnings.append(message)
 
     def _group(self, folder: bytes, class_name: bytes | None) -> int:
         key = (folder, class_name)
         if key not in self._groups:
             prefix_bytes = len(folder) + 1 if folder else 0
-            self._groups[key] = self._collector.add_group(Group(self.split, class_name, prefix_bytes, self.tar))
+            self._groups[key] = self._collector.add_group(Group(self._split, class_name, prefix_bytes, self._number))
         return self._groups[key]
 
     def _settle_one(self, folder: bytes, where: str) -> None:
         """Settle a tar whose images all lie in one folder: one class, or the test images."""
         for (other, _), number in self._groups.items():
-            self._collector.groups[number].split = self.split if other == folder else None
+            self._collector.groups[number].split = self._split if other == folder else None
         name = folder[folder.rfind(b"/") + 1 :]
-        if self.split == "test":
+        if self._split == "test":
             return
-        if self.split == "validation" or not name:
+        if self._split == "validation" or not name:
             message = f"the images in {where} do not lie in class folders"
-            is_validation = self.split == "validation"
+            is_validation = self._split == "validation"
             advice = (
                 missing_labels_advice(self._places, self._last_name) if is_validation else "give a tar that has them"
             )
@@ -268,30 +279,47 @@ def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:
     return common
 
 
-class TarNames:
-    """Tells which members of tars are files that may be used, and reports the others.
+class TarImages:
+    """Collects images that are members of tars; tells which members are files that may be used, and reports the others.
 
     Args:
-        skipped: Receives what is not used.
+        builder: Receives them.
     """
 
-    def __init__(self, skipped: Skipped) -> None:
-        self._skipped = skipped
+    def __init__(self, builder: SourceBuilder) -> None:
+        self._builder = builder
+        self._skipped = builder.skipped
+        self._archives, self._offsets = GrowingColumn("i"), GrowingColumn("q")
         self._unsafe: list[bytes] = []
         self._links: list[bytes] = []
+        self._size = self._before = 0  # of the tar, and how many images come before it
 
-    def path(self, member: tarfile.TarInfo) -> bytes | None:
-        """Return the path of a member without ``.`` parts; None if it leads out of the tar or lies in `JUNK`."""
-        name = member.name.encode("utf-8", "surrogateescape")
-        parts = [part for part in name.split(b"/") if part not in (b"", b".")]
-        if name.startswith(b"/") or b".." in parts or b"\0" in name:
-            self._skipped.ignored["unsafe name"] += 1
-            _note(self._unsafe, name)
-            return None
-        if not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
-            self._skipped.ignored["junk"] += 1
-            return None
-        return b"/".join(parts)
+    def __len__(self) -> int:
+        return len(self._archives)
+
+    def members(self, path: Location) -> Iterator[tuple[FileWindow, tarfile.TarInfo, bytes]]:
+        """Yield the members of another tar, which must not be compressed, as `named` does, after what has them."""
+        if is_compressed(path):
+            message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
+            raise SourceError(message, path=str(path))
+        self._builder.archives.append(path.to_uri())
+        self._size, self._before = path.size(), len(self)
+        with path.reader() as file:
+            window = FileWindow(file, 0, self._size, str(path))
+            yield from ((window, *named) for named in self.named(window))
+
+    def named(self, window: FileWindow) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+        """Yield the members that neither lead out of a tar nor lie in `JUNK`, with their paths without ``.`` parts."""
+        for member in tar_members(window):
+            name = member.name.encode("utf-8", "surrogateescape")
+            parts = [part for part in name.split(b"/") if part not in (b"", b".")]
+            if name.startswith(b"/") or b".." in parts or b"\0" in name:
+                self._skipped.ignored["unsafe name"] += 1
+                _note(self._unsafe, name)
+            elif not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
+                self._skipped.ignored["junk"] += 1
+            else:
+                yield member, b"/".join(parts)
 
     def is_file(self, member: tarfile.TarInfo, path: bytes) -> bool:
         """Return whether a member of that path is a file; count links and special files."""
@@ -304,86 +332,21 @@ class TarNames:
             self._skipped.ignored["special file"] += 1
         return False
 
+    def add(self, group: int, path: bytes, size_bytes: int, offset: int) -> None:
+        """Add an image that begins at a byte of the tar; how many there will be is a guess from that."""
+        self._builder.collector.add(group, path, size_bytes)
+        self._archives.append(len(self._builder.archives) - 1)
+        self._offsets.append(offset)
+        progress, end = self._builder.progress, offset + size_bytes
+        if progress is not None and len(self) % _PROGRESS_IMAGES == 0:
+            total = self._before + (len(self) - self._before) * self._size // max(1, end)
+            progress(done=len(self), total=total, size_bytes=end, rejects=0)
+
     def finish(self) -> None:
-        """Warn of what is not used."""
+        """Set the columns of `MemberReader`, and warn of what is not used; nothing can be added afterwards."""
+        self._builder.collector.columns = {"archive": self._archives.finish(), "offset": self._offsets.finish()}
         self._skipped.warn(self._unsafe, "members of tars whose names lead out of it are not used: {names}")
         self._skipped.warn(self._links, "links in tars are not followed: {names}")
-
-
-class _TarReader:
-    """Collects the images of tars; ``names`` tells which members are files, ``members`` where the images begin."""
-
-    def __init__(self, builder: SourceBuilder, labels: ValidationLabels | None, places: Sequence[Location]) -> None:
-        self._builder = builder
-        self._labels = labels
-        self._places = places
-        self.names = TarNames(builder.skipped)
-        self.members = MemberPlaces()
-        self._seen = 0
-        self._seen_before = 0
-        self._size = 0  # of the tar
-
-    def add(self, path: Location, split: str) -> None:
-        """Add the images of one tar."""
-        if is_compressed(path):
-            message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
-            raise SourceError(message, path=str(path))
-        tar = len(self._builder.archives)
-        self._builder.archives.append(path.to_uri())
-        labels = self._labels if split == "validation" else None
-        folders = _TarFolders(self._builder.collector, split, tar, self.members, labels, self._places)
-        self._seen_before = self._seen
-        self._size = path.size()
-        with path.reader() as file:
-            window = FileWindow(file, 0, self._size, str(path))
-            for member in tar_members(window):
-                self._add_member(window, member, folders)
-                self._advance(member.offset_data + member.size)
-        self._builder.skipped.warnings += folders.settle(str(path), self._builder.skipped.ignored)
-
-    def _add_member(self, window: FileWindow, member: tarfile.TarInfo, folders: _TarFolders) -> None:
-        path = self.names.path(member)
-        if path is None:
-            return
-        if member.isdir():
-            folders.folder(path)
-        elif not self.names.is_file(member, path):
-            return
-        elif path[-4:].lower() == b".tar":
-            self._add_inner(window.inner(member), path, folders)
-        elif self._is_image(path):
-            folders.add(path, member.size, window.start + member.offset_data)
-
-    def _add_inner(self, window: FileWindow, outer: bytes, folders: _TarFolders) -> None:
-        """Add the images of a tar inside a tar: those of one class."""
-        name = outer[outer.rfind(b"/") + 1 : -4]
-        collector = self._builder.collector
-        group = collector.add_group(Group(folders.split, name, len(outer) + 1, folders.tar))
-        for member in tar_members(window):
-            path = self.names.path(member)
-            if path and self.names.is_file(member, path) and self._is_image(path):
-                self._advance(window.start + member.offset_data + member.size)
-                collector.add(group, outer + b"/" + path, member.size)
-                self.members.add(folders.tar, window.start + member.offset_data)
-
-    def _is_image(self, path: bytes) -> bool:
-        name = path[path.rfind(b"/") + 1 :]
-        if name.startswith(b"."):
-            self._builder.skipped.ignored["hidden"] += 1
-        elif is_sidecar(name):
-            self._builder.skipped.count_sidecar(name)
-        else:
-            return True
-        return False
-
-    def _advance(self, end: int) -> None:
-        """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
-        self._seen += 1
-        progress = self._builder.progress
-        if progress is not None and self._seen % _PROGRESS_IMAGES == 0:
-            done = self._seen - self._seen_before
-            total = self._seen_before + done * self._size // max(1, end)
-            progress(done=self._seen, total=total, size_bytes=end, rejects=0)
 
 
 def _note(names: list[bytes], name: bytes) -> None:

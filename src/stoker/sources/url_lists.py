@@ -26,8 +26,8 @@ from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import Classes, TableLabels, TableValues, find_classes
-from stoker.sources.tables import damaged, first_rows, is_json, table_rows
+from stoker.sources.table_columns import TableRows, find_classes_of
+from stoker.sources.tables import damaged, table_rows
 from stoker.sources.tars import named_tars
 from stoker.storage import is_web, without_signature
 
@@ -71,9 +71,6 @@ def claim_urls(look: Look) -> list[Location]:
     """Return the lists of URLs in a folder without folders of classes, in the order of their names, or the one named.
 
     All have the same suffix: where there are files of several, they are not taken for parts of one list.
-
-    Raises:
-        OSError: A file cannot be read.
     """
     if look.layout is None:
         is_list = look.is_file and not look.once(named_tars) and _has_urls(look.path, look.options.image_column)
@@ -88,7 +85,6 @@ def claim_urls(look: Look) -> list[Location]:
 
 
 def _list(look: Look, paths: Sequence[Location]) -> Source:
-    """List the images whose URLs some files have."""
     folder = paths[0].parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     cells = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
@@ -160,33 +156,26 @@ def _list_texts(paths: Sequence[Location], builder: SourceBuilder) -> None:
 
 def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | None:
     column = _url_column(paths)
-    of_json = is_json(paths[0])
     images = _Images(builder)
     options = builder.options
-    rows = [row for path in paths for row in first_rows(path, options)]
-    for row in rows:
-        row.pop(column, None)
-    classes = find_classes(paths[0], rows, options, builder.skipped.warnings) or Classes()
-    labels = TableLabels(is_json=of_json, classes=classes)
-    values = TableValues(
-        is_json=of_json, without=(column,), only=options.columns, has_files=False, fills=True, classes=classes
-    )
+    classes = find_classes_of(paths, column, options, builder.skipped.warnings)
+    rows = TableRows(paths[0], classes, without=(column,), only=options.columns, has_files=False, fills=True)
     unlabelled = 0
     for path in paths:
         for line, row in table_rows(path):
             cell = row.get(column)
             if not isinstance(cell, str | None):
                 raise damaged(path, line, "its url is not text")
-            label = labels.take(path, line, row)
+            label = rows.take_label(path, line, row)
             unlabelled += label < 0
-            values.add(row)
+            rows.add(row)
             url = (cell or "").strip().encode("utf-8", "backslashreplace")
             images.add(url or b"row %d, which has no URL" % len(images), label)
-    images.finish(labels.class_names(paths[0], builder.skipped.warnings))
-    builder.numbered = labels.are_ids
-    if labels.have_column and unlabelled:
+    images.finish(rows.class_names(builder.skipped.warnings))
+    builder.numbered = rows.are_ids
+    if rows.have_labels and unlabelled:
         builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
-    return values.finish(builder, paths[0])
+    return rows.finish(builder)
 
 
 def _url_column(paths: Sequence[Location]) -> str:

@@ -152,12 +152,10 @@ def _holds_both(base: bytes, part: _Part) -> bool:
 
 
 def _at(base: bytes, path: bytes) -> Location:
-    """Return what lies below the folder of the source."""
     return from_uri(join(base, path.rstrip(b"/")) if path else base)
 
 
 def _list(look: Look, parts: Sequence[_Part]) -> Source:
-    """List the images of Pascal VOC's folders, and read all annotations."""
     builder = SourceBuilder(look, look.path.resolve().to_uri(), ())
     builder.is_ordered = False
     images = _Images(builder, parts)
@@ -249,7 +247,6 @@ class _Images:
         self._builder.skipped.ignored.update({"in no list of ImageSets": unlisted} if unlisted else {})
 
     def _lists(self, sets: Location) -> dict[str, Location]:
-        """Return the list of each split."""
         folders = (sets / "Segmentation", sets / "Main") if self.has_masks else (sets / "Main", sets / "Segmentation")
         for folder in (*folders, sets):
             children = folder.children() if folder.is_dir() else ()

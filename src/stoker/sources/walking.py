@@ -145,12 +145,7 @@ class Listing:
 
 
 def folders_in(where: bytes) -> list[bytes]:
-    """Return the names of the folders that lie directly in a folder, in the order of their bytes, without `JUNK`.
-
-    Raises:
-        SourceError: It cannot be read.
-        StorageError: The store cannot be reached.
-    """
+    """Return the names of the folders that lie directly in a folder, in the order of their bytes, without `JUNK`."""
     with _listing(where):
         return [name for name in from_uri(where).folders() if name not in JUNK]
 
@@ -159,10 +154,6 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the name of what lies directly in a folder and whether that is a folder, in any order, perhaps repeatedly.
 
     For callers that need to see a few names of very many.
-
-    Raises:
-        SourceError: It cannot be read.
-        StorageError: The store cannot be reached.
     """
     with _listing(where):
         yield from ((child.name, child.is_folder) for child in from_uri(where).some_children())
@@ -183,13 +174,7 @@ class Walk:
     def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:
         """Return what lies directly in a folder, in the byte order of the names, without `JUNK` and what leads back.
 
-        Args:
-            folder: Path below the root: empty, or ending in a slash.
-            skipped: Receives what is left out.
-
-        Raises:
-            SourceError: It cannot be read.
-            StorageError: The store cannot be reached.
+        The path of the folder below the root is empty, or ends in a slash, as it does in `list_folders`.
         """
         top, children = from_uri(self.root), []
         with _listing(self._at(folder)):
@@ -207,15 +192,7 @@ class Walk:
         return children
 
     def list_folders(self, folders: Iterable[bytes]) -> Iterator[Listing]:
-        """Yield what lies in each of some folders, in their order; those of a store several at a time.
-
-        Args:
-            folders: Paths below the root, each empty or ending in a slash.
-
-        Raises:
-            SourceError: One cannot be read.
-            StorageError: The store cannot be reached.
-        """
+        """Yield what lies in each of some folders, in their order; those of a store several at a time."""
         return in_order(self._list_items, folders, from_uri(self.root).requests_at_once)
 
     def _list_items(self, folder: bytes) -> Listing:

@@ -38,8 +38,8 @@ from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, MemberPlaces, MemberReader, is_compressed, read_member, tar_members
-from stoker.sources.tars import TarNames, find_tars, folder_of, named_tars, split_of
+from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
+from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
 from stoker.types import MAX_CLASSES
 
@@ -73,7 +73,6 @@ _MAX_CLASS_BYTES = 64
 _HEAD_MEMBERS = 64
 _HEAD_SHARDS = 16
 _HEAD_NAMES = 64
-_PROGRESS_IMAGES = 1024
 _MAX_NOTED = 2**16
 
 _PROBLEMS = {
@@ -133,9 +132,6 @@ def hold_samples(tars: Iterable[Location]) -> bool | None:
 
     That is a ``.cls``; or, for images that do not lie in folders, which may be classes, a ``.txt`` or a ``.json``. The
     first of the tars that is neither empty, damaged nor compressed decides; None if there is none at their head.
-
-    Raises:
-        OSError: One cannot be read.
     """
     return next((holds for holds in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if holds is not None), None)
 
@@ -172,7 +168,6 @@ def _claim(look: Look) -> dict[Location, str]:
 
 
 def _list(look: Look, shards: Mapping[Location, str]) -> Source:
-    """List the samples of tars."""
     folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
@@ -211,41 +206,28 @@ class _Sample:
 
 
 class _Samples:
-    """Collects the samples of tars."""
-
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder
-        self._names = TarNames(builder.skipped)
+        self._images = TarImages(builder)
         self._problems: dict[str, list[bytes]] = {problem: [] for problem in _PROBLEMS}
-        self._members = MemberPlaces()
         self._slices: dict[str, GrowingColumn] = {}
         self._groups: dict[tuple[str, int], int] = {}
-        self._seen_before = 0
 
     def add(self, path: Location, split: str) -> None:
-        if is_compressed(path):
-            message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
-            raise SourceError(message, path=str(path))
-        self._builder.archives.append(path.to_uri())
-        self._seen_before = len(self._members)
-        size = path.size()
         keys = set[bytes]()
         sample = None
-        with path.reader() as file:
-            window = FileWindow(file, 0, size, str(path))
-            for member in tar_members(window):
-                name = self._names.path(member)
-                if not name or not self._names.is_file(member, name):
-                    continue
-                key, suffix = _split(name)
-                if key is None or _META.match(name):
-                    self._builder.skipped.ignored["not in a sample"] += 1
-                    continue
-                if sample is None or key != sample.key:
-                    self._end(sample, path, split, keys, size)
-                    sample = _Sample(key)
-                self._add_member(sample, name, suffix, window, member)
-        self._end(sample, path, split, keys, size)
+        for window, member, name in self._images.members(path):
+            if not self._images.is_file(member, name):
+                continue
+            key, suffix = _split(name)
+            if key is None or _META.match(name):
+                self._builder.skipped.ignored["not in a sample"] += 1
+                continue
+            if sample is None or key != sample.key:
+                self._end(sample, path, split, keys)
+                sample = _Sample(key)
+            self._add_member(sample, name, suffix, window, member)
+        self._end(sample, path, split, keys)
 
     def _add_member(
         self, sample: _Sample, name: bytes, suffix: bytes, window: FileWindow, member: tarfile.TarInfo
@@ -270,7 +252,7 @@ class _Samples:
                 sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
                 sample.slices[field] = member.offset_data, member.size
 
-    def _end(self, sample: _Sample | None, path: Location, split: str, keys: set[bytes], size: int) -> None:
+    def _end(self, sample: _Sample | None, path: Location, split: str, keys: set[bytes]) -> None:
         """Add a sample that is whole, or note why it is not an item."""
         if sample is None:
             return
@@ -286,16 +268,12 @@ class _Samples:
                 self._problems[problem].append(os.fsencode(path.name) + b": " + sample.key)
             return
         group = split, sample.class_id
-        collector = self._builder.collector
         if group not in self._groups:
             name = b"%d" % sample.class_id if sample.class_id >= 0 else None
-            self._groups[group] = collector.add_group(Group(split, name))
-        name, size_bytes, offset = sample.images[0]
-        collector.add(self._groups[group], name, size_bytes)
+            self._groups[group] = self._builder.collector.add_group(Group(split, name))
         for field, value in sample.slices.items():
             self._add_value(field, value)
-        self._members.add(len(self._builder.archives) - 1, offset)
-        self._advance(offset + size_bytes, size)
+        self._images.add(self._groups[group], *sample.images[0])
 
     def _add_value(self, name: str, value: tuple[int, int]) -> None:
         """Add the value of a field of the sample that is being added."""
@@ -305,13 +283,13 @@ class _Samples:
                 return
             self._slices[name] = GrowingColumn("q")
         column = self._slices[name]
-        _fill(column, len(self._members))
+        _fill(column, len(self._images))
         for number in value:
             column.append(number)
 
     def finish(self) -> None:
-        """Warn of members that are not used."""
-        self._names.finish()
+        """Set where images are, and warn of members that are not used."""
+        self._images.finish()
         for problem, names in self._problems.items():
             self._builder.skipped.warn(names, _PROBLEMS[problem])
         self._builder.numbered = any(class_id >= 0 for _, class_id in self._groups)
@@ -339,11 +317,9 @@ class _Samples:
     def fields(self) -> dict[str, Field]:
         """Return the fields of the samples; call it once all are there.
 
-        The columns of the source are then set: where images are and, ``slices``, where the value of each field begins,
-        and its length.
+        The column ``slices`` is then set: where the value of each field begins, and its length.
         """
-        samples = len(self._members)
-        self._builder.collector.columns = self._members.columns()
+        samples = len(self._images)
         fields: dict[str, Field] = {
             name.decode(): field for name, field in _FIELDS.items() if name.decode() in self._slices
         }
@@ -357,13 +333,6 @@ class _Samples:
         if fields:
             self._builder.collector.columns["slices"] = slices
         return fields
-
-    def _advance(self, end: int, size: int) -> None:
-        """Count one image that ends at a byte of the tar; how many there will be is a guess from that."""
-        progress, seen = self._builder.progress, len(self._members)
-        if progress is not None and seen % _PROGRESS_IMAGES == 0:
-            total = self._seen_before + (seen - self._seen_before) * size // max(1, end)
-            progress(done=seen, total=total, size_bytes=end, rejects=0)
 
 
 def _name_of_image(suffix: bytes) -> str | None:

@@ -200,7 +200,6 @@ def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
 
 
 def _names(path: Location, names: Any) -> tuple[bytes, ...]:
-    """Return the names of the classes, in the order of their numbers."""
     if isinstance(names, dict):
         missing = next((number for number in range(len(names)) if number not in names), None)
         if missing is not None:
@@ -233,7 +232,6 @@ def _refuse(path: Location, problem: str) -> NoReturn:
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    """List the images in the folders and the lists that a file names."""
     path = contents.path
     base = contents.base.resolve()
     below = _parts(contents.below)

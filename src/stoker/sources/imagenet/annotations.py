@@ -57,14 +57,6 @@ class BoxSearch:
         path of the images with its last component ``Data`` replaced by ``Annotations``; such a folder in the other
         tops; a file of the names under which the annotations of ImageNet and of Stanford Dogs are distributed. In a
         folder of annotations, one for the split comes before the folder itself.
-
-        Args:
-            class_names: The whole label set.
-            warnings: Receives warnings.
-
-        Raises:
-            SourceError: What the user names does not exist, or a file is damaged.
-            OSError: A file cannot be read.
         """
         place = self._find_place()
         if place is None:

@@ -219,11 +219,7 @@ def parse_annotation(text: bytes) -> list[NamedBox]:
 def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:
     """Return the box between two corners, as fractions of a width and a height; None if nothing of it is inside.
 
-    Args:
-        x: The left and the right edge, in any order.
-        y: The top and the bottom edge, in any order.
-        width: What counts as 1 across.
-        height: What counts as 1 downwards.
+    The edges ``x`` and ``y`` are in any order.
     """
     left, right = sorted(min(max(value / width, 0.0), 1.0) for value in x)
     top, bottom = sorted(min(max(value / height, 0.0), 1.0) for value in y)
@@ -291,11 +287,6 @@ class BoxTable:
         """Yield what `stoker.sources.table_boxes.TableBoxes` has of some images that follow one another in a table.
 
         Their boxes are chosen as `read_boxes` chooses them.
-
-        Args:
-            table: The images.
-            rows: Which of them.
-            classes: Names of the classes of ``table``.
         """
         width = self.keys.itemsize
         for start, end in chunks(len(rows)):
@@ -346,16 +337,7 @@ class BoxTableBuilder:
         self._source = 0
 
     def add(self, folder: bytes, stem: bytes, boxes: Iterable[NamedBox]) -> None:
-        """Add the boxes of one image.
-
-        Args:
-            folder: Name of the folder of the annotation; it may be the class.
-            stem: Name of the annotation without its ending.
-            boxes: Its boxes; an empty name means none.
-
-        Raises:
-            SourceError: There are too many, or the name is too long for one.
-        """
+        """Add the boxes of one image, given the folder, which may be the class, and the stem of its annotation."""
         key = self._key(folder, stem)
         self._source += self._replacing
         for named in boxes:
@@ -368,22 +350,14 @@ class BoxTableBuilder:
             self._names.append(self._name(named.name))
 
     def add_damaged(self, folder: bytes, stem: bytes, problem: str) -> None:
-        """Note that the annotation of an image is damaged.
-
-        Raises:
-            SourceError: There are too many, or the name is too long for one.
-        """
+        """Note that the annotation of an image is damaged."""
         if len(self.damaged) == _MAX_DAMAGED:
             message = f"{self._where} holds more than {_MAX_DAMAGED} damaged annotations; is it the right file?"
             raise SourceError(message, path=self._where)
         self.damaged[self._key(folder, stem)] = problem
 
     def finish(self, class_names: frozenset[bytes]) -> BoxTable:
-        """Return the table; annotations that lie in folders named after classes are looked up by class.
-
-        Args:
-            class_names: The whole label set.
-        """
+        """Return the table; annotations that lie in folders named after classes are looked up by class."""
         per_class = not self._folders.isdisjoint(class_names)
         keys = self._key_array(with_folder=per_class)
         order = np.argsort(keys, kind="stable")
@@ -432,14 +406,6 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTableBuilder:
 
     A damaged annotation is an error of its image, not of the tar. Members that end neither in ``.xml`` nor in nothing
     (Stanford Dogs) are passed over.
-
-    Args:
-        path: The tar.
-        progress: Called after every few members.
-
-    Raises:
-        SourceError: The tar is damaged.
-        OSError: It cannot be read.
     """
     builder = BoxTableBuilder(str(path), replacing=True)
     total = path.size()
@@ -477,10 +443,6 @@ def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
 
     Returns:
         The boxes, and warnings about lines that are something else.
-
-    Raises:
-        SourceError: Not one line is such a line.
-        OSError: It cannot be read.
     """
     builder = BoxTableBuilder(str(path), replacing=False)
     bad: list[int] = []
@@ -523,15 +485,6 @@ def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list
     ``NAME.JPEG<TAB>x0<TAB>y0<TAB>x1<TAB>y1``; in `TINY_LIST` the class follows the name. The numbers are pixels of the
     64 x 64 image, from 0 to 63, the last one included (a whole image is ``0 0 63 63``), whatever the columns are called
     elsewhere.
-
-    Args:
-        base: Folder of the splits.
-        class_names: Classes in whose folder there may be such a file.
-        warnings: Receives warnings.
-
-    Raises:
-        SourceError: A file is too large.
-        OSError: A file cannot be read.
     """
     names = [name.decode("utf-8", "surrogateescape") for name in sorted(class_names)]
     lists = [base / "train" / name / f"{name}{TINY_BOXES}" for name in names]

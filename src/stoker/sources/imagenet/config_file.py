@@ -70,11 +70,7 @@ class PipelineConfig:
     num_channels: int | None = None
 
     def lists(self) -> dict[Location, str]:
-        """Return the split of each list.
-
-        Raises:
-            ConfigError: There is no list, or it is the same for both splits.
-        """
+        """Return the split of each list."""
         named = {"train": self.train_filelist, "test": self.test_filelist}
         lists = {split: path for split, path in named.items() if path is not None}
         if not lists:
@@ -131,7 +127,6 @@ _FIELDS = frozenset(PipelineConfig.__dataclass_fields__) - {"where"}
 
 
 def _checked(path: Location, key: str, spelled: str, value: object) -> object:
-    """Return a value as its field holds it."""
     if key in _TEXTS and isinstance(value, str):
         return value
     if key in _LISTS and isinstance(value, str) and _is_path(value):

@@ -291,10 +291,6 @@ def class_texts(
         explicit: A list named by the user.
         mapped: Texts of the label map; they come before those of a list that was found.
         warnings: Receives one about lines without a class or a text.
-
-    Raises:
-        OSError: The list cannot be read.
-        SourceError: ``explicit`` names none of the classes, or the list is too large to be one.
     """
     path = location(explicit) if explicit is not None else _find_list(folders)
     listed = _read_list(path, frozenset(classes), warnings) if path is not None else {}
@@ -374,11 +370,7 @@ class ValidationLabels:
     bad_lines: int = 0
 
     def class_of(self, file_name: bytes) -> bytes | None:
-        """Return the class of an image; None if it has none.
-
-        Raises:
-            SourceError: The list does not say.
-        """
+        """Return the class of an image; None if it has none."""
         stem = image_stem(file_name)
         if self.by_number:
             match = _NUMBER.fullmatch(stem)
@@ -405,9 +397,7 @@ class ValidationLabels:
 def missing_labels_advice(places: Sequence[Location], file_name: bytes) -> str:
     """Return what to do about validation images without class folders when no list of their classes was found.
 
-    Args:
-        places: Where it was looked for; in the first of them it would be found.
-        file_name: The name of one of the images.
+    It was looked for in ``places``, in the first of which it would be found; ``file_name`` is that of an image.
     """
     if not _NUMBER.fullmatch(image_stem(file_name)):
         return f"give their classes with {option('validation_labels')}"
@@ -422,12 +412,7 @@ def missing_labels_advice(places: Sequence[Location], file_name: bytes) -> str:
 def find_validation_labels(folders: Iterable[Location], explicit: str | None) -> Location | None:
     """Return the list named by the user, or the first of `LABEL_LISTS` that lies in one of some folders.
 
-    Args:
-        folders: Where it is looked for when ``explicit`` is None.
-        explicit: A list, the development kit, or the folder that it unpacks to.
-
-    Raises:
-        SourceError: ``explicit`` is not a file.
+    The user may also name the development kit, or the folder that it unpacks to.
     """
     if explicit is not None:
         path = location(explicit)
@@ -441,15 +426,7 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
 
 
 def read_validation_labels(path: Location) -> ValidationLabels:
-    """Read a list; its kind is recognised by its content.
-
-    Args:
-        path: The list, or the development kit.
-
-    Raises:
-        SourceError: It is empty, too large, or not such a list.
-        OSError: It cannot be read.
-    """
+    """Read a list, or the one in the development kit; its kind is recognised by its content."""
     in_devkit = is_tar(path) or is_compressed(path)
     lines = _lines_of_devkit(path) if in_devkit else list(nonblank_lines(path))
     if not lines:
