@@ -19,8 +19,8 @@ from sources.making import fill
 from stoker import fields
 from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.cells import Cells
 from stoker.sources.colour_masks import ColouredMask, Colours
+from stoker.sources.reader import Cells
 from storage.places import copy, place_in
 
 if TYPE_CHECKING:

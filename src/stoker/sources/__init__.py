@@ -3,16 +3,16 @@
 - ``listing``: tells the kinds of sources apart; start here to add one; ``kind``: what one is, and what it looks at
 - ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
-- ``reader``: what reads the items of a source; ``tar_format``, ``parquet_reader``: of tars, of Parquet
-- ``parquet_files``: reading Parquet
-- ``tables``: rows and columns of CSV, TSV and JSON lines
-- ``cells``: what these say of images; ``table_boxes``: boxes; ``drawn_masks``, ``colour_masks``: masks
+- ``reader``: what reads the items of a source; ``parquet_reader``, ``parquet_files``: those of Parquet
+- ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
+- ``table_boxes``: boxes; ``drawn_masks``, ``colour_masks``: masks
+- ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
 - ``source``: the result; ``listing_file``: that as a file
 - ``imagenet``: formats of labels and boxes
-- ``walking``, ``tar_format``, ``reading``: reading folders, tars and files
+- ``walking``, ``tar_format``, ``reading``: reading folders, tars and files; ``moved_files``: paths of other computers
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
 or a package that is not installed; `OSError` for what cannot be read, a ``StorageError`` where a store cannot be

@@ -13,12 +13,10 @@ from stoker.errors import SourceError
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
 from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
-from stoker.storage import from_uri, join
+from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
-
-    from stoker.storage import Location
 
 
 SPLIT_FOLDERS = {name.encode(): split for name, split in SPLIT_NAMES.items()}

@@ -25,8 +25,7 @@ import numpy as np
 
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Json, Text
-from stoker.sources.cells import Cells, json_bytes
+from stoker.fields import Json, Mask, Text
 from stoker.sources.coco_folders import CocoFile, find_coco, find_images, of_each_split, path_below, unused_beside
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
@@ -34,13 +33,14 @@ from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved
+from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk, shown_names
-from stoker.storage import from_uri, is_absolute, join
+from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -48,10 +48,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.fields import Mask
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 
 _MAX_BYTES = 2**30
@@ -451,15 +448,9 @@ class _Reader:
         self.at = 0
         self._skip_blanks()
 
-    @property
-    def is_at_end(self) -> bool:
-        return self.at >= len(self._text)
-
-    def is_at(self, mark: str) -> bool:
-        return self._text.startswith(mark, self.at)
-
     def skip(self, mark: str) -> None:
-        if not self.is_at(mark):
+        """Go past a character."""
+        if not self._text.startswith(mark, self.at):
             raise self.error(f"{mark!r} is missing")
         self.at += 1
         self._skip_blanks()
@@ -469,15 +460,20 @@ class _Reader:
         self._skip_blanks()
         return value
 
-    def elements(self) -> Iterator[Any]:
-        self.skip("[")
-        is_first = True
-        while not self.is_at("]"):
-            if not is_first:
+    def within(self, first: str, last: str) -> Iterator[int]:
+        """Yield the number of each element between two marks, before it, and go past them; the caller takes it."""
+        self.skip(first)
+        number = 0
+        while not self._text.startswith(last, self.at):
+            if number:
                 self.skip(",")
-            is_first = False
-            yield self.value()
-        self.skip("]")
+            yield number
+            number += 1
+        self.skip(last)
+
+    def end(self) -> None:
+        if self.at < len(self._text):
+            raise self.error("something follows the end")
 
     def error(self, problem: str) -> json.JSONDecodeError:
         return json.JSONDecodeError(problem, self._text, self.at)
@@ -505,23 +501,17 @@ def _elements(text: str, path: Location) -> Iterator[tuple[str, int, Any]]:
 
 def _members(reader: _Reader) -> Iterator[tuple[str, int, Any]]:
     seen: set[str] = set()
-    reader.skip("{")
-    while not reader.is_at("}"):
-        if seen:
-            reader.skip(",")
+    for _ in reader.within("{", "}"):
         name = reader.value()
         if not isinstance(name, str) or name in seen:
             raise reader.error(f"the key {shown(name)} comes twice, or is not a text")
         seen.add(name)
         reader.skip(":")
         if name in _LISTS:
-            for number, value in enumerate(reader.elements()):
-                yield name, number, value
+            yield from ((name, number, reader.value()) for number in reader.within("[", "]"))
         else:
             reader.value()
-    reader.skip("}")
-    if not reader.is_at_end:
-        raise reader.error("something follows the end")
+    reader.end()
 
 
 def _is_id(value: object) -> TypeGuard[int]:

@@ -1,14 +1,4 @@
-"""Where COCO files and their images lie in a folder, and which split each file is.
-
-==============================================  ===============================================
-the official layout, CVAT's                     ``annotations/instances_train2017.json`` beside
-                                                ``train2017/``, ``images/train2017/``, ``images/``
-files beside the folders of images, LVIS's      ``instances_train2017.json``, ``train.json``
-Label Studio's, FiftyOne's                      ``result.json`` beside ``images/`` or ``data/``
-Roboflow's, FiftyOne's, Supervisely's           in folders of splits: ``valid/_annotations.coco.json``,
-                                                ``train/labels.json``, ``train/annotations/instances.json``
-==============================================  ===============================================
-"""
+"""Where COCO files and their images lie in a folder, as docs/reference/images.md has it; which split each file is."""
 
 from __future__ import annotations
 
@@ -23,13 +13,12 @@ from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_yea
 from stoker.sources.moved_files import path_ends
 from stoker.sources.reading import in_order
 from stoker.sources.walking import is_dataset
-from stoker.storage import from_uri, join
+from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stoker.sources.kind import Look
-    from stoker.storage import Location
 
 
 _LIST = re.compile(rb'\s*(\xef\xbb\xbf)?\{.*"(images|annotations)"\s*:\s*\[', re.DOTALL)

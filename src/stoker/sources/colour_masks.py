@@ -18,14 +18,13 @@ from stoker.fields import Mask
 from stoker.recipe import Recipe, is_coloured, mask_colours
 from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.reading import nonblank_lines, read_annotation
-from stoker.storage import join
+from stoker.storage import Location, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.storage import Location
 
 LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
 

@@ -18,15 +18,13 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Mask
 from stoker.sources.reading import read_annotation
-from stoker.storage import join
+from stoker.storage import Location, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
-
-    from stoker.storage import Location
 
     Runs = NDArray[np.int64]
     """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
@@ -140,17 +138,14 @@ class CocoMask(DrawnMask):
                     edges += _checked_length(polygons)
                     if edges > _MAX_EDGES:
                         raise ValueError(f"the polygons of its image are longer than {_MAX_EDGES} pixels together")
-                    runs = self._runs_of_polygons(polygons)
+                    drawn = _pycocotools_mask().frPyObjects(polygons, self.height, self.width)
+                    runs = [_numbers(rle["counts"]).cumsum() for rle in drawn]
                 else:
                     runs = [self._runs_of_rle(segmentation)]
             except ValueError as error:
                 raise SourceError(f"{where}: segmentation: {error}", path=self.where) from error
             shapes.append((_pixels(runs), number, runs))
         return shapes
-
-    def _runs_of_polygons(self, polygons: list[list[float]]) -> list[Runs]:
-        drawn = _pycocotools_mask().frPyObjects(polygons, self.height, self.width)
-        return [_numbers(rle["counts"]).cumsum() for rle in drawn]
 
     def _runs_of_rle(self, rle: object) -> Runs:
         """Return the runs of RLE; ``ValueError`` if it is none of the image."""

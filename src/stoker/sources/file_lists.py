@@ -28,11 +28,11 @@ from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables
 from stoker.sources.imagenet.annotations import BoxSearch
-from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
+from stoker.sources.imagenet.boxes import BoxTable, MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
-from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.items import Group, ItemCollector
+from stoker.sources.kind import Kind, Look
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
@@ -42,9 +42,6 @@ from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, l
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from stoker.sources.imagenet.boxes import BoxTable
-    from stoker.sources.items import ItemCollector
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import FileInfo, Location
@@ -109,6 +106,7 @@ class _FileLists:
         self._lists = lists
         self._folders: dict[tuple[str, bytes, bytes | None], int] = {}
         self._hashes = GrowingColumn("q")
+        self._before = b""  # relative paths of the list
         self._look_ups: dict[bytes, Callable[[str], FileInfo | None]] = {}
         self._stores_looked_at = False
         explicit = find_validation_labels((), builder.options.validation_labels)
@@ -119,7 +117,7 @@ class _FileLists:
 
     def has_labels(self, path: Location) -> bool:
         """Return whether the lines of a list next to the base are paths with labels."""
-        return self._find_separator(path, b"") is not None
+        return self._find_separator(path) is not None
 
     def fill(self) -> None:
         for path, split in self._lists.items():
@@ -130,11 +128,11 @@ class _FileLists:
                 if head.startswith(beginning):
                     raise SourceError(f"{path} is {what}", path=str(path))
             folder = path.parent.to_uri()
-            before = b"" if folder == self._builder.base else folder + b"/"
-            self._separator = self._find_separator(path, before)
+            self._before = b"" if folder == self._builder.base else folder + b"/"
+            self._separator = self._find_separator(path)
             self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
-                self._add(number, line, split, before, f"line {number} of {path}")
+                self._add(number, line, split, f"line {number} of {path}")
         collector = self._builder.collector
         if self._labels is not None and self._uses_labels:
             # A part of the images must have the labels of the whole.
@@ -185,7 +183,7 @@ class _FileLists:
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
-    def _add(self, number: int, line: bytes, split: str, before: bytes, where: str) -> None:
+    def _add(self, number: int, line: bytes, split: str, where: str) -> None:
         if not line.strip():
             self._builder.skipped.ignored["blank line"] += 1
             return
@@ -193,7 +191,7 @@ class _FileLists:
             raise SourceError(f"{where} has a NUL byte, so this is not a list of files", path=self._builder.root)
         whole, label = line, None
         if self._separator is not None:
-            if number == 1 and self._is_header(line, before):
+            if number == 1 and self._is_header(line):
                 return
             line, _, label = (part.strip() for part in line.strip().rpartition(self._separator))
             if not line or not label:
@@ -201,7 +199,7 @@ class _FileLists:
         if is_web(line.strip()):
             message = f"{where} is the URL of a web server, but the list does not begin with one"
             raise SourceError(f"{message}; give such images a list of their own", path=self._builder.root)
-        path, stripped = (text if is_absolute(text) else before + text for text in (line, line.strip()))
+        path, stripped = self._path(line), self._path(line.strip())
         if path != stripped and self._size(path) is None and self._size(stripped) is not None:
             path = stripped
         folder, _, name = path.rpartition(b"/")
@@ -209,85 +207,75 @@ class _FileLists:
         if folder not in self._look_ups:
             place = from_uri(join(self._builder.base, folder))
             # What lies in a store gets its size later, from a listing of its folder.
-            self._look_ups[folder] = place.snapshot() if place.is_local else _size_later
+            self._look_ups[folder] = place.snapshot() if place.is_local else lambda _name: None
         info = self._look_ups[folder](os.fsdecode(name))
         if info is None:
-            self._refuse_mixed(number, whole, labelled=label is not None, before=before, where=where)
+            self._refuse_mixed(number, whole, labelled=label is not None, where=where)
         group = self._group(split, folder, name, label, where)
         collector = self._builder.collector
         collector.add(group, path, 0 if info is None else info.size_bytes)
 
-    def _refuse_mixed(self, number: int, line: bytes, *, labelled: bool, before: bytes, where: str) -> None:
+    def _refuse_mixed(self, number: int, line: bytes, *, labelled: bool, where: str) -> None:
         """Refuse a line whose file does not exist, if it has a label and others have none, or the reverse."""
         if not labelled:
-            if number == 1 and self._is_header(line, before):
+            if number == 1 and self._is_header(line):
                 raise self._columns_error(where, line)
-            self._refuse_columns(line, before, where)
-            return
-        text = line.strip()
-        whole = join(self._builder.base, text if is_absolute(text) else before + text)
-        if from_uri(whole).is_local and self._size(whole) is not None:
+            self._refuse_columns(line, where)
+        elif self._at(line.strip()).is_local and self._size(line.strip()) is not None:
             raise self._unlabelled_error(where, line)
 
-    def _find_separator(self, path: Location, before: bytes) -> bytes | None:
+    def _find_separator(self, path: Location) -> bytes | None:
         """Return what stands between the paths and the labels of a list; None if it has no labels."""
         undecided = 0
         for number, line in numbered_lines(path):
             text = line.strip()
-            if not text or b"\0" in text or (number == 1 and self._is_header(line, before)):
+            if not text or b"\0" in text or (number == 1 and self._is_header(line)):
                 continue
             if is_web(text):  # which adding it refuses, without asking for it
                 return None
-            if not any(separator in text for separator in _SEPARATORS) or self._size_of(text, before) is not None:
+            if not any(separator in text for separator in _SEPARATORS) or self._size(text) is not None:
                 return None
             for separator in _SEPARATORS:
                 image, _, label = text.rpartition(separator)
-                if image.strip() and label and self._size_of(image.strip(), before) is not None:
+                if image.strip() and label and self._size(image.strip()) is not None:
                     return separator
             undecided += 1
-            whole = join(self._builder.base, text if is_absolute(text) else before + text)
-            if undecided == (_UNDECIDED_LINES if from_uri(whole).is_local else _UNDECIDED_IN_STORES):
+            if undecided == (_UNDECIDED_LINES if self._at(text).is_local else _UNDECIDED_IN_STORES):
                 break
         return None
 
-    def _is_header(self, line: bytes, before: bytes) -> bool:
-        return _HEADER.fullmatch(line.strip()) is not None and self._size_of(line.strip(), before) is None
+    def _is_header(self, line: bytes) -> bool:
+        return _HEADER.fullmatch(line.strip()) is not None and self._size(line.strip()) is None
 
-    def _size_of(self, text: bytes, before: bytes) -> int | None:
-        return self._size(text if is_absolute(text) else before + text)
-
-    def _refuse_columns(self, line: bytes, before: bytes, where: str) -> None:
+    def _refuse_columns(self, line: bytes, where: str) -> None:
         """Refuse a line of which a part is the path of a file: up to a tab, a comma, a semicolon or the last blank.
 
         Of the paths in stores only the first line that could be one is looked at, which of a table is the first one.
         """
         text = line.strip()
         quoted = _QUOTED.match(text)
-        if quoted is not None and self._size_of(quoted[1], before) is not None:
+        if quoted is not None and self._size(quoted[1]) is not None:
             raise self._columns_error(where, line)
         if not any(end in text for end in _COLUMN_ENDS):
             return
-        first = text if is_absolute(text) else before + text
-        if not from_uri(join(self._builder.base, first)).is_local:
+        if not self._at(text).is_local:
             if self._stores_looked_at:
                 return
             self._stores_looked_at = True
-            if self._size(first) is not None:
+            if self._size(text) is not None:
                 return
         for end in _COLUMN_ENDS:
             path = (text.rpartition(end) if end == b" " else text.partition(end))[0].strip()
-            if path and self._size(path if is_absolute(path) else before + path) is not None:
+            if path and self._size(path) is not None:
                 raise self._columns_error(where, line)
 
     def _columns_error(self, where: str, line: bytes) -> SourceError:
         shown = os.fsdecode(line.strip())[:200]
-        message = (
-            f"{where} is {shown!r}: this list has one path a line, as none with a label is there in its first lines"
-        )
+        message = f"{where} is {shown!r}: this list has one path a line, as none with a label is there in its first"
+        message += " lines; give every line one label after a tab, a comma or a blank, or list the paths alone. A table"
         message += (
-            "; give every line one label after a tab, a comma or a blank, or list the paths alone. A table with more"
+            " with more columns is called metadata.csv (or .tsv), and names the images below its folder in 'file_name'"
         )
-        message += " columns is called metadata.csv (or .tsv), and names the images below its folder in 'file_name'"
         return SourceError(message, path=self._builder.root)
 
     def _unlabelled_error(self, where: str, line: bytes) -> SourceError:
@@ -302,8 +290,14 @@ class _FileLists:
         folders = ((number, join(self._builder.base, folder)) for (_, folder, _), number in self._folders.items())
         return {number: folder for number, folder in folders if not from_uri(folder).is_local}
 
-    def _size(self, path: bytes) -> int | None:
-        place = from_uri(join(self._builder.base, path))
+    def _path(self, text: bytes) -> bytes:
+        return text if is_absolute(text) else self._before + text
+
+    def _at(self, text: bytes) -> Location:
+        return from_uri(join(self._builder.base, self._path(text)))
+
+    def _size(self, text: bytes) -> int | None:
+        place = self._at(text)
         try:
             size = place.size()
             return size if place.is_file() else 0
@@ -335,10 +329,6 @@ class _FileLists:
         return self._folders[key]
 
 
-def _size_later(_name: str) -> None:
-    return None
-
-
 def _fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
     """Set the size of each image in a store, given the URL of the folder of each group; 0 for what is not there.
 
@@ -350,9 +340,9 @@ def _fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress
     folder_of = np.full(len(collector.groups), -1, np.int64)
     for group, url in folders.items():
         folder_of[group] = by_url[url]
-    urls = list(by_url)
+    urls, paths = list(by_url), collector.paths()
     tasks = (
-        (urls[number], rows, [collector.file_name(row) for row in rows])
+        (urls[number], rows, [paths[row].rpartition(b"/")[2] for row in rows])
         for number, rows in collector.rows_by(folder_of)
     )
     done = 0

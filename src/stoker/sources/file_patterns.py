@@ -16,18 +16,16 @@ from stoker.sources.brace_patterns import image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.flat_folders import not_classes
 from stoker.sources.items import Group
-from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, images_among
-from stoker.storage import glob_matches, location
+from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 
 def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
@@ -102,5 +100,4 @@ PATTERN = Kind(
     claim=_claim,
     list=_list,
     options=LABEL_OPTIONS,
-    annotations=(),
 )

@@ -22,18 +22,16 @@ from stoker.sources.coco_folders import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import YEAR, belonging_beside, insisting, masks_among
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
+from stoker.sources.walking import Listing, Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
-    from stoker.sources.walking import Listing
     from stoker.storage import Location
 
 
@@ -144,5 +142,4 @@ FLAT_FOLDER = Kind(
     claim=_claim,
     list=_list,
     options=frozenset({"labels", "validation_labels", "imagenet_labels"}),
-    annotations=(),
 )

@@ -30,7 +30,7 @@ from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.coco_folders import coco_of_classes, find_coco
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
-from stoker.sources.imagenet.boxes import TINY_LIST, read_tiny_boxes
+from stoker.sources.imagenet.boxes import TINY_LIST, BoxTable, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     LABEL_LISTS,
@@ -40,26 +40,22 @@ from stoker.sources.imagenet.labels import (
     read_validation_labels,
 )
 from stoker.sources.items import SPLITS, Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.metadata import find_metadata, list_metadata
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Walk, folders_in, is_dataset, is_sidecar, shown_names
-from stoker.storage import from_uri, location
+from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar, shown_names
+from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
-    from stoker.sources.walking import Skipped
-    from stoker.storage import Child, Location
 
 
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))

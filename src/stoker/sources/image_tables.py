@@ -18,20 +18,18 @@ from stoker.errors import SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
 from stoker.sources.imagenet.boxes import TINY_BOXES, TINY_LIST
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
-from stoker.sources.kind import TABLE_OPTIONS
+from stoker.sources.kind import TABLE_OPTIONS, Look
 from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import TEXT, first_rows, is_text
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
-from stoker.storage import location
+from stoker.storage import Location, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from stoker.sources.kind import Look
-    from stoker.storage import Location
 
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""

@@ -235,11 +235,6 @@ class ItemCollector:
         """Return the path of each image, in the order in which they were added."""
         return self._all()[0]
 
-    def file_name(self, row: int) -> bytes:
-        """Return the name of an image without its folders."""
-        path = self._all()[0][row]
-        return path[path.rfind(b"/") + 1 :]
-
     def rows_by(self, number_of: NDArray[np.int64]) -> Iterator[tuple[int, list[int]]]:
         """Yield each number and the images that have it, ascending; of millions of images so many at a time.
 

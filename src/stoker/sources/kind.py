@@ -24,20 +24,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.sources.class_folders import NOT_CLASSES
-from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.options import SourceOptions
-from stoker.sources.reader import FileReader
-from stoker.sources.table_boxes import TableBoxes
+from stoker.sources.reader import FileReader, StoredReader
 from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
-from stoker.storage import location
+from stoker.storage import Location, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.sources.reader import StoredReader
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
-    from stoker.storage import Location
     from stoker.types import Progress
 
 
@@ -65,7 +61,7 @@ class Kind:
         list: Lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
         reader: Its `StoredReader`, which readers of saved listings make again.
-        annotations: Its `Annotations`, which they make again, too.
+        annotations: `Annotations` that no other kind has, which they make again, too.
     """
 
     name: str
@@ -74,7 +70,7 @@ class Kind:
     list: Callable[[Look, Any], Source]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
     reader: type[StoredReader] = FileReader
-    annotations: tuple[type[Annotations], ...] = (BoxFolder, MappedBoxes, TableBoxes)
+    annotations: tuple[type[Annotations], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
-from stoker.sources.image_tables import check_against_folders, find_tables
+from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables
 from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
@@ -30,7 +30,6 @@ from stoker.sources.walking import is_image_name, may_be_image, shown_names
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.image_tables import ImageTable
     from stoker.sources.kind import Look
     from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location

@@ -16,7 +16,7 @@ from stoker.sources.file_lists import FILE_LISTS
 from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
-from stoker.sources.kind import Look
+from stoker.sources.kind import Kind, Look
 from stoker.sources.mask_folders import MASK_FOLDERS
 from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
@@ -27,7 +27,6 @@ from stoker.sources.webdataset import WEBDATASET
 from stoker.sources.yolo import YOLO
 
 if TYPE_CHECKING:
-    from stoker.sources.kind import Kind
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
     from stoker.storage import Location

@@ -18,12 +18,14 @@ import numpy as np
 
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.sources.columns import Blobs, chunks, row_range
+from stoker.sources.columns import Blobs, Column, chunks, row_range
+from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.listing import KINDS
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
-from stoker.storage import append_to_scratch, scratch_file
+from stoker.sources.table_boxes import Annotations, TableBoxes
+from stoker.storage import Location, Staging, append_to_scratch, scratch_file
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -31,11 +33,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.columns import Column
-    from stoker.storage import Location, Staging
 
 _FORMAT, _VERSION = "stoker-listing", 4
-_ANNOTATIONS = {annotations.name: annotations for kind in KINDS for annotations in kind.annotations}
+_ANNOTATIONS: dict[str, type[Annotations]] = {each.name: each for each in (BoxFolder, MappedBoxes, TableBoxes)}
+_ANNOTATIONS |= {each.name: each for kind in KINDS for each in kind.annotations}
 _READERS = {kind.reader.name: kind.reader for kind in KINDS}
 _END = struct.Struct("<QI")
 _ALIGNMENT = 8

@@ -27,25 +27,22 @@ from stoker.config import format_count, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
-from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
 from stoker.sources.coco_folders import find_coco
-from stoker.sources.colour_masks import EXAMPLES, are_coloured, read_colours
+from stoker.sources.colour_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Look
+from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Skipped, Walk, divide_suffix, images_among, is_image_name
-from stoker.storage import from_uri, join
+from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.colour_masks import Colours
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 
 _SPLIT = "|".join(SPLIT_WORDS)
@@ -196,12 +193,8 @@ def _find(
     for name, (its_role, of) in told.items():
         yield from _find(look, top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
-        if (
-            len(names) == 2
-            and its_role == "masks"
-            and other not in told
-            and name.lower().rstrip(b"s") not in other.lower()
-        ):
+        is_called_apart = other not in told and name.lower().rstrip(b"s") not in other.lower()
+        if len(names) == 2 and its_role == "masks" and is_called_apart:
             yield _Folder(path + other + b"/", "images", split or of, is_guess=True)
             return
     yield from (_Folder(path + name + b"/", "images", _OTHER) for name in names if told and name not in told)
@@ -325,5 +318,4 @@ MASK_FOLDERS = Kind(
     claim=_claim,
     list=_list,
     options=frozenset({"labels", "imagenet_labels"}),
-    annotations=(),
 )

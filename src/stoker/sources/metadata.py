@@ -1,11 +1,7 @@
 """Metadata files: tables beside images, with a row for each image, as the library ``datasets`` reads folders of images.
 
-``metadata.csv``, ``.tsv``, ``.jsonl`` or ``.parquet`` lies in the folder that is the source, or one in each folder of a
-split. Its column ``file_name`` has the paths of the images below the folder of the table (as in a file list they may
-also be absolute, lead out of it, or be URLs), ``label``, or else a column that says so by its name, their classes: ids
-from 0 if all are numbers, otherwise names; nothing or -1 is no class. Every other column is an extra field, as
-`stoker.sources.table_columns` says. A row that lacks a value is an item all the same, which a build names among the
-rejects, and so is one whose image is not there.
+docs/reference/images.md says what is in them. A row that lacks a value is an item all the same, which a build names
+among the rejects, and so is one whose image is not there. `stoker.sources.table_columns` says what the columns are.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ from stoker.sources.image_tables import (
 )
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
-from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind
+from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind, Look
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
@@ -39,15 +35,13 @@ from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
 from stoker.sources.tables import damaged, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
-from stoker.storage import from_uri, is_absolute, is_web
+from stoker.storage import Location, from_uri, is_absolute, is_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.sources.cells import Cells
-    from stoker.sources.kind import Look
+    from stoker.sources.reader import Cells
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 
 _NAMES = ("metadata.csv", "metadata.tsv", "metadata.jsonl", "metadata.parquet")
@@ -295,7 +289,7 @@ class _Images:
 
     def _placed(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
-        folders = {_first_folder(path, b"") for path in self._paths}
+        folders = {_first_folder(path) for path in self._paths}
         of_table = self._tables[0].split is not None or bool(self._splits)
         in_splits = not of_table and are_splits(folders, str(self._tables[0].place))
         for number, path in zip(self._table_of, self._paths, strict=True):
@@ -349,19 +343,23 @@ class _Images:
 
     def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
         """Add images that no row names and that lie in a folder for tests, as those of Kaggle do; return the others."""
-        folders = {_first_folder(path, b"") for path in self._paths}
-        tests = {folder for folder in map(_top, unused) if split_of_folder(folder) == "test" and folder not in folders}
+        folders = {_first_folder(path) for path in self._paths}
+        tests = {
+            folder
+            for folder in map(_first_folder, unused)
+            if split_of_folder(folder) == "test" and folder not in folders
+        }
         collector = self._builder.collector
         if not tests or any(group.split == "test" for group in collector.groups):
             return list(unused)
-        added = [path for path in unused if _top(path) in tests]
+        added = [path for path in unused if _first_folder(path) in tests]
         group = collector.add_group(Group("test", None, 0))
         for path in added:
             collector.add(group, path, sizes[path])
             self._rows.add_missing()
         message = "images of {names} that no row names are the split test, without labels: " + f"{len(added):,}"
         self._builder.skipped.warn(sorted(tests), message)
-        return [path for path in unused if _top(path) not in tests]
+        return [path for path in unused if _first_folder(path) not in tests]
 
     def _warn(self, unused: Sequence[bytes], *, repeated: int) -> None:
         """Warn of files without a row, images with several rows, and rows without a label."""
@@ -397,16 +395,12 @@ def _below(table: ImageTable, line: int, name: str) -> bytes:
     return table.folder + b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
 
 
-def _first_folder(path: bytes, prefix: bytes) -> bytes:
+def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
     """Return the first folder of an image below that of its split; empty without one."""
     if is_absolute(path) or not path.startswith(prefix):
         return b""
     first, slash, _ = path[len(prefix) :].partition(b"/")
     return first if slash else b""
-
-
-def _top(path: bytes) -> bytes:
-    return path.partition(b"/")[0] if b"/" in path else b""
 
 
 def _ends_with(path: bytes, name: bytes) -> bool:

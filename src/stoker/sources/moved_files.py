@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING
 
 from stoker.config import option
 from stoker.errors import SourceError
-from stoker.storage import from_uri, join
+from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from stoker.sources.walking import Skipped
-    from stoker.storage import Location
 
 
 _DRIVE, _LONGEST = re.compile(rb"[A-Za-z]:"), 4096

@@ -1,28 +1,10 @@
 """Parquet: tables with a column of images, as Hugging Face's ``datasets`` stores them.
 
-The images are the column ``image``, or else the first structs of ``bytes`` and ``path``; or bytes in a column of a name
-such as ``image`` or ``jpg``. A row whose bytes are null is the file that its path names, relative to the Parquet file.
-The class is the column ``label``, or else the first column whose classes the file names, or what `find_label` takes:
-ids from 0, or names.
-
-=================================================  =====================================
-other columns                                      field
-=================================================  =====================================
-structs of ``bytes`` and ``path``                  `Mask` if called ``mask`` or
-                                                   ``NAME_mask``, else `Image`
-class ids whose names the file has; lists of them  `Label`, `Labels`
-whole numbers, ``bool``; floating-point numbers    `Int`; `Float`
-text; times and decimal numbers, as text           `Text`
-bytes                                              `Bytes`
-lists of numbers, ``Array2D`` and the like         `Array`, the first side of any length
-                                                   unless the type says which
-other lists, structs                               `Json`
-=================================================  =====================================
-
-A text that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
+docs/reference/images.md says which columns have the images and the classes, and which fields the others are. A text
+that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
 
 A split is a file or several; their names say which, as ``train-00000-of-00004.parquet``, or the folder they lie in.
-Listing reads the footers, the classes and the paths. Images and values are read from `stoker.sources.parquet_reader`.
+Listing reads the footers, the classes and the paths. Images and values are read by `stoker.sources.parquet_reader`.
 """
 
 from __future__ import annotations
@@ -44,7 +26,7 @@ from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.items import SPLITS, Group
-from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind
+from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
 from stoker.sources.parquet_reader import Columns, ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
@@ -55,7 +37,6 @@ from stoker.sources.tars import named_tars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from stoker.sources.kind import Layout, Look
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
@@ -233,11 +214,7 @@ def _image_column(types: Mapping[str, Any]) -> str | None:
 
 def _is_image(kind: Any) -> bool:
     types = import_pyarrow()[0].types
-    if (
-        not types.is_struct(kind)
-        or kind.num_fields != 2
-        or {kind.field(0).name, kind.field(1).name} != {"bytes", "path"}
-    ):
+    if not types.is_struct(kind) or sorted(kind.field(at).name for at in range(kind.num_fields)) != ["bytes", "path"]:
         return False
     path = kind.field("path").type
     return _is_bytes(kind.field("bytes").type) and (_is_text(path) or types.is_null(path))
@@ -280,23 +257,17 @@ def _plain_field(kind: Any) -> Field | None:
     types = import_pyarrow()[0].types
     if types.is_dictionary(kind):
         kind = kind.value_type
-    tests: tuple[tuple[Callable[[Any], bool], Field], ...] = (
-        (_is_text, Text()),
-        (types.is_temporal, Text()),
-        (types.is_decimal, Text()),
-        (_is_bytes, Bytes()),
-        (types.is_floating, Float()),
-    )
     if types.is_boolean(kind) or types.is_integer(kind):
         return Int(str(kind))
-    is_list = types.is_list(kind) or types.is_large_list(kind)
-    if is_list and _is_text(kind.value_type):
+    if types.is_floating(kind):
+        return Float()
+    if _is_bytes(kind):
+        return Bytes()
+    if _is_text(kind) or types.is_temporal(kind) or types.is_decimal(kind):
+        return Text()
+    if (types.is_list(kind) or types.is_large_list(kind)) and _is_text(kind.value_type):
         return Json("list[str]")
-    return (
-        next((field for test, field in tests if test(kind)), None)
-        or _array(kind)
-        or (Json() if _is_json(kind) else None)
-    )
+    return _array(kind) or (Json() if _is_json(kind) else None)
 
 
 def _array(kind: Any) -> Field | None:

@@ -28,11 +28,11 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import from_json
 from stoker.progress import progress_of_call
 from stoker.sources.columns import new_column
-from stoker.sources.items import ItemTableBuilder
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.parquet_files import ParquetFile, import_pyarrow, plain_column, reported_damage
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
-from stoker.storage import from_uri, join, location, make_directory
+from stoker.storage import Location, Staging, from_uri, join, location, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
-    from stoker.storage import Location, Staging
     from stoker.types import Field
 
 

@@ -12,16 +12,14 @@ import numpy as np
 
 from stoker.errors import ImageError, SourceError
 from stoker.fields import encode_fields, mask_pixels
-from stoker.recipe import Recipe, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
+from stoker.recipe import Recipe, StoredImage, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
 from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.record_reader import read_image
-from stoker.types import EncodedImage
+from stoker.types import EncodedImage, Features, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from stoker.recipe import StoredImage
-    from stoker.types import Features, Field
 
 _KEEP = Recipe()
 

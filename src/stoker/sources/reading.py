@@ -9,13 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from stoker.errors import SourceError, StorageError
-from stoker.storage import from_uri, join, read_at, stoppable_pool
+from stoker.storage import Location, from_uri, join, read_at, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from concurrent.futures import Future
-
-    from stoker.storage import Location
 
 
 MAX_FILE_BYTES = 2**30

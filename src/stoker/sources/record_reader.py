@@ -21,10 +21,10 @@ from stoker import _native, fields
 from stoker.config import format_some
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.known_datasets import find_fields
-from stoker.sources.reader import Reader, SourceImage
+from stoker.sources.reader import Latency, Reader, SourceImage
 from stoker.sources.reading import read_file, read_web
 from stoker.storage import from_uri, is_web, without_signature
-from stoker.types import Box
+from stoker.types import Box, Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.fields import Roles
-    from stoker.sources.reader import Latency
-    from stoker.types import Field
 
 ROOT = "the source"
 """What messages call records."""

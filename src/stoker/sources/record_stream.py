@@ -14,7 +14,7 @@ import numpy as np
 
 from stoker.errors import ConfigError, SourceError, StokerError
 from stoker.sources.columns import row_range
-from stoker.sources.items import Item, ItemTableBuilder
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import undecoded
 from stoker.sources.record_reader import (
     ROOT,
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import ItemTable
     from stoker.sources.reader import SourceImage
     from stoker.sources.records import Given
     from stoker.types import Field

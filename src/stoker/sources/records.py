@@ -19,9 +19,9 @@ from stoker.config import full_split_name
 from stoker.errors import ConfigError, SourceError, StokerError
 from stoker.forks import PerProcess
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
-from stoker.sources.items import SPLITS, ItemTable
+from stoker.sources.items import SPLITS, Item, ItemTable
 from stoker.sources.known_datasets import is_sequence, stated_images, stated_labels, undecoded, version_of
-from stoker.sources.reader import Extents, IndexedReader
+from stoker.sources.reader import Extents, IndexedReader, Latency, SourceImage
 from stoker.sources.reading import in_order
 from stoker.sources.record_reader import (
     ROOT,
@@ -37,7 +37,7 @@ from stoker.sources.record_reader import (
 )
 from stoker.sources.source import Source
 from stoker.storage import from_uri, is_web
-from stoker.types import MAX_CLASSES
+from stoker.types import MAX_CLASSES, Box, Field, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item
-    from stoker.sources.reader import Latency, SourceImage
-    from stoker.types import Box, Field, Progress
 
 _SAMPLED = 16
 _REPORT_EVERY = 64
@@ -331,11 +328,12 @@ class _Sequences:
         lengths = {name: len(records) for name, records in given.items()}
         if not sum(lengths.values()):
             raise SourceError(f"{ROOT} holds no records")
-        record_fields = chosen if chosen is not None else _find_fields(given)
+        filled = next(records for records in given.values() if len(records))
+        record_fields = chosen if chosen is not None else fields_of_first(filled, lambda: read_record(filled, 0))
         reader = RecordFields.of(record_fields, is_guess=chosen is None)
         name = reader.roles.label
         has_no_names = reader.label is not None and reader.label.names is None
-        if has_no_names and name is not None and (names := _class_names(given, name, progress)):
+        if has_no_names and name is not None and (names := _class_names(given, filled, name, progress)):
             reader = RecordFields.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
         return cls(given, reader, _Sample(given, lengths, reader), version)
 
@@ -409,18 +407,11 @@ class _RecordIndex:
         )
 
 
-def _find_fields(given: Mapping[str, RecordSequence]) -> dict[str, Field]:
-    records = next(records for records in given.values() if len(records))
-    return fields_of_first(records, lambda: read_record(records, 0))
-
-
-def _class_names(given: Mapping[str, RecordSequence], name: str, progress: Progress | None) -> list[str]:
+def _class_names(
+    given: Mapping[str, RecordSequence], filled: RecordSequence, name: str, progress: Progress | None
+) -> list[str]:
     """Return the names among the labels of all records, in the order of their bytes; empty where labels are numbers."""
-    records = next(records for records in given.values() if len(records))
-    try:
-        if not isinstance(read_record(records, 0).get(name), str):
-            return []
-    except SourceError:
+    if not isinstance(_label_at(filled, 0, name), str):
         return []
     labels = _all_labels(given, name, progress)
     # Another text is no name of a class, and makes its record a reject.

@@ -16,9 +16,9 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.sources.columns import chunks, new_column, row_range
-from stoker.sources.reader import IndexedReader, StoredReader
+from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
-from stoker.sources.table_boxes import TableBoxes, turn_back
+from stoker.sources.table_boxes import Annotations, TableBoxes, turn_back
 from stoker.storage import location, without_signature
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
-    from stoker.sources.reader import Latency, Reader, SourceImage
-    from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Field, Progress
 
 

@@ -23,13 +23,13 @@ from stoker.sources.imagenet.labels import (
     is_wordnet_id,
     read_label_map,
 )
-from stoker.sources.items import ItemCollector
-from stoker.sources.reader import FileReader
+from stoker.sources.items import ItemCollector, ItemTable
+from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
-from stoker.sources.table_boxes import TableBoxes
+from stoker.sources.table_boxes import Annotations, TableBoxes
 from stoker.sources.walking import Skipped, shown_names
-from stoker.storage import from_uri
+from stoker.storage import Location, from_uri
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -38,13 +38,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stoker.sources.cells import Cells
     from stoker.sources.imagenet.labels import LabelMap
-    from stoker.sources.items import ItemTable
     from stoker.sources.kind import Look
-    from stoker.sources.reader import StoredReader
-    from stoker.sources.table_boxes import Annotations
-    from stoker.storage import Location
 
 
 _NAMED_CLASSES = 5
@@ -241,11 +236,8 @@ class SourceBuilder:
         if not classes or classes == whole.keys() or self._are_listed(classes):
             return
         others = sorted(classes.difference(whole))
-        count, of_imagenet, numbered = (
-            len(classes),
-            f"ImageNet's {len(whole):,}",
-            f"numbered 0 to {len(classes) - 1} by name",
-        )
+        count, of_imagenet = len(classes), f"ImageNet's {len(whole):,}"
+        numbered = f"numbered 0 to {count - 1} by name"
         if not others:
             message = f"{self.root} has {count} of {of_imagenet} classes; they are {numbered}, not as in the full list"
             message = f"{message}; for its numbers give {option_with('labels', BUNDLED_LIST)}"

@@ -54,11 +54,8 @@ def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[st
     words = {name: own for name in sorted(names) if (own := _split_words(name))}
     texts = {name: own for name, own in words.items() if name.lower().endswith(_SUFFIXES)}
     by_word = {own[0]: name for name, own in reversed(texts.items()) if len(own) == 1}
-    both = (
-        by_word.pop("trainval", None)
-        if "train" in by_word and not by_word.keys().isdisjoint(VALIDATION_NAMES)
-        else None
-    )
+    are_divided = "train" in by_word and not by_word.keys().isdisjoint(VALIDATION_NAMES)
+    both = by_word.pop("trainval", None) if are_divided else None
     first = {split: next(filter(by_word.__contains__, own), None) for split, own in _WORDS.items()}
     lists = {split: by_word[word] for split, word in first.items() if word is not None}
     others = [name for name in texts if name not in (*lists.values(), both)]

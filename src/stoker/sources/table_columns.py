@@ -1,19 +1,7 @@
 """What the columns of tables of images are: which one says the classes, and which field each other one is.
 
-===============================================================  =================================
-column                                                           field
-===============================================================  =================================
-``NAME_file_name``: paths                                        ``NAME``: `Mask` if there is
-                                                                 "mask" in the name, else `Image`
-whole numbers of 64 bits, without leading zeros; true and false  `Int`: true is 1
-decimal numbers                                                  `Float`
-other text                                                       `Text`
-lists, objects, text beside numbers (JSON lines and Parquet)     `Json`
-===============================================================  =================================
-
-All rows decide what a column is; cells that are empty, or null, do not count. An empty cell of text is text.
-
-The classes are the column `LABEL`, or else the only one that `find_label` takes for them.
+docs/reference/images.md says which: all rows decide; cells that are empty, or null, do not count. The classes are the
+column `LABEL`, or else the only one that `find_label` takes for them.
 
 Where the images are URLs, rows may lack values, as those of LAION do: such a text is empty, such a number is not a
 number. A column of whole numbers that lacks some is `Float` if float32 has all of them, otherwise `Text`.
@@ -29,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
-from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.columns import GrowingBlobs
+from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.tables import damaged, first_rows, is_json, is_text
-from stoker.types import MAX_CLASSES
+from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -40,7 +28,6 @@ if TYPE_CHECKING:
     from stoker.sources.options import SourceOptions
     from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
-    from stoker.types import Field
 
 LABEL = "label"
 """The column of the classes."""

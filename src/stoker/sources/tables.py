@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count
 from stoker.errors import SourceError
-from stoker.sources.options import SEPARATORS
+from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
 from stoker.sources.reading import raw_lines
@@ -31,7 +31,6 @@ from stoker.strict_json import parse_json
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from stoker.sources.options import SourceOptions
     from stoker.storage import Location
 
 TEXT = ".txt"

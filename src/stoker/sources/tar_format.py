@@ -11,8 +11,9 @@ import hashlib
 import os
 import tarfile
 import zlib
+from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from stoker.errors import SourceError
 from stoker.fields import from_json
@@ -46,7 +47,7 @@ TAR_DAMAGE = (
 _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
-class TarBytes(Protocol):
+class TarBytes(ABC):
     """What a tar is read from.
 
     Attributes:
@@ -56,22 +57,31 @@ class TarBytes(Protocol):
         last: What was read last.
     """
 
-    where: str
-    size: int | None
-    budget: int
-    last: bytes
+    def __init__(self, where: str, size: int | None) -> None:
+        self.where, self.size = where, size
+        self.budget, self.last = 0, b""
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer only at the end."""
+        if not 0 <= size <= self.budget:
+            raise ValueError(f"a header of {size} bytes")
+        self.budget -= size
+        self.last = self._read(size)
+        return self.last
 
+    @abstractmethod
+    def _read(self, size: int) -> bytes: ...
+
+    @abstractmethod
     def seek(self, position: int) -> None:
         """Go on reading elsewhere."""
 
+    @abstractmethod
     def tell(self) -> int:
         """Return the position of the next byte."""
 
 
-class FileWindow:
+class FileWindow(TarBytes):
     """A part of a file that is a tar: the whole file, or a tar inside it.
 
     Attributes:
@@ -85,21 +95,17 @@ class FileWindow:
     """
 
     def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
-        self.where = where
+        super().__init__(where, size)
         self.start = start
-        self.size: int | None = size
-        self.budget = 0
-        self.last = b""
         self._file = file
         self._end = start + size
         self._position = start
 
-    def read(self, size: int) -> bytes:
-        _spend(self, size)
+    def _read(self, size: int) -> bytes:
         self._file.seek(self._position)
-        self.last = self._file.read(max(0, min(size, self._end - self._position)))
-        self._position += len(self.last)
-        return self.last
+        data = self._file.read(max(0, min(size, self._end - self._position)))
+        self._position += len(data)
+        return data
 
     def seek(self, position: int) -> None:
         if position < 0:
@@ -114,22 +120,18 @@ class FileWindow:
         return FileWindow(self._file, self.start + member.offset_data, member.size, f"{self.where}/{member.name}")
 
 
-class ForwardBytes:
+class ForwardBytes(TarBytes):
     """A stream that is a tar, perhaps a compressed one; the stream stays the caller's."""
 
     def __init__(self, stream: IO[bytes], where: str) -> None:
-        self.where = where
-        self.size: int | None = None
-        self.budget = 0
-        self.last = b""
+        super().__init__(where, None)
         self._stream = stream
         self._position = 0
 
-    def read(self, size: int) -> bytes:
-        _spend(self, size)
-        self.last = self._stream.read(size)
-        self._position += len(self.last)
-        return self.last
+    def _read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._position += len(data)
+        return data
 
     def seek(self, position: int) -> None:
         if position < self._position:
@@ -150,12 +152,6 @@ class ForwardBytes:
                 pass
         except TAR_DAMAGE as error:
             raise damaged(self, self._position, str(error)) from error
-
-
-def _spend(source: TarBytes, size: int) -> None:
-    if not 0 <= size <= source.budget:
-        raise ValueError(f"a header of {size} bytes")
-    source.budget -= size
 
 
 def is_tar(path: Location) -> bool:

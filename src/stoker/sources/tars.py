@@ -18,21 +18,19 @@ from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.columns import GrowingColumn
 from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Look
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, is_tar, tar_members
 from stoker.sources.walking import JUNK, is_sidecar
-from stoker.storage import location
+from stoker.storage import Location, location
 
 if TYPE_CHECKING:
     import tarfile
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 
 _KNOWN_NAMES = (

@@ -1,9 +1,7 @@
 """Lists of images on web servers, as img2dataset takes them: a URL a line, or a table with a column ``url``.
 
-A table is CSV or TSV with a header, JSON lines or Parquet. The column may be called ``URL``, too. ``label`` has the
-classes, or else a column that says so by its name, as in metadata files: ids from 0 if all are numbers, otherwise
-names; nothing or -1 is no class. Every other column, such as ``caption``, is an extra field, as
-`stoker.sources.table_columns` says. Lists of one kind in a folder are one list.
+A table is CSV or TSV with a header, JSON lines or Parquet; its other columns are as in metadata files. Lists of one
+kind in a folder are one list.
 
 Nothing of an image is known before it is downloaded. A row without a URL, or with one that is not of a web server, is
 an item all the same, which a build names among the rejects. Nothing in such a list leads to a file of this machine.
@@ -19,26 +17,22 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.columns import GrowingColumn, repeats_in
-from stoker.sources.items import Group
-from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.items import Group, Item
+from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
-from stoker.sources.reader import FileReader
+from stoker.sources.reader import Cells, FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import TableRows, find_classes_of
 from stoker.sources.tables import damaged, table_rows
 from stoker.sources.tars import named_tars
-from stoker.storage import is_web, without_signature
+from stoker.storage import Location, is_web, without_signature
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.cells import Cells
-    from stoker.sources.items import Item
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
 
 _TEXT = ".txt"
 _TABLES = (".csv", ".tsv", ".jsonl", PARQUET)

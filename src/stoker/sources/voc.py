@@ -1,13 +1,8 @@
 """Pascal VOC's folders, and what CVAT, Roboflow and LabelImg write as such: XML beside images, masks, lists of splits.
 
-- VOC and CVAT: ``JPEGImages/`` beside ``Annotations/``, ``SegmentationClass/`` or ``ImageSets/``; all folders ``VOC*``
-  of a ``VOCdevkit`` are one source
-- Roboflow: ``train/``, ``valid/`` and ``test/``, in each the images beside their XML
-- LabelImg: images beside their XML, also in a folder ``images/``, or that beside ``annotations/``
-
-Images have no class; their boxes do. The splits are ``ImageSets/Main/{train,val,trainval,test,default}.txt``, or those
-of ``ImageSets/Segmentation`` where masks are asked for, or there are no boxes. Coordinates are read as
-`stoker.sources.imagenet.boxes` reads them: divided by the size that the XML states. Every annotation is read once.
+docs/reference/images.md says which folders and lists are read. Images have no class; their boxes do. Coordinates are
+read as `stoker.sources.imagenet.boxes` reads them: divided by the size that the XML states. Every annotation is read
+once.
 """
 
 from __future__ import annotations
@@ -24,32 +19,26 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
-from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import splits_among
-from stoker.sources.colour_masks import BACKGROUND, LABEL_MAP, are_coloured, read_colours, voc_colours
-from stoker.sources.columns import Blobs, GrowingBlobs
-from stoker.sources.imagenet.boxes import parse_annotation
+from stoker.sources.colour_masks import BACKGROUND, LABEL_MAP, Colours, are_coloured, read_colours, voc_colours
+from stoker.sources.columns import Blobs, Column, GrowingBlobs
+from stoker.sources.imagenet.boxes import NamedBox, parse_annotation
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.kind import Kind, Look
+from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
-from stoker.storage import from_uri, join
-from stoker.types import MAX_CLASSES
+from stoker.storage import Location, from_uri, join
+from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.sources.colour_masks import Colours
-    from stoker.sources.columns import Column
-    from stoker.sources.imagenet.boxes import NamedBox
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
-    from stoker.types import Field
 
 _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"
 _PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))

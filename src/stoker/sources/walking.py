@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError, StorageError
 from stoker.sources.reading import in_order
-from stoker.storage import from_uri
+from stoker.storage import Child, Location, from_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from stoker.storage import Child, Location
 
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""

@@ -1,21 +1,9 @@
 """WebDataset: tars of samples, whose members lie next to one another and share the part of their names before a dot.
 
-=========================================  =============================================
-member                                     what it is
-=========================================  =============================================
-``KEY.jpg``, ``.jpeg``, ``.png``,
-``.webp``, ``.bmp``, ``.gif``, ``.tiff``   the image
-``KEY.cls``                                the class id, as text, from 0; -1 is no class
-``KEY.txt``                                the field ``txt``: `Text`
-``KEY.json``                               the field ``json``: `Json`
-``KEY.NAME.png``, or another of these      the field ``NAME``: `Mask` if there is "mask" in
-                                           the name, else `Image`
-=========================================  =============================================
-
-As the library ``webdataset`` has it, a key is a path up to the first dot of its last part, suffixes may be in capitals,
-and the next key begins the next sample. A sample without one image, or with a class that is no number, is not an item,
-and a warning names it. The values of fields stay in the tar until they are asked for. A ``labels.txt`` beside the tars,
-as ``stoker export`` writes it, names the classes.
+docs/reference/images.md says what each member is. As the library ``webdataset`` has it, a key is a path up to the first
+dot of its last part, suffixes may be in capitals, and the next key begins the next sample. A sample without one image,
+or with a class that is no number, is not an item, and a warning names it. The values of fields stay in the tar until
+they are asked for.
 """
 
 from __future__ import annotations
@@ -34,24 +22,21 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Image, Json, Mask, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
-from stoker.sources.imagenet.labels import read_label_map
+from stoker.sources.imagenet.labels import LabelMap, read_label_map
 from stoker.sources.items import Group
-from stoker.sources.kind import LABEL_OPTIONS, Kind
+from stoker.sources.kind import LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
-from stoker.types import MAX_CLASSES
+from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
     import tarfile
     from collections.abc import Iterable, Mapping
 
-    from stoker.sources.imagenet.labels import LabelMap
-    from stoker.sources.kind import Layout, Look
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
-    from stoker.types import Field
 
 
 IMAGES = frozenset({b"jpg", b"jpeg", b"png", b"webp", b"bmp", b"gif", b"tif", b"tiff"})

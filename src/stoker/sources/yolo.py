@@ -1,13 +1,6 @@
 """YOLO's folders: ``data.yaml`` names the classes and the folders of images, whose boxes lie in ``labels/*.txt``.
 
-In place of a folder there may be a list with the path of an image on each line; the file may have another name where
-it is the only one of its kind. Darknet's ``obj.data`` says the same in other words. Without such a file a list of the
-classes says them: ``classes.txt``, as LabelImg and Label Studio write it, or ``obj.names``.
-
-The boxes of ``images/train/1.jpg`` are in ``labels/train/1.txt``: ``labels`` is in place of the last folder called
-``images``; without one, the text lies beside the image. An image without a text has no boxes. A line is
-``CLASS X Y WIDTH HEIGHT``, the centre and the sides as fractions of the image's, or ``CLASS X1 Y1 X2 Y2 X3 Y3 ...``, a
-polygon, of which the box around it is taken. Images have no class; their boxes do.
+docs/reference/images.md says what else may name them, and what is in the texts. Images have no class; their boxes do.
 """
 
 from __future__ import annotations
@@ -21,30 +14,25 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
-from stoker.sources.cells import Cells, json_bytes
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import BOX_NUMBERS, drawn_mask, read_yolo_labels
 from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
-from stoker.sources.items import Group
-from stoker.sources.kind import Kind
+from stoker.sources.items import Group, Item, ItemTable
+from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import own_names, without_own
-from stoker.sources.reader import to_bytes, to_text
+from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.walking import Walk, divide_suffix, seen_in
-from stoker.storage import from_uri, is_absolute, join
-from stoker.types import MAX_CLASSES
+from stoker.storage import Location, from_uri, is_absolute, join
+from stoker.types import MAX_CLASSES, Box
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from stoker.sources.items import Item, ItemTable
-    from stoker.sources.kind import Look
     from stoker.sources.source import Source
-    from stoker.storage import Location
-    from stoker.types import Box
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
 _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")

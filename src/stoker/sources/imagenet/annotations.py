@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 from stoker.config import option
 from stoker.errors import SourceError
-from stoker.sources.imagenet.boxes import BoxFolder, annotations_beside, read_box_csv, read_box_tar
+from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, annotations_beside, read_box_csv, read_box_tar
 from stoker.sources.tar_format import is_compressed, is_tar
 from stoker.sources.walking import folders_in, seen_in
-from stoker.storage import from_uri, location
+from stoker.storage import Location, from_uri, location
 
 if TYPE_CHECKING:
-    from stoker.sources.imagenet.boxes import BoxTable
     from stoker.sources.table_boxes import Annotations
-    from stoker.storage import Location
     from stoker.types import Progress
 
 

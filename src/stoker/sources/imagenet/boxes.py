@@ -27,8 +27,8 @@ from stoker.sources.reading import in_order, nonblank_lines, numbered_lines, rea
 from stoker.sources.table_boxes import BOX
 from stoker.sources.tar_format import ForwardBytes, open_stream, read_member, tar_members
 from stoker.sources.walking import divide_suffix
-from stoker.storage import join, split_bucket
-from stoker.types import Box
+from stoker.storage import Location, join, split_bucket
+from stoker.types import Box, Progress
 
 if TYPE_CHECKING:
     import tarfile
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item, ItemTable
-    from stoker.storage import Location
-    from stoker.types import Progress
 
 
 MAX_XML_BYTES = 2**22
@@ -463,7 +461,9 @@ def read_box_csv(path: Location) -> tuple[BoxTableBuilder, list[str]]:
     if bad and not good:
         message = f"{path} has no line of the form NAME.JPEG,xmin,ymin,xmax,ymax"
         raise SourceError(message, path=str(path))
-    return builder, [_bad_lines(path, bad)] if bad else []
+    lines = f"line {format_some(bad, _SHOWN_LINES)}"
+    note = f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: {lines}"
+    return builder, [note] if bad else []
 
 
 def _fraction(text: bytes) -> float:
@@ -471,11 +471,6 @@ def _fraction(text: bytes) -> float:
     if not -1e6 < value < 1e6:  # also false for NaN
         raise ValueError
     return value
-
-
-def _bad_lines(path: Location, bad: list[int]) -> str:
-    where = format_some(bad, _SHOWN_LINES)
-    return f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: line {where}"
 
 
 def read_tiny_boxes(base: Location, class_names: Iterable[bytes], warnings: list[str]) -> BoxTableBuilder | None:

@@ -9,32 +9,19 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stoker.errors import ConfigError, SourceError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stoker.storage import Location
 
 
 _MAX_CONFIG_BYTES = 2**20
-_TEXTS = ("handler",)
-_LISTS = ("train_filelist", "test_filelist")
-_NUMBERS = {
-    "batch_size": 1,
-    "shuffle_buffer": 0,
-    "num_parallel_readers": 0,
-    "prefetch_buffer_size": 0,
-    "num_classes": 1,
-    "num_channels": 1,
-}
-"""Keys of whole numbers, and the least that each can be."""
-
 _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 """Keys as their program spells them."""
-
-_SIDES = 2
-_CHANNELS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +31,9 @@ class PipelineConfig:
     Attributes:
         where: The file.
         handler: Name of the module that reads the data.
-        train_filelist: List of the training images.
-        test_filelist: List of the test images.
-        batch_size: Images a batch.
         shuffle_buffer: Images among which a random one is chosen; 0 for none.
-        reshuffle_each_iteration: Whether each epoch has an order of its own.
-        num_parallel_readers: Threads that read.
         prefetch_buffer_size: Batches made ahead.
         crop_image_size: Height and width of the images that leave the pipeline.
-        num_classes: Classes there are.
-        num_channels: Channels of the images: 3.
     """
 
     where: Location
@@ -89,6 +69,46 @@ def is_config(path: Location) -> bool:
     return path.suffix.lower() == ".json"
 
 
+_Take: TypeAlias = "Callable[[Location, Any], Any]"
+
+
+def _list(path: Location, value: Any) -> Location | None:
+    try:
+        is_path = bool(value) and b"\0" not in os.fsencode(value)
+    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
+        return None
+    return path.beside(value) if is_path else None
+
+
+def _sides(_: Location, value: Any) -> tuple[int, int] | None:
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
+    return (value[0], value[1]) if is_pair else None
+
+
+def _at_least(least: int) -> tuple[_Take, str]:
+    def take(_: Location, value: Any) -> int | None:
+        return value if type(value) is int and value >= least else None
+
+    return take, f"a whole number of at least {least}"
+
+
+_FILES = _list, "the path or URL of a list of files"
+_FIELDS: dict[str, tuple[_Take, str]] = {
+    "handler": (lambda _, value: value if isinstance(value, str) else None, "a string"),
+    "train_filelist": _FILES,
+    "test_filelist": _FILES,
+    "batch_size": _at_least(1),
+    "shuffle_buffer": _at_least(0),
+    "reshuffle_each_iteration": (lambda _, value: value if isinstance(value, bool) else None, "true or false"),
+    "num_parallel_readers": _at_least(0),
+    "prefetch_buffer_size": _at_least(0),
+    "crop_image_size": (_sides, "two whole numbers, height and width"),
+    "num_classes": _at_least(1),
+    "num_channels": (lambda _, value: 3 if value == 3 else None, "3: images are RGB"),
+}
+"""Keys, what takes the value of each, None of a wrong one, and what it must be."""
+
+
 def read_config(path: Location) -> PipelineConfig:
     """Read a configuration. Paths in it are relative to its folder.
 
@@ -112,7 +132,10 @@ def read_config(path: Location) -> PipelineConfig:
     for spelled, value in section.items():
         key = _SPELLINGS.get(spelled, spelled)
         if key in _FIELDS:
-            values[key] = _checked(path, key, spelled, value)
+            take, expected = _FIELDS[key]
+            values[key] = take(path, value)
+            if values[key] is None:
+                raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {expected}")
     unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _FIELDS)
     if unknown:
         what = f"{unknown[0]} has" if len(unknown) == 1 else f"{' and '.join(unknown)} have"
@@ -121,41 +144,3 @@ def read_config(path: Location) -> PipelineConfig:
             f"{path}: {what} no effect; correct the spelling or remove it; the keys of data that are read: {known}"
         )
     return PipelineConfig(path, **values)
-
-
-_FIELDS = frozenset(PipelineConfig.__dataclass_fields__) - {"where"}
-
-
-def _checked(path: Location, key: str, spelled: str, value: object) -> object:
-    if key in _TEXTS and isinstance(value, str):
-        return value
-    if key in _LISTS and isinstance(value, str) and _is_path(value):
-        return path.beside(value)
-    if key == "num_channels" and value != _CHANNELS:
-        raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {_CHANNELS}: images are RGB")
-    if key in _NUMBERS and type(value) is int and value >= _NUMBERS[key]:
-        return value
-    if key == "reshuffle_each_iteration" and isinstance(value, bool):
-        return value
-    if key == "crop_image_size" and isinstance(value, list) and len(value) == _SIDES:
-        sides = [side for side in value if type(side) is int and side >= 1]
-        if len(sides) == _SIDES:
-            return sides[0], sides[1]
-    raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {_expected(key)}")
-
-
-def _is_path(text: str) -> bool:
-    try:
-        return bool(text) and b"\0" not in os.fsencode(text)
-    except UnicodeEncodeError:  # JSON can spell half of a surrogate pair, which no path has
-        return False
-
-
-def _expected(key: str) -> str:
-    if key in _LISTS:
-        return "the path or URL of a list of files"
-    if key in _NUMBERS:
-        return f"a whole number of at least {_NUMBERS[key]}"
-    if key == "crop_image_size":
-        return "two whole numbers, height and width"
-    return "true or false" if key == "reshuffle_each_iteration" else "a string"

@@ -57,14 +57,12 @@ from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
-from stoker.storage import location
+from stoker.storage import Location, location
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-    from stoker.storage import Location
 
 
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
@@ -104,7 +102,6 @@ _GROUND_TRUTH_SHA256 = (
 )
 _GZIP_MAGIC = b"\x1f\x8b"
 _NUMBER = re.compile(rb"ILSVRC2012_val_([0-9]{8})", re.IGNORECASE)
-_TINY_COLUMNS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,19 +289,15 @@ def class_texts(
         mapped: Texts of the label map; they come before those of a list that was found.
         warnings: Receives one about lines without a class or a text.
     """
-    path = location(explicit) if explicit is not None else _find_list(folders)
+    listed_in = list(folders)
+    places = (folder / name for name in TEXT_LISTS for folder in listed_in)
+    path = location(explicit) if explicit is not None else next((place for place in places if place.is_file()), None)
     listed = _read_list(path, frozenset(classes), warnings) if path is not None else {}
     if explicit is not None and not any(listed.values()):
         message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
         raise SourceError(message, path=str(path))
     known = {**mapped, **listed} if explicit is not None else {**listed, **mapped}
     return tuple(known.get(name) or _text_of_name(name) for name in classes)
-
-
-def _find_list(folders: Iterable[Location]) -> Location | None:
-    places = list(folders)
-    candidates = (place / name for name in TEXT_LISTS for place in places)
-    return next((path for path in candidates if path.is_file()), None)
 
 
 def _read_list(path: Location, classes: frozenset[bytes], warnings: list[str]) -> dict[bytes, bytes]:
@@ -432,10 +425,8 @@ def read_validation_labels(path: Location) -> ValidationLabels:
     if not lines:
         raise SourceError(f"{path} is empty; it must say the classes of the validation images", path=str(path))
     first = lines[0][1]
-    if b"," in first:
-        return _from_kaggle(path, lines)
-    if b"\t" in first:
-        return _from_tiny(path, lines)
+    if b"," in first or b"\t" in first:
+        return _by_name(path, lines, is_tiny=b"," not in first)
     _refuse_blank_lines(path, lines)
     named = in_devkit or path.name == _GROUND_TRUTH
     if named or first.strip().isdigit():
@@ -462,26 +453,16 @@ def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> N
             raise SourceError(f"{message}; give a complete list", path=str(path))
 
 
-def _from_kaggle(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
-    labels = ValidationLabels(str(path))
+def _by_name(path: Location, lines: Sequence[tuple[int, bytes]], *, is_tiny: bool) -> ValidationLabels:
+    """Read a list of Kaggle's or Tiny ImageNet's: the name of an image and its class on each line."""
+    labels = ValidationLabels(str(path), tolerant=is_tiny)
     for _, line in lines:
-        name, _, prediction = line.partition(b",")
-        words = prediction.split(None, 1)
-        if name.strip() == b"ImageId":
+        name, _, rest = line.partition(b"\t" if is_tiny else b",")
+        name, class_name = name.strip(), next(iter(rest.split(b"\t" if is_tiny else None)), b"").strip()
+        if name == b"ImageId" and not is_tiny:
             continue
-        if words and name.strip():
-            labels.by_name[name.strip()] = words[0]
-        else:
-            labels.bad_lines += 1
-    return labels
-
-
-def _from_tiny(path: Location, lines: Sequence[tuple[int, bytes]]) -> ValidationLabels:
-    labels = ValidationLabels(str(path), tolerant=True)
-    for _, line in lines:
-        columns = [column.strip() for column in line.split(b"\t")]
-        if len(columns) >= _TINY_COLUMNS and columns[0] and columns[1]:
-            labels.by_name[image_stem(columns[0])] = columns[1]
+        if name and class_name:
+            labels.by_name[image_stem(name) if is_tiny else name] = class_name
         else:
             labels.bad_lines += 1
     return labels
