@@ -232,41 +232,24 @@ class _Objects:
 
 @dataclass(slots=True)
 class _Contents:
-    """What a file says, as far as it is used.
+    """What a file says, as far as it is used."""
 
-    Attributes:
-        path: The file.
-        objects: What masks are drawn from; None where they are not asked for.
-        images: By id, in the order of the file.
-        categories: Names by id.
-        names: Those names.
-        labels: Labels by id, once those of all files are known.
-        captions: Of each image that has some, by its id; what JSON has in their place, if it is no text.
-        has_captions: Whether any annotation is one.
-        box_images: Id of the image of each box.
-        box_numbers: Number of the annotation that it is.
-        box_categories: Id of its category.
-        box_sides: Its four numbers, one after another.
-        damaged: What is wrong with the annotations of an image, by its id.
-        crowds: How many annotations are of crowds.
-        undrawn: How many have nothing that a mask could be drawn from, where masks are asked for.
-    """
-
-    path: Location
-    objects: _Objects | None
-    images: dict[int, _Image] = field(default_factory=dict)
-    categories: dict[int, bytes] = field(default_factory=dict)
-    names: set[bytes] = field(default_factory=set)
-    labels: dict[int, int] = field(default_factory=dict)
+    path: Location  # the file
+    objects: _Objects | None  # what masks are drawn from; None where they are not asked for
+    images: dict[int, _Image] = field(default_factory=dict)  # by id, in the order of the file
+    categories: dict[int, bytes] = field(default_factory=dict)  # names by id
+    names: set[bytes] = field(default_factory=set)  # those names
+    labels: dict[int, int] = field(default_factory=dict)  # labels by id, once those of all files are known
+    # of each image that has some, by its id; what JSON has in their place, if it is no text
     captions: dict[int, list[Any]] = field(default_factory=dict)
-    has_captions: bool = False
-    box_images: array[int] = field(default_factory=lambda: array("q"))
-    box_numbers: array[int] = field(default_factory=lambda: array("q"))
-    box_categories: array[int] = field(default_factory=lambda: array("q"))
-    box_sides: array[float] = field(default_factory=lambda: array("d"))
-    damaged: dict[int, str] = field(default_factory=dict)
-    crowds: int = 0
-    undrawn: int = 0
+    has_captions: bool = False  # whether any annotation is one
+    box_images: array[int] = field(default_factory=lambda: array("q"))  # id of the image of each box
+    box_numbers: array[int] = field(default_factory=lambda: array("q"))  # number of the annotation that it is
+    box_categories: array[int] = field(default_factory=lambda: array("q"))  # id of its category
+    box_sides: array[float] = field(default_factory=lambda: array("d"))  # its four numbers, one after another
+    damaged: dict[int, str] = field(default_factory=dict)  # what is wrong with the annotations of an image, by its id
+    crowds: int = 0  # how many annotations are of crowds
+    undrawn: int = 0  # how many have nothing that a mask could be drawn from, where masks are asked for
 
     def read(self, text: str | None) -> None:
         """Take everything from the file, whose text is None if it has no list of images."""

@@ -34,21 +34,13 @@ _TRIED, _TRIED_IMAGES = 32, 8
 
 @dataclass(frozen=True, slots=True)
 class CocoFile:
-    """A COCO file.
+    """A COCO file."""
 
-    Attributes:
-        path: Where it lies.
-        split: The split of its images.
-        subject: What it says of them, as its name has it without the split: ``instances``, ``captions``.
-        images: The folder that may have its images; None if it was not looked for.
-        is_of_folders: Whether folders that may be classes lie in it.
-    """
-
-    path: Location
-    split: str
-    subject: str
-    images: Location | None = None
-    is_of_folders: bool = False
+    path: Location  # where it lies
+    split: str  # the split of its images
+    subject: str  # what it says of them, as its name has it without the split: ``instances``, ``captions``
+    images: Location | None = None  # the folder that may have its images; None if it was not looked for
+    is_of_folders: bool = False  # whether folders that may be classes lie in it
 
     @classmethod
     def called(cls, path: Location, images: Location | None = None) -> CocoFile:

@@ -36,15 +36,10 @@ _VOC_CLASSES, _VOC_VOID = 21, (224, 224, 192, 255)
 
 @dataclass(frozen=True, slots=True)
 class Colours:
-    """Which number in a mask each colour is.
+    """Which number in a mask each colour is."""
 
-    Attributes:
-        where: What says so.
-        rows: Red, green, blue and the number of each.
-    """
-
-    where: str
-    rows: Sequence[Sequence[int]]
+    where: str  # what says so
+    rows: Sequence[Sequence[int]]  # red, green, blue and the number of each
 
     @property
     def mask(self) -> Mask:
@@ -116,16 +111,11 @@ def voc_colours() -> Colours:
 
 @dataclass(frozen=True, slots=True)
 class ColouredMask(DrawnMask):
-    """A file whose colours are classes, of which `draw` makes a mask.
-
-    Attributes:
-        place: The file, or its URL.
-        colours: Which number each colour is.
-    """
+    """A file whose colours are classes, of which `draw` makes a mask."""
 
     name: ClassVar[str] = "colours"
-    place: bytes
-    colours: Colours
+    place: bytes  # the file, or its URL
+    colours: Colours  # which number each colour is
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:

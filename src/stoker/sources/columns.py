@@ -114,15 +114,10 @@ class GrowingNames:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blobs:
-    """A column of bytes. Read-only; safe to share between threads.
+    """A column of bytes. Read-only; safe to share between threads."""
 
-    Attributes:
-        data: The values, end to end; in memory or in a file.
-        starts: int64 (N + 1,): where each value starts in ``data``, and the length of ``data``.
-    """
-
-    data: bytes | mmap.mmap
-    starts: NDArray[np.int64]
+    data: bytes | mmap.mmap  # the values, end to end; in memory or in a file
+    starts: NDArray[np.int64]  # int64 (N + 1,): where each value starts in ``data``, and the length of ``data``
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -151,17 +146,12 @@ class Blobs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordNames(Blobs):
-    """The names of records, ``record 7``: made when they are asked for, so that those of millions take no memory.
-
-    Attributes:
-        numbers: int64 (N,): the number of each record, in all sequences one after another.
-        firsts: int64 (sequences,): the number of the first record of each sequence, ascending.
-    """
+    """The names of records, ``record 7``: made when they are asked for, so that those of millions take no memory."""
 
     data: bytes = field(default=b"", init=False)
     starts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64), init=False)
-    numbers: NDArray[np.int64]
-    firsts: NDArray[np.int64]
+    numbers: NDArray[np.int64]  # int64 (N,): the number of each record, in all sequences one after another
+    firsts: NDArray[np.int64]  # int64 (sequences,): the number of the first record of each sequence, ascending
 
     def __len__(self) -> int:
         return len(self.numbers)

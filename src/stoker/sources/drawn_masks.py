@@ -78,20 +78,14 @@ class DrawnMask(ABC):
 
 @dataclass(frozen=True, slots=True)
 class CocoMask(DrawnMask):
-    """What a COCO file says of the objects in one image, of which `draw` makes a mask.
-
-    Attributes:
-        where: The file.
-        width: Of the image in pixels, as the file has it: any value of JSON.
-        height: The same.
-        objects: Of each annotation a list: the number in the mask or 0 where its category is unknown, its place in the
-            file, its ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON.
-    """
+    """What a COCO file says of the objects in one image, of which `draw` makes a mask."""
 
     name: ClassVar[str] = "coco"
-    where: str
-    width: Any
-    height: Any
+    where: str  # the file
+    width: Any  # of the image in pixels, as the file has it: any value of JSON
+    height: Any  # the same
+    # of each annotation a list: the number in the mask or 0 where its category is unknown, its place in the file, its
+    # ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON
     objects: Sequence[Any]
 
     @classmethod
@@ -305,16 +299,11 @@ def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
 
 @dataclass(frozen=True, slots=True)
 class YoloMask(DrawnMask):
-    """The polygons of an image, of which `draw` makes a mask.
-
-    Attributes:
-        place: Their text, or its URL.
-        classes: How many classes there are.
-    """
+    """The polygons of an image, of which `draw` makes a mask."""
 
     name: ClassVar[str] = "yolo"
-    place: bytes
-    classes: int
+    place: bytes  # their text, or its URL
+    classes: int  # how many classes there are
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:

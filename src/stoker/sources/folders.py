@@ -100,19 +100,12 @@ def _find_boxes(
 
 @dataclass(frozen=True, slots=True)
 class _SplitFolder:
-    """Where the images of a split are.
+    """Where the images of a split are."""
 
-    Attributes:
-        path: The folder, relative to the root: empty, or ending in a slash.
-        classes: The class folders in it; None if the images lie in it directly.
-        labels: The classes of such images; None if they have none.
-        lost: The classes that are links which lead nowhere.
-    """
-
-    path: bytes
-    classes: tuple[bytes, ...] | None
-    labels: ValidationLabels | None = None
-    lost: tuple[bytes, ...] = ()
+    path: bytes  # the folder, relative to the root: empty, or ending in a slash
+    classes: tuple[bytes, ...] | None  # the class folders in it; None if the images lie in it directly
+    labels: ValidationLabels | None = None  # the classes of such images; None if they have none
+    lost: tuple[bytes, ...] = ()  # the classes that are links which lead nowhere
 
 
 class _SplitFinder:

@@ -50,50 +50,29 @@ _FEW, _SOME = 4, 16
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ImageTable:
-    """A table of images.
+    """A table of images."""
 
-    Attributes:
-        place: Where it lies.
-        folder: Where its images lie below the source: empty, or ending in a slash.
-        split: The split of its images; None where their paths or a column tell.
-        image: The column of their names.
-        ending: What the names of the files have behind those in the table.
-        classes: What says their classes; None: as in metadata files.
-        split_column: The column of the splits.
-        is_found: Whether images may lie in any folder, and rows may lack values; metadata files are exact.
-        notes: What was taken for what, for the user.
-    """
-
-    place: Location
-    folder: bytes
-    split: str | None
-    image: str = FILE_NAME
-    ending: str = ""
-    classes: Classes | None = None
-    split_column: str | None = None
-    is_found: bool = False
-    notes: tuple[str, ...] = ()
+    place: Location  # where it lies
+    folder: bytes  # where its images lie below the source: empty, or ending in a slash
+    split: str | None  # the split of its images; None where their paths or a column tell
+    image: str = FILE_NAME  # the column of their names
+    ending: str = ""  # what the names of the files have behind those in the table
+    classes: Classes | None = None  # what says their classes; None: as in metadata files
+    split_column: str | None = None  # the column of the splits
+    is_found: bool = False  # whether images may lie in any folder, and rows may lack values; metadata files are exact
+    notes: tuple[str, ...] = ()  # what was taken for what, for the user
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the first rows of a table say of images.
+    """What the first rows of a table say of images."""
 
-    Attributes:
-        place: The table.
-        rows: Its first rows.
-        hits: How many of very few of them name a file.
-        image: The column that does.
-        top: Folder in which they lie.
-        ending: See `ImageTable`.
-    """
-
-    place: Location
-    rows: Sequence[dict[str, Any]]
-    hits: int
-    image: str
-    top: Location
-    ending: str
+    place: Location  # the table
+    rows: Sequence[dict[str, Any]]  # its first rows
+    hits: int  # how many of very few of them name a file
+    image: str  # the column that does
+    top: Location  # folder in which they lie
+    ending: str  # see `ImageTable`
 
     @property
     def is_text(self) -> bool:

@@ -165,20 +165,13 @@ class ItemTableBuilder:
 
 @dataclass(slots=True)
 class Group:
-    """Images that have all of this in common.
+    """Images that have all of this in common."""
 
-    Attributes:
-        split: Their split; None if they turned out not to be items.
-        class_name: Their class; None if they have no label.
-        prefix_bytes: Length of the part of their paths that leads to the class; what follows it orders them inside the
-            class.
-        tar: The tar they lie in; -1 for anything else.
-    """
-
-    split: str | None
-    class_name: bytes | None
+    split: str | None  # their split; None if they turned out not to be items
+    class_name: bytes | None  # their class; None if they have no label
+    # length of the part of their paths that leads to the class; what follows it orders them inside the class
     prefix_bytes: int = 0
-    tar: int = -1
+    tar: int = -1  # the tar they lie in; -1 for anything else
 
 
 class ItemCollector:

@@ -77,25 +77,16 @@ class _Folder:
 
 @dataclass(slots=True)
 class _Pairs:
-    """Images of a folder and their masks, all by path below the source.
+    """Images of a folder and their masks, all by path below the source."""
 
-    Attributes:
-        images: The folder of the images.
-        masks: That of the masks; empty without one.
-        masks_of: The path and the bytes of each image that has a mask, and those of the mask.
-        alone: Images without one.
-        unused: Masks without an image.
-        others: How many files beside masks are others of the same images, such as colours.
-        twice: Two images of one mask, or two masks of one image.
-    """
-
-    images: _Folder
-    masks: bytes
+    images: _Folder  # the folder of the images
+    masks: bytes  # that of the masks; empty without one
+    # the path and the bytes of each image that has a mask, and those of the mask
     masks_of: dict[tuple[bytes, int], tuple[bytes, int]] = field(default_factory=dict)
-    alone: list[bytes] = field(default_factory=list)
-    unused: list[bytes] = field(default_factory=list)
-    others: int = 0
-    twice: tuple[bytes, bytes] | None = None
+    alone: list[bytes] = field(default_factory=list)  # images without one
+    unused: list[bytes] = field(default_factory=list)  # masks without an image
+    others: int = 0  # how many files beside masks are others of the same images, such as colours
+    twice: tuple[bytes, bytes] | None = None  # two images of one mask, or two masks of one image
 
     @property
     def is_likely(self) -> bool:

@@ -140,21 +140,13 @@ def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Head:
-    """What the columns of a file are.
+    """What the columns of a file are."""
 
-    Attributes:
-        columns: Those that are stored when it is unpacked.
-        fields: What these are beside the image, by name, in the same order.
-        label: The column of the class; None without one.
-        names: Of the classes; None where labels are numbers or text.
-        unused: Columns that no field can hold.
-    """
-
-    columns: Columns
-    fields: dict[str, Field]
-    label: str | None
-    names: tuple[str, ...] | None
-    unused: tuple[str, ...]
+    columns: Columns  # those that are stored when it is unpacked
+    fields: dict[str, Field]  # what these are beside the image, by name, in the same order
+    label: str | None  # the column of the class; None without one
+    names: tuple[str, ...] | None  # of the classes; None where labels are numbers or text
+    unused: tuple[str, ...]  # columns that no field can hold
 
     @property
     def description(self) -> tuple[Any, ...]:

@@ -56,17 +56,11 @@ _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADire
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns of a Parquet file are used.
+    """Which columns of a Parquet file are used."""
 
-    Attributes:
-        image: That of the images: structs of ``bytes`` and ``path``, or bytes.
-        has_paths: Whether they are such structs.
-        others: The others, in the order in which they are stored.
-    """
-
-    image: str
-    has_paths: bool
-    others: tuple[str, ...]
+    image: str  # that of the images: structs of ``bytes`` and ``path``, or bytes
+    has_paths: bool  # whether they are such structs
+    others: tuple[str, ...]  # the others, in the order in which they are stored
 
 
 class _Unpacked:

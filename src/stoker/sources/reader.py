@@ -47,15 +47,11 @@ class Cells:
     It has a JSON list of the values of some columns, each as the source has it: text that stands for a number or a
     truth value is text. It may be shorter than the columns are many; what is not there, and an empty text that is no
     text field's, is missing; with ``fills`` it is an empty text in a text field, and not a number in a `Float`.
-
-    Attributes:
-        columns: What each column is: a name and a field; None where it is not used.
-        fills: See above.
-        drawn: A name of `DRAWN` and what its ``of_cell`` needs beside the value of a mask; None where masks are paths.
     """
 
-    columns: tuple[tuple[str, Field] | None, ...]
-    fills: bool = False
+    columns: tuple[tuple[str, Field] | None, ...]  # what each column is: a name and a field; None where it is not used
+    fills: bool = False  # see above
+    # A name of `DRAWN` and what its ``of_cell`` needs beside the value of a mask; None where masks are paths
     drawn: tuple[str, Any] | None = None
 
     @property
@@ -152,21 +148,15 @@ class SourceImage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Extents:
-    """Where images lie that are files, or slices of files, as the core reads them.
+    """Where images lie that are files, or slices of files, as the core reads them."""
 
-    Attributes:
-        base: Folder that the paths of files are relative to.
-        table: The images. Where it has a column ``archive``, an image is a slice of that file, but for -1, which begins
-            at its ``offset``. Its column ``sizes`` has -1 for an image whose size is not known before it is loaded.
-        archives: Absolute paths or URLs of the files that ``archive`` counts.
-        is_local: Whether all of them lie on this machine.
-        load: Gives the bytes or the pixels of each row, where a program has the images; None: all are files.
-    """
-
-    base: bytes
+    base: bytes  # folder that the paths of files are relative to
+    # the images. Where it has a column ``archive``, an image is a slice of that file, but for -1, which begins at its
+    # ``offset``. Its column ``sizes`` has -1 for an image whose size is not known before it is loaded
     table: ItemTable
-    archives: tuple[bytes, ...] = ()
-    is_local: bool = True
+    archives: tuple[bytes, ...] = ()  # absolute paths or URLs of the files that ``archive`` counts
+    is_local: bool = True  # whether all of them lie on this machine
+    # gives the bytes or the pixels of each row, where a program has the images; None: all are files
     load: Callable[[int], bytes | NDArray[Any]] | None = None
 
     def slices(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:

@@ -78,20 +78,13 @@ def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
 
 @dataclass(frozen=True, slots=True)
 class RecordFields:
-    """Makes images to build from of records. Safe in any thread.
+    """Makes images to build from of records. Safe in any thread."""
 
-    Attributes:
-        roles: What their fields are.
-        label: The field of the class; None without one.
-        boxes: That of the boxes; None without any.
-        is_guess: Whether nobody has said which fields there are.
-        unknown: Names of values that are no fields, met by `read` where it is a guess.
-    """
-
-    roles: Roles
-    label: fields.Label | None
-    boxes: fields.Boxes | None
-    is_guess: bool
+    roles: Roles  # what their fields are
+    label: fields.Label | None  # the field of the class; None without one
+    boxes: fields.Boxes | None  # that of the boxes; None without any
+    is_guess: bool  # whether nobody has said which fields there are
+    # names of values that are no fields, met by `read` where it is a guess
     unknown: set[str] = field(default_factory=set)
 
     @classmethod

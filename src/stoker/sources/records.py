@@ -303,19 +303,12 @@ def index_records(
 
 @dataclass(frozen=True, slots=True)
 class _Sequences:
-    """What is known of sequences of records once a few of them were read.
+    """What is known of sequences of records once a few of them were read."""
 
-    Attributes:
-        given: The sequences, by split; of the library ``datasets`` without pixels.
-        fields: What makes images of their records.
-        sample: What a few of them tell.
-        version: What their library says stands for all of their values; empty where it says nothing.
-    """
-
-    given: Mapping[str, RecordSequence]
-    fields: RecordFields
-    sample: _Sample
-    version: str
+    given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
+    fields: RecordFields  # what makes images of their records
+    sample: _Sample  # what a few of them tell
+    version: str  # what their library says stands for all of their values; empty where it says nothing
 
     @classmethod
     def look(

@@ -86,25 +86,17 @@ def divided(line: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(slots=True)
 class _List:
-    """A list.
+    """A list."""
 
-    Attributes:
-        split: Its split; None of one that is not used.
-        place: Where it lies.
-        lines: The line of each name, with its suffix and without, and of each line as a whole.
-        ends: The line of each end of a path, where it is the end of one alone.
-        images: The image of each line.
-        twice: A line that names another image, too, and that.
-        rest: A line that has more than a name, and that; nothing if none has.
-    """
-
-    split: str | None
-    place: Location
+    split: str | None  # its split; None of one that is not used
+    place: Location  # where it lies
+    # the line of each name, with its suffix and without, and of each line as a whole
     lines: dict[bytes, int] = field(default_factory=dict)
+    # the line of each end of a path, where it is the end of one alone
     ends: dict[bytes, int | None] = field(default_factory=dict)
-    images: dict[int, bytes] = field(default_factory=dict)
-    twice: tuple[int, bytes] | None = None
-    rest: tuple[int, bytes] | None = None
+    images: dict[int, bytes] = field(default_factory=dict)  # the image of each line
+    twice: tuple[int, bytes] | None = None  # A line that names another image, too, and that
+    rest: tuple[int, bytes] | None = None  # A line that has more than a name, and that; nothing if none has
 
     def read(self, folders: Collection[bytes]) -> None:
         """Read all lines; ends of names that begin with one of ``folders``, first on paths of images, are no paths."""

@@ -79,14 +79,10 @@ class TableBoxes:
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
     that is nothing; ``annotated`` what `turn_back` needs.
-
-    Attributes:
-        where: File they come from.
-        has_labels: Whether boxes have classes of their own.
     """
 
-    where: str
-    has_labels: bool = False
+    where: str  # file they come from
+    has_labels: bool = False  # whether boxes have classes of their own
     name: ClassVar[str] = "table"
 
     def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`

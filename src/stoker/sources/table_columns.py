@@ -91,19 +91,14 @@ def _are_classes(values: Sequence[Any]) -> bool:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Classes:
-    """What of a table says the classes of images.
+    """What of a table says the classes of images."""
 
-    Attributes:
-        columns: Its columns; none where nothing does.
-        form: ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1;
-            ``several``: cells have several names, or several columns a 1, which is a field; ``number``: so is a number;
-            ``captions``: so are all texts of an image, and the first one.
-        between: What stands between several names in a cell.
-    """
-
-    columns: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()  # its columns; none where nothing does
+    # ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1; ``several``:
+    # cells have several names, or several columns a 1, which is a field; ``number``: so is a number; ``captions``: so
+    # are all texts of an image, and the first one
     form: Literal["one", "one-hot", "several", "number", "captions"] = "one"
-    between: str = ""
+    between: str = ""  # what stands between several names in a cell
 
     @property
     def field(self) -> str | None:
@@ -259,17 +254,12 @@ def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) 
 
 @dataclasses.dataclass(slots=True)
 class _Column:
-    """What the values of a column have been so far.
+    """What the values of a column have been so far."""
 
-    Attributes:
-        kinds: Any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``.
-        count: How many there were.
-        is_long: Whether one is a whole number that float32 may not have.
-    """
-
+    # any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``
     kinds: set[str] = dataclasses.field(default_factory=set)
-    count: int = 0
-    is_long: bool = False
+    count: int = 0  # how many there were
+    is_long: bool = False  # whether one is a whole number that float32 may not have
 
     def add(self, value: Any, *, is_json: bool) -> None:
         """Note a value: of JSON, or the text of a cell."""
@@ -325,7 +315,7 @@ class TableRows:
         classes: What says the labels, or is a field of several.
 
     Attributes:
-        have_labels: Whether any row so far has one.
+        have_labels: Whether any row so far has a column of labels.
         columns: Names of the columns so far.
     """
 

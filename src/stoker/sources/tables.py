@@ -149,19 +149,12 @@ class _CsvLines:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How lines are divided into cells.
+    """How lines are divided into cells."""
 
-    Attributes:
-        separator: What stands between these; None: blanks.
-        is_spaced: Whether a space follows each separator.
-        first: How many lines stand before the rows.
-        names: Of the columns; None: the first row has them, if they are names.
-    """
-
-    separator: str | None
-    is_spaced: bool = False
-    first: int = 0
-    names: tuple[str, ...] | None = None
+    separator: str | None  # what stands between these; None: blanks
+    is_spaced: bool = False  # whether a space follows each separator
+    first: int = 0  # how many lines stand before the rows
+    names: tuple[str, ...] | None = None  # of the columns; None: the first row has them, if they are names
 
     def read(self, lines: Iterator[str]) -> Iterator[list[str]]:
         """Return what yields the cells of each line, none of a blank one."""

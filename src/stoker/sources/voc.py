@@ -58,19 +58,12 @@ _CLASSES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Where some images and what belongs to them lie: folders below the source, each empty or ending in a slash.
+    """Where some images and what belongs to them lie: folders below the source, each empty or ending in a slash."""
 
-    Attributes:
-        top: The folder of all of them.
-        images: That of the images.
-        annotations: That of the XML files.
-        split: The split of the images, where no lists say it.
-    """
-
-    top: bytes
-    images: bytes
-    annotations: bytes
-    split: str = "train"
+    top: bytes  # the folder of all of them
+    images: bytes  # that of the images
+    annotations: bytes  # that of the XML files
+    split: str = "train"  # the split of the images, where no lists say it
 
 
 def _claim(look: Look) -> list[_Part]:

@@ -45,15 +45,11 @@ _SHOWN = 5
 
 @dataclass(slots=True)
 class Skipped:
-    """What a listing met that is not an item.
+    """What a listing met that is not an item."""
 
-    Attributes:
-        ignored: How many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...).
-        warnings: Warnings for the user, in the order in which they were found.
-    """
-
+    # how many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...)
     ignored: Counter[str] = field(default_factory=Counter)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # warnings for the user, in the order in which they were found
 
     def warn(self, names: Sequence[bytes], message: str) -> None:
         """Add a warning about some names, if there are any; ``{names}`` in it stands for the first few."""
@@ -130,16 +126,12 @@ def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What lies in a folder at any depth.
+    """What lies in a folder at any depth."""
 
-    Attributes:
-        files: Path below the folder and size in bytes of every item, in the byte order of the paths.
-        skipped: What is not an item.
-        is_dataset: Whether the folder is a dataset that Stoker has built or is building, so that nothing is an item.
-    """
-
+    # path below the folder and size in bytes of every item, in the byte order of the paths
     files: list[tuple[bytes, int]]
-    skipped: Skipped = field(default_factory=Skipped)
+    skipped: Skipped = field(default_factory=Skipped)  # what is not an item
+    # whether the folder is a dataset that Stoker has built or is building, so that nothing is an item
     is_dataset: bool = False
 
 
@@ -160,14 +152,10 @@ def seen_in(where: bytes) -> Iterator[tuple[bytes, bool]]:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Walks over the folders of a source. Links are followed wherever they lead, except round in a circle.
+    """Walks over the folders of a source. Links are followed wherever they lead, except round in a circle."""
 
-    Attributes:
-        root: Absolute path or URL of the folder that the paths are below.
-        without: A folder that is not part of the source though it lies in it: where a dataset is being built.
-    """
-
-    root: bytes
+    root: bytes  # absolute path or URL of the folder that the paths are below
+    # A folder that is not part of the source though it lies in it: where a dataset is being built
     without: Location | None = None
 
     def scan(self, folder: bytes, skipped: Skipped) -> list[Child]:

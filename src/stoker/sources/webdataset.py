@@ -171,23 +171,16 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
 
 @dataclasses.dataclass(slots=True)
 class _Sample:
-    """One sample while it is read.
+    """One sample while it is read."""
 
-    Attributes:
-        key: Its key.
-        images: Path, size and offset of each image.
-        class_id: Its class; -1 for none.
-        slices: Offset and length of the value of each field, by its name.
-        suffixes: What it has so far.
-        problem: What keeps it from being an item, of `_PROBLEMS`.
-    """
-
-    key: bytes
+    key: bytes  # its key
+    # path, size and offset of each image
     images: list[tuple[bytes, int, int]] = dataclasses.field(default_factory=list)
-    class_id: int = -1
+    class_id: int = -1  # its class; -1 for none
+    # offset and length of the value of each field, by its name
     slices: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
-    suffixes: set[bytes] = dataclasses.field(default_factory=set)
-    problem: str | None = None
+    suffixes: set[bytes] = dataclasses.field(default_factory=set)  # what it has so far
+    problem: str | None = None  # what keeps it from being an item, of `_PROBLEMS`
 
 
 class _Samples:

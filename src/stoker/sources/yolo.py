@@ -44,23 +44,14 @@ _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder.
+    """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder."""
 
-    Attributes:
-        path: The file.
-        base: The folder in which it lies, or that it is found from.
-        names: The classes.
-        folders: See above.
-        below: That folder, below the base.
-        is_beside: Whether texts lie beside the images though these lie in a folder ``images``.
-    """
-
-    path: Location
-    base: Location
-    names: tuple[bytes, ...]
-    folders: Mapping[str, tuple[str, ...]]
-    below: str
-    is_beside: bool = False
+    path: Location  # the file
+    base: Location  # the folder in which it lies, or that it is found from
+    names: tuple[bytes, ...]  # the classes
+    folders: Mapping[str, tuple[str, ...]]  # see above
+    below: str  # that folder, below the base
+    is_beside: bool = False  # whether texts lie beside the images though these lie in a folder ``images``
 
 
 def _claim(look: Look) -> _Contents | None:
@@ -349,17 +340,11 @@ class _Listed:
 
 @dataclass(frozen=True, slots=True)
 class _YoloLabels:
-    """`stoker.sources.Annotations` that are texts beside images, read image by image.
+    """`stoker.sources.Annotations` that are texts beside images, read image by image."""
 
-    Attributes:
-        base: Folder that paths of images are relative to.
-        classes: How many classes there are.
-        is_beside: See `_Contents`.
-    """
-
-    base: bytes
-    classes: int
-    is_beside: bool = False
+    base: bytes  # folder that paths of images are relative to
+    classes: int  # how many classes there are
+    is_beside: bool = False  # see `_Contents`
     name: ClassVar[str] = "yolo"
     has_labels: ClassVar[bool] = True
 

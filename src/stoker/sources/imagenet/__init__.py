@@ -23,15 +23,10 @@ BUNDLED_LIST = "imagenet"
 
 @dataclass(frozen=True, slots=True)
 class ImagenetClasses:
-    """The classes.
+    """The classes."""
 
-    Attributes:
-        texts: WordNet id and text of each class, in the order of the ids.
-        devkit: The WordNet id of number i of the development kit at index i - 1.
-    """
-
-    texts: dict[bytes, bytes]
-    devkit: tuple[bytes, ...]
+    texts: dict[bytes, bytes]  # WordNet id and text of each class, in the order of the ids
+    devkit: tuple[bytes, ...]  # the WordNet id of number i of the development kit at index i - 1
 
 
 @cache

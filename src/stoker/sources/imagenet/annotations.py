@@ -32,21 +32,13 @@ _VALIDATION_FILES = ("ILSVRC2012_bbox_val_v3.tgz", "ILSVRC2012_bbox_val_v3.tar.g
 
 @dataclass(frozen=True, slots=True)
 class BoxSearch:
-    """Where annotations may be.
+    """Where annotations may be."""
 
-    Attributes:
-        explicit: What the user names: a folder of XML files, a tar of them, or a CSV file.
-        tops: Folders in which annotations are looked for otherwise, in this order.
-        base: Absolute path or URL of the images, whose component ``Data`` may be replaced by ``Annotations``.
-        split_folders: Folder of each split below ``base``: empty, or ending in a slash.
-        progress: Called after every few annotations of a tar.
-    """
-
-    explicit: str | None
-    tops: tuple[Location, ...]
-    base: Location
-    split_folders: dict[str, bytes]
-    progress: Progress | None = None
+    explicit: str | None  # what the user names: a folder of XML files, a tar of them, or a CSV file
+    tops: tuple[Location, ...]  # folders in which annotations are looked for otherwise, in this order
+    base: Location  # absolute path or URL of the images, whose component ``Data`` may be replaced by ``Annotations``
+    split_folders: dict[str, bytes]  # folder of each split below ``base``: empty, or ending in a slash
+    progress: Progress | None = None  # called after every few annotations of a tar
 
     def find(self, class_names: frozenset[bytes], warnings: list[str]) -> dict[str, Annotations | BoxTable]:
         """Return the annotations of each split; a split without annotations is absent.

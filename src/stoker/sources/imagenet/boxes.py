@@ -106,15 +106,10 @@ class BoxFolder:
 
 @dataclass(frozen=True, slots=True)
 class MappedBoxes:
-    """Annotations that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout).
+    """Annotations that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
 
-    Attributes:
-        base: Folder that paths of images are relative to.
-        class_names: The whole label set.
-    """
-
-    base: bytes
-    class_names: frozenset[bytes]
+    base: bytes  # folder that paths of images are relative to
+    class_names: frozenset[bytes]  # the whole label set
     name: ClassVar[str] = "mapped"
     has_labels: ClassVar[bool] = False
 
@@ -254,30 +249,21 @@ def _number(element: Element, path: str) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxTable:
-    """Boxes by the names of images, on their way into a table of images. Read-only.
+    """Boxes by the names of images, on their way into a table of images. Read-only."""
 
-    Attributes:
-        where: File they come from.
-        keys: Bytes (M,), ascending: for each box, the name of its image without its ending, after the class and a slash
-            if ``per_class``.
-        boxes: `BOX` (M,), without classes.
-        sources: int32 (M,): number of the annotation it was read from. Of two of the same name the later one counts.
-        names: int32 (M,): index into ``vocabulary`` of what the annotation calls the object; -1 if it does not say.
-        vocabulary: Names of objects.
-        damaged: What is wrong with an annotation, by key.
-        per_class: Whether ``keys`` hold the class.
-        class_names: The whole label set.
-    """
-
-    where: str
+    where: str  # file they come from
+    # bytes (M,), ascending: for each box, the name of its image without its ending, after the class and a slash if
+    # ``per_class``
     keys: NDArray[np.bytes_]
-    boxes: NDArray[np.void]
+    boxes: NDArray[np.void]  # `BOX` (M,), without classes
+    # int32 (M,): number of the annotation it was read from. Of two of the same name the later one counts
     sources: NDArray[np.int32]
+    # int32 (M,): index into ``vocabulary`` of what the annotation calls the object; -1 if it does not say
     names: NDArray[np.int32]
-    vocabulary: tuple[bytes, ...]
-    damaged: dict[bytes, str]
-    per_class: bool
-    class_names: frozenset[bytes]
+    vocabulary: tuple[bytes, ...]  # names of objects
+    damaged: dict[bytes, str]  # what is wrong with an annotation, by key
+    per_class: bool  # whether ``keys`` hold the class
+    class_names: frozenset[bytes]  # the whole label set
 
     def columns(
         self, table: ItemTable, rows: NDArray[np.int64], classes: Sequence[bytes]

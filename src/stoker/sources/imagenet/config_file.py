@@ -26,26 +26,18 @@ _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
-    """The section ``data``; None for keys that are absent.
+    """The section ``data``; None for keys that are absent."""
 
-    Attributes:
-        where: The file.
-        handler: Name of the module that reads the data.
-        shuffle_buffer: Images among which a random one is chosen; 0 for none.
-        prefetch_buffer_size: Batches made ahead.
-        crop_image_size: Height and width of the images that leave the pipeline.
-    """
-
-    where: Location
-    handler: str | None = None
+    where: Location  # the file
+    handler: str | None = None  # name of the module that reads the data
     train_filelist: Location | None = None
     test_filelist: Location | None = None
     batch_size: int | None = None
-    shuffle_buffer: int | None = None
+    shuffle_buffer: int | None = None  # images among which a random one is chosen; 0 for none
     reshuffle_each_iteration: bool | None = None
     num_parallel_readers: int | None = None
-    prefetch_buffer_size: int | None = None
-    crop_image_size: tuple[int, int] | None = None
+    prefetch_buffer_size: int | None = None  # batches made ahead
+    crop_image_size: tuple[int, int] | None = None  # height and width of the images that leave the pipeline
     num_classes: int | None = None
     num_channels: int | None = None
 

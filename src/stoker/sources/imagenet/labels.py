@@ -346,21 +346,14 @@ def one_line(text: bytes) -> bytes:
 
 @dataclass(slots=True)
 class ValidationLabels:
-    """The class of each validation image.
+    """The class of each validation image."""
 
-    Attributes:
-        where: The list.
-        by_number: The class of image i at index i - 1; empty if the list goes by names.
-        by_name: The class by the name of the image, without its ending.
-        tolerant: Whether an image that the list does not name is an item without a label instead of an error.
-        bad_lines: Lines without an image or a class.
-    """
-
-    where: str
-    by_number: Sequence[bytes] = ()
-    by_name: dict[bytes, bytes] = field(default_factory=dict)
+    where: str  # the list
+    by_number: Sequence[bytes] = ()  # the class of image i at index i - 1; empty if the list goes by names
+    by_name: dict[bytes, bytes] = field(default_factory=dict)  # the class by the name of the image, without its ending
+    # whether an image that the list does not name is an item without a label instead of an error
     tolerant: bool = False
-    bad_lines: int = 0
+    bad_lines: int = 0  # lines without an image or a class
 
     def class_of(self, file_name: bytes) -> bytes | None:
         """Return the class of an image; None if it has none."""
