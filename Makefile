@@ -111,11 +111,15 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that need no server and no Java.
+test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and nine of ten Python tests: all that are fast.
 	@# The core of the wheel is tested, which saves a compilation, and compiles while what the tests need is installed.
-	@# `native-plain` is nice: `lint` waits for all that is installed.
-	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(DEVELOPED) native-plain lint $(FETCHED)
-	@$(PYTEST) $(SHARED) -m "not servers"
+	@# Then the C++ tests, which are nice, and `lint` run beside the Python tests.
+	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(INSTALLED) $(DEVELOPED)
+	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a test-fast native-plain lint $(FETCHED)
+
+.PHONY: test-fast
+test-fast: $(INSTALLED) $(DEVELOPED)
+	@$(PYTEST) $(SHARED) -m "not slow"
 
 # What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
 # two that wait for servers and downloads run beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has
@@ -124,11 +128,11 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and all Python tests that n
 test-all: FETCHED = $(BUILD)/.stamp-hdfs-jars
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing, ARM64.
 	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
-	  test-servers test-clients fuzz native-arm64 native-tsan native-asan
+	  test-slow test-clients fuzz native-arm64 native-tsan native-asan
 
-.PHONY: test-servers
-test-servers: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests with real S3, GCS, HDFS and Spark.
-	@$(PYTEST) $(SHARED) -m servers $$(grep -rl --include='test_*.py' 'pytest[.]mark[.]servers' tests benchmarks/tests | sort)
+.PHONY: test-slow
+test-slow: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests of over a second, with frameworks, and with real S3, GCS, HDFS and Spark.
+	@$(PYTEST) $(SHARED) -m slow
 
 .PHONY: test-clients
 test-clients: $(DEVELOPED)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import gc
@@ -154,6 +155,12 @@ class TestFile(pytest.Module):
             raise
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With ``-m "not slow"``, files whose import takes seconds are not even looked at: all of their tests are slow."""
+    leaves_out = config.option.markexpr.startswith("not slow") and collection_path.suffix == ".py"
+    return True if leaves_out and imports_framework(collection_path) else None
+
+
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
     return TestFile.from_parent(parent, path=module_path)
 
@@ -182,8 +189,22 @@ def uses_framework(function: FunctionType) -> bool:
     return False
 
 
+@functools.cache
+def imports_framework(file: Path) -> bool:
+    """Whether to import a file is to import a framework."""
+    statements = ast.parse(file.read_bytes()).body
+    for statement in statements:
+        if isinstance(statement, ast.With):
+            statements += statement.body
+    modules = [statement.module or "" for statement in statements if isinstance(statement, ast.ImportFrom)]
+    modules += [name.name for statement in statements if isinstance(statement, ast.Import) for name in statement.names]
+    return any(module.partition(".")[0] in FRAMEWORKS for module in modules)
+
+
 def needs_framework(item: pytest.Item) -> bool:
-    """Whether a test says that it needs a framework, uses one, or has a fixture or a parameter that does."""
+    """Whether a test says that it needs a framework, uses one, or has a file, a fixture or a parameter that does."""
+    if imports_framework(item.path):
+        return True
     if FRAMEWORKS & {name for mark in item.iter_markers("needs") for name in mark.args}:
         return True
     if not isinstance(item, pytest.Function):

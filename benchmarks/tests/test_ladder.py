@@ -58,6 +58,7 @@ def test_every_step_has_the_shape_of_the_transform(own_copy: BenchImages, key: s
     assert all(batch.std() > 1 for batch in batches)
 
 
+@pytest.mark.slow
 def test_all_steps_do_the_same_work(own_copy: BenchImages) -> None:
     first = sorted(pixels_of(spec_for(), own_copy, "serial", IMAGES))
     assert len(set(first)) == IMAGES
@@ -74,6 +75,7 @@ def test_tensorflow_and_pillow_see_the_same_pictures(images: BenchImages) -> Non
         assert np.abs(mine.astype(float) - other).mean() < 12
 
 
+@pytest.mark.slow
 def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
     """The originals' cache held the paths: taking the files away would have stopped them."""
     running = {
@@ -102,6 +104,7 @@ def test_images_of_every_format_are_read(tmp_path: Path, key: str) -> None:
     assert batch.shape == (len(FILES), 224, 224, 3)
 
 
+@pytest.mark.slow
 def test_the_ladder_stands_beside_the_other_cases(
     photos: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def run(words: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=200)
 
 
+@pytest.mark.slow
 def test_photographs_to_tables_of_two_versions(photos: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"  # the same one, marked
     shutil.copytree(Path(stoker.__file__).parent, other / "stoker")

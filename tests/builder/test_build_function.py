@@ -14,9 +14,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 from trees import contents, picture, write_tree
 
 import stoker
@@ -264,6 +262,9 @@ def test_a_terminal_has_a_bar_when_it_takes_longer(source: Path, tmp_path: Path,
 
 
 def test_a_notebook_shows_bar_and_report(source: Path, tmp_path: Path) -> None:
+    import nbformat  # noqa: PLC0415
+    from nbclient import NotebookClient  # noqa: PLC0415
+
     setup = "import stoker, stoker.progress\nstoker.progress._QUICK_SECONDS = 0"
     cells = [setup, f"stoker.build({str(source)!r}, {str(tmp_path / 'out')!r})"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

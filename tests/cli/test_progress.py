@@ -8,9 +8,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-import nbformat
-from nbclient import NotebookClient
-
 from stoker import progress
 from stoker.progress import ProgressDisplay, shown_progress
 
@@ -88,6 +85,9 @@ def test_nothing_is_shown_that_nobody_sees(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_a_bar_in_a_notebook() -> None:
+    import nbformat  # noqa: PLC0415
+    from nbclient import NotebookClient  # noqa: PLC0415
+
     code = PROGRAM.replace("stoker.cli.output", "stoker.progress")
     slow = code.replace('"building"', '"building", has_lines=False, delay_seconds=60')
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (code, slow)])

@@ -150,6 +150,7 @@ def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
     assert found == {"all": True, "left": 0}
 
 
+@pytest.mark.slow
 def test_no_file_left(dataset: Path) -> None:
     found = run(
         """

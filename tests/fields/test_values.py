@@ -58,6 +58,7 @@ values = (
 )
 
 
+@pytest.mark.slow
 @given(values)
 def test_what_is_stored_comes_back_from_canonical_bytes(drawn: tuple[fields.ValueField, Any]) -> None:
     one, value = drawn

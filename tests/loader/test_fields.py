@@ -80,6 +80,7 @@ def test_every_value_is_that_of_its_record(train: stoker.Dataset, threads: int, 
     assert sorted(seen) == list(range(RECORDS))
 
 
+@pytest.mark.slow
 def test_what_is_padded_is_filled_up_and_cut(train: stoker.Dataset) -> None:
     wanted = {"tags": fields.Labels(pad_to=2), "track": fields.Array("float32", (None, 2), 3)}
     batch = load(train, wanted)

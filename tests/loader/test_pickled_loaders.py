@@ -7,12 +7,12 @@ import multiprocessing
 import os
 import pickle
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import preloaded
 import stoker
 from loader.shards import write_shards
 
@@ -141,7 +141,7 @@ if __name__ == "__main__":
 def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, tmp_path: Path) -> None:
     (tmp_path / "pools.py").write_text(POOLS)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore::DeprecationWarning", str(tmp_path / "pools.py"), str(train.path)],
+        [preloaded.python("torch"), str(tmp_path / "pools.py"), str(train.path)],
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
         check=False,
         capture_output=True,
@@ -149,72 +149,3 @@ def test_pools_and_processes_of_torch_end_without_a_word(train: stoker.Dataset, 
         timeout=350,
     )
     assert (done.returncode, done.stderr) == (0, "")
-
-
-LIGHTNING = """
-import sys
-import lightning.pytorch as pl, torch
-import stoker
-
-class Model(pl.LightningModule):
-    def __init__(self, given, made):
-        super().__init__()
-        self.given, self.made = given, made
-        self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 32))
-
-    def write(self, out, batch):
-        with open(f"{out}/{self.trainer.global_rank}", "a") as file:
-            print(*batch.indices.tolist(), file=file)
-
-    def training_step(self, batch, number):
-        self.write(self.given, batch)
-        images, labels = batch
-        return torch.nn.functional.cross_entropy(self.net(images.float() / 255), labels)
-
-    def val_dataloader(self):
-        return make_loader()
-
-    def validation_step(self, batch, number):
-        self.write(self.made, batch)
-
-    def configure_optimizers(self):
-        return torch.optim.SGD(self.parameters(), lr=0.01)
-
-def make_loader():
-    return stoker.torch.DataLoader(
-        stoker.open(sys.argv[1]), 4, True, transform=stoker.CenterCrop(8, 16), seed=9, tail="pad"
-    )
-
-if __name__ == "__main__":
-    pl.Trainer(
-        accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, num_sanity_val_steps=0, logger=False,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-    ).fit(Model(*sys.argv[2:]), make_loader())
-"""
-
-
-@pytest.mark.needs("lightning")
-@pytest.mark.timeout(400)
-def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(train: stoker.Dataset, tmp_path: Path) -> None:
-    outs = [tmp_path / "given", tmp_path / "made in each rank"]
-    for out in outs:
-        out.mkdir()
-    (tmp_path / "fit.py").write_text(LIGHTNING)
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "fit.py"), str(train.path), *map(str, outs)],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(SOURCE)},
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert "leaked" not in done.stderr
-    for out in outs:
-        lines = [(out / str(rank)).read_text().splitlines() for rank in range(2)]
-        ranks = [[list(map(int, line.split())) for line in rank] for rank in lines]
-        for epoch in range(2):
-            steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]
-            assert [[len(step) for step in rank] for rank in steps] == [[4, 4, 4]] * 2
-            assert {index for rank in steps for step in rank for index in step} == set(range(RECORDS))
-        assert ranks[0] != ranks[1]

@@ -20,14 +20,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RECORDS = 23  # no multiple of a step of 2 or 3 ranks
+FRAMEWORKS = ("torch", "accelerate", "lightning.pytorch")
 LIMIT = 150  # seconds; a hang is a failure
 
 
 def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
     """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
-    python = preloaded.python("torch", "accelerate", "lightning.pytorch")
-    command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    command = [
+        preloaded.python(*FRAMEWORKS),
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        str(processes),
+    ]
     command += [torch_ranks.__file__, tasks, str(shards), str(out), *more]
     finished = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}
@@ -134,3 +141,71 @@ def test_two_ranks_in_the_hands_of_lightning(in_the_hands_of_others: list[dict[s
         assert sorted(keys) == list(range(RECORDS))
     assert [len(rank["steps"]) for rank in ranks] == [8, 8]
     assert sorted(flat(flat([rank["predicted"] for rank in ranks]))) == list(range(RECORDS))
+
+
+LIGHTNING = """
+import sys
+import lightning.pytorch as pl, torch
+import stoker
+
+class Model(pl.LightningModule):
+    def __init__(self, given, made):
+        super().__init__()
+        self.given, self.made = given, made
+        self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 32))
+
+    def write(self, out, batch):
+        with open(f"{out}/{self.trainer.global_rank}", "a") as file:
+            print(*batch.indices.tolist(), file=file)
+
+    def training_step(self, batch, number):
+        self.write(self.given, batch)
+        images, labels = batch
+        return torch.nn.functional.cross_entropy(self.net(images.float() / 255), labels)
+
+    def val_dataloader(self):
+        return make_loader()
+
+    def validation_step(self, batch, number):
+        self.write(self.made, batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.01)
+
+def make_loader():
+    return stoker.torch.DataLoader(
+        stoker.open(sys.argv[1]), 4, True, transform=stoker.CenterCrop(8, 16), seed=9, tail="pad"
+    )
+
+if __name__ == "__main__":
+    pl.Trainer(
+        accelerator="cpu", devices=2, strategy="ddp_spawn", max_epochs=2, num_sanity_val_steps=0, logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    ).fit(Model(*sys.argv[2:]), make_loader())
+"""
+
+
+@pytest.mark.timeout(3 * LIMIT)
+def test_ranks_that_lightning_spawns_take_their_shares_of_a_loader(shards: Path, tmp_path: Path) -> None:
+    outs = [tmp_path / "given", tmp_path / "made in each rank"]
+    for out in outs:
+        out.mkdir()
+    (tmp_path / "fit.py").write_text(LIGHTNING)
+    done = subprocess.run(
+        [preloaded.python(*FRAMEWORKS), str(tmp_path / "fit.py"), str(shards), *map(str, outs)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=2 * LIMIT,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "leaked" not in done.stderr
+    for out in outs:
+        lines = [(out / str(rank)).read_text().splitlines() for rank in range(2)]
+        ranks = [[list(map(int, line.split())) for line in rank] for rank in lines]
+        for epoch in range(2):
+            steps = [rank[3 * epoch : 3 * epoch + 3] for rank in ranks]
+            assert [[len(step) for step in rank] for rank in steps] == [[4, 4, 4]] * 2
+            assert {index for rank in steps for step in rank for index in step} == set(range(RECORDS))
+        assert ranks[0] != ranks[1]

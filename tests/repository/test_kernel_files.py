@@ -59,6 +59,7 @@ def shared_functions(path: Path, flags: str, words: str, scratch: Path) -> list[
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("processor", "words"), [(p, words) for p, found in COMPILERS.items() for words in found])
 def test_no_function_of_a_kernel_has_a_shared_name(processor: str, words: str, tmp_path: Path) -> None:
     compiler, _, target = words.partition(" --target=")

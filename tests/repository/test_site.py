@@ -46,6 +46,7 @@ def seen(page: Path) -> Seen:
     return Seen(page)
 
 
+@pytest.mark.slow
 def test_a_browser_loads_nothing_from_a_network(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert [address for address in seen(page).loads if re.match(r"[a-z]+:|//", address)] == [], page
@@ -86,6 +87,7 @@ def test_a_page_is_on_the_site_what_it_is_on_a_code_host(site: Path, page: Path)
     assert markdown.headings(page) <= there.ids
 
 
+@pytest.mark.slow
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
     page = (site / "how-to" / "pytorch.html").read_text("utf-8")
     assert 'href="../reference/api/torch.html#stokertorchdataloader"><code>' in page

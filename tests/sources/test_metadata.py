@@ -9,7 +9,6 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
 import pandas as pd
 import pytest
@@ -104,6 +103,8 @@ def test_columns_become_labels_and_fields(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])
 def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
+    import datasets  # noqa: PLC0415
+
     write_images(tmp_path / "src/train", *(row["file_name"] for row in ROWS))
     write_images(tmp_path / "src/test", "9.png")
     filled = [{**row, "caption": row["caption"] or "none", "zip": f"D-{row['zip']}"} for row in ROWS]

@@ -11,7 +11,6 @@ import warnings
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-import datasets
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -33,6 +32,8 @@ from storage.places import copy, place_in
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
+
+    import datasets
 
     from stoker.sources import Source
 
@@ -57,25 +58,28 @@ def image(data: bytes | None, path: str | None = None) -> dict[str, Any]:
     return {"bytes": data, "path": path}
 
 
-FEATURES = datasets.Features(
-    {
-        "image": datasets.Image(),
-        "label": datasets.ClassLabel(names=NAMES),
-        "caption": datasets.Value("string"),
-        "n": datasets.Value("int32"),
-        "w": datasets.Value("float64"),
-        "emb": datasets.List(datasets.Value("float32"), length=4),
-        "ids": datasets.List(datasets.Value("int64")),
-        "tags": datasets.List(datasets.ClassLabel(names=["a", "b", "c"])),
-        "kind": datasets.ClassLabel(names=["x", "y"]),
-        "matrix": datasets.Array2D((2, 3), "float32"),
-        "info": {"a": datasets.Value("int64"), "b": datasets.List(datasets.Value("string"))},
-        "mask": datasets.Image(),
-        "second_image": datasets.Image(),
-        "raw": datasets.Value("binary"),
-        "ok": datasets.Value("bool"),
-    }
-)
+def features() -> datasets.Features:
+    import datasets  # noqa: PLC0415
+
+    return datasets.Features(
+        {
+            "image": datasets.Image(),
+            "label": datasets.ClassLabel(names=NAMES),
+            "caption": datasets.Value("string"),
+            "n": datasets.Value("int32"),
+            "w": datasets.Value("float64"),
+            "emb": datasets.List(datasets.Value("float32"), length=4),
+            "ids": datasets.List(datasets.Value("int64")),
+            "tags": datasets.List(datasets.ClassLabel(names=["a", "b", "c"])),
+            "kind": datasets.ClassLabel(names=["x", "y"]),
+            "matrix": datasets.Array2D((2, 3), "float32"),
+            "info": {"a": datasets.Value("int64"), "b": datasets.List(datasets.Value("string"))},
+            "mask": datasets.Image(),
+            "second_image": datasets.Image(),
+            "raw": datasets.Value("binary"),
+            "ok": datasets.Value("bool"),
+        }
+    )
 
 
 def row(number: int) -> dict[str, Any]:
@@ -100,7 +104,9 @@ def row(number: int) -> dict[str, Any]:
 
 def write_all(root: Path) -> Path:
     """Files of two splits, as `datasets` writes them for the Hub."""
-    made = datasets.Dataset.from_list([row(number) for number in range(2 * ROWS)], features=FEATURES)
+    import datasets  # noqa: PLC0415
+
+    made = datasets.Dataset.from_list([row(number) for number in range(2 * ROWS)], features=features())
     (root / "data").mkdir(parents=True)
     for name, some in (
         ("train-00000-of-00002", range(6)),
@@ -134,6 +140,8 @@ def found_in(dataset: stoker.Dataset) -> dict[int, dict[str, Any]]:
 
 def theirs(root: Path, split: str) -> dict[int, dict[str, Any]]:
     """What `datasets` reads of a split, by the column ``n``."""
+    import datasets  # noqa: PLC0415
+
     found = datasets.load_dataset(str(root), split=split, cache_dir=str(root.parent / "hf"))
     for name in ("image", "mask", "second_image"):
         found = found.cast_column(name, datasets.Image(decode=False))
@@ -351,6 +359,8 @@ def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(
 
 
 def test_the_first_of_several_columns_whose_classes_have_names_is_said(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     kinds = {name: datasets.ClassLabel(names=NAMES) for name in ("fine_label", "coarse_label")}
     rows = {"image": [image(picture(0))], "fine_label": [1], "coarse_label": [2]}
     made = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), **kinds}))
@@ -378,6 +388,8 @@ def test_labels_that_are_none_are_refused(tmp_path: Path, labels: list[Any], mes
 
 
 def test_class_names_keep_their_order_and_must_be_those_of_all_files(tmp_path: Path) -> None:
+    import datasets  # noqa: PLC0415
+
     def write(name: str, names: list[str], labels: list[int]) -> None:
         features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=names)})
         rows = {"image": [image(picture(0))] * len(labels), "label": labels}
@@ -441,7 +453,9 @@ def test_folders_of_configurations_are_no_classes(tmp_path: Path, file: str, fol
 
 
 def test_what_datasets_saves_on_a_disk_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    made = datasets.Dataset.from_list([row(1)], features=FEATURES)
+    import datasets  # noqa: PLC0415
+
+    made = datasets.Dataset.from_list([row(1)], features=features())
     datasets.DatasetDict({"train": made, "test": made}).save_to_disk(tmp_path / "saved")
     for place in (tmp_path / "saved", tmp_path / "saved/train"):
         with pytest.raises(SourceError, match=f"{place} holds Arrow files, .* what datasets.load_from_disk returns"):

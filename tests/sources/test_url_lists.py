@@ -423,6 +423,7 @@ def run(*words: object) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_command_counts_reasons(tmp_path: Path, server: PhotoServer) -> None:
     path = write_list(tmp_path / "list.csv", rows_of(server))
     code, said = run("build", path, tmp_path / "out")
@@ -437,6 +438,7 @@ def test_the_command_counts_reasons(tmp_path: Path, server: PhotoServer) -> None
     assert (code, server.seen.total()) == (0, asked)
 
 
+@pytest.mark.slow
 def test_a_plan_asks_for_a_few(tmp_path: Path, server: PhotoServer) -> None:
     rows = [{"url": server.url(f"{at % IMAGES}.jpg?{at}", at)} for at in range(3 * SURVEY_LIMIT_BY_URL)]
     code, said = run("plan", write_list(tmp_path / "list.txt", rows))
@@ -446,6 +448,7 @@ def test_a_plan_asks_for_a_few(tmp_path: Path, server: PhotoServer) -> None:
     assert len(server.seen) == SURVEY_LIMIT_BY_URL
 
 
+@pytest.mark.slow
 def test_killed_builds_go_on_and_ask_for_no_image_of_a_shard_again(tmp_path: Path, server: PhotoServer) -> None:
     path = write_list(tmp_path / "list.csv", rows_of(server))
     settings = ["--shards", 6, "--max-rejects", 8, "--quiet", "--threads", 1]

@@ -257,6 +257,7 @@ def table() -> Iterator[dict[tuple[str, str], dict[str, list[int]]]]:
     sys.stdout.write("\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", TRANSFORMS)
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
@@ -373,6 +374,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any") / "shard"
 
 
+@pytest.mark.slow
 @given(data=st.data(), width=sides, height=sides, mode=st.sampled_from(list(MODES)), seed=st.integers(0, 2**64 - 1))
 @settings(max_examples=250)
 def test_any_size_and_crop_has_the_pixels_of_pillow(
