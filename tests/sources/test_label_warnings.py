@@ -172,16 +172,16 @@ def test_sources_without_an_image(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 def test_a_list_that_lacks_a_class_of_its_folders(tmp_path: Path) -> None:
     tree_of(tmp_path / "val", "cat", "dog", "owl")
-    tree = listing(write_list(tmp_path / "val.txt", "val/cat/0.jpg", "val/owl/1.jpg"))
+    tree = listing(write_list(tmp_path / "list.txt", "val/cat/0.jpg", "val/owl/1.jpg"))
     assert tree.table.labels.tolist() == [0, 1]
     assert tree.warnings == tree.label_warnings
     (message,) = tree.warnings
     assert message == (
-        f"{tmp_path}/val.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
+        f"{tmp_path}/list.txt lacks classes whose folders lie beside those of its images: dog; it numbers its own "
         "0 to 1 without them; to number all classes alike in every source give labels='FILE'"
     )
     write_list(tmp_path / "names.txt", "cat", "dog", "owl")
-    with_all = listing(tmp_path / "val.txt", labels=str(tmp_path / "names.txt"))
+    with_all = listing(tmp_path / "list.txt", labels=str(tmp_path / "names.txt"))
     assert with_all.table.labels.tolist() == [0, 2]
     assert with_all.label_warnings == ()
 
@@ -236,7 +236,8 @@ def test_what_lies_beside_classes_and_is_none(tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_listed_have_no_classes(tmp_path: Path) -> None:
-    assert listing(write_list(tmp_path / "list.txt", "/none/cat/0.jpg")).warnings == ()
+    (said,) = listing(write_list(tmp_path / "list.txt", "/none/cat/0.jpg")).warnings
+    assert said.startswith("images that are not there")
 
 
 def test_a_part_of_the_images_has_the_labels_of_the_whole_list_of_labels(tmp_path: Path) -> None:

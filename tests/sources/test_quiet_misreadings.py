@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import subprocess
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -495,3 +497,168 @@ def test_paths_with_the_name_of_the_folder_of_the_images(tmp_path: Path) -> None
     write(tmp_path, {"tables/a.csv": "\n".join(["path,label", *(f"photos/{i}.jpg,{'ab'[i % 2]}" for i in range(4))])})
     source = list_source(str(tmp_path / "tables" / "a.csv"), SourceOptions(image_root=str(tmp_path / "photos")))
     assert [(item.path, item.label) for item in source.table] == [(b"%d.jpg" % i, i % 2) for i in (0, 2, 1, 3)]
+
+
+MISSING = "images that are not there, are empty or links that lead nowhere"
+ROOT = "; if their paths are relative to another folder, give image_root='FOLDER'"
+
+
+def test_images_that_are_not_there_are_told_where_they_are_listed(tmp_path: Path) -> None:
+    write(tmp_path / "photos", {"cats/1.jpg": picture(1), "dogs/2.jpg": picture(2)})
+    paths = "cats/1.jpg\ndogs/2.jpg\n"
+    listing = write(tmp_path / "lists", {"all.txt": paths}) / "all.txt"
+    of_lists = f"as cats/1.jpg, dogs/2.jpg in {tmp_path / 'lists'}{ROOT}"
+    assert listed(listing).warnings == (f"{MISSING}: 2 of 2, {of_lists}",)
+    there = list_source(str(listing), SourceOptions(image_root=str(tmp_path / "photos")))
+    assert (there.warnings, there.load(there.table[0], "train").data) == ((), picture(1))
+    table = write(tmp_path / "lists", {"metadata.csv": "file_name,label\n" + paths.replace(".jpg", ".jpg,1")})
+    assert listed(table).warnings[-1] == f"{MISSING}: 2 of 2, {of_lists}"
+    (tmp_path / "photos/cats/9.jpg").symlink_to("gone.jpg")
+    assert listed(tmp_path / "photos").warnings == (f"{MISSING}: 1 of 3, as cats/9.jpg in {tmp_path / 'photos'}",)
+
+
+def test_a_loader_replaces_what_a_broken_link_stands_for(tmp_path: Path) -> None:
+    write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in ("cat", "dog") for i in range(3)})
+    (tmp_path / "cat/9.jpg").symlink_to("gone.jpg")
+    with pytest.warns(stoker.errors.SourceWarning, match=r"1 of 7, as cat/9\.jpg"):
+        train = stoker.open(tmp_path)
+    settings = {"batch_size": 7, "transform": stoker.Resize(8), "shuffle": False}
+    with stoker.Loader(train, **settings, on_bad="substitute") as loader:
+        with pytest.warns(stoker.errors.BadSampleWarning, match=r"cat/9\.jpg"):
+            assert [len(batch) for batch in loader] == [7]
+        assert [bad.index for bad in loader.bad_samples.samples] == [3]
+    with stoker.Loader(train, **settings) as loader, pytest.raises(FileNotFoundError, match=r"cat/9\.jpg"):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("name", ["train.csv", "metadata.csv"])
+def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: Path) -> None:
+    place = write(tmp_path, {name: "path,label\ncats/1.jpg,cat\ndogs/2.jpg,dog\n"}) / name
+    problem = f"no column of a table names images below {tmp_path}: {place} has the columns path, label, and cats/1.jpg"
+    assert refusal(place).startswith(problem)
+    assert "image_root" in refusal(place)
+    if name == "train.csv":
+        assert refusal(tmp_path) == refusal(place)
+
+
+@pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt"])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_table_of_validation_images_alone_is_that_split(name: str, is_given: bool, tmp_path: Path) -> None:
+    rows = "".join(f"images/{i}.jpg,{'ab'[i % 2]}\n" for i in range(8))
+    write(tmp_path, {**{f"images/{i}.jpg": picture(i) for i in range(8)}, name: "path,label\n" + rows})
+    source = listed(tmp_path / name if is_given else tmp_path)
+    assert {split: len(numbers) for split, numbers in source.splits.items() if len(numbers)} == {"validation": 8}
+    assert f"{tmp_path / name} is the split validation, by its name" in source.warnings
+    write(tmp_path, {re.sub("valid|val|dev", "train", name): "path,label\n" + rows})
+    assert {split: len(numbers) for split, numbers in listed(tmp_path).splits.items()} == {"train": 8, "validation": 8}
+
+
+def test_marks_of_minus_one_are_asked_for(tmp_path: Path) -> None:
+    """CheXpert's: -1 is uncertain, and nothing is not mentioned."""
+    write(tmp_path, {f"p{i}.jpg": picture(i) for i in range(8)})
+    rows = [f"p{i}.jpg,{40 + i},{('', '0.0', '1.0', '-1.0')[i % 4]},{('', '1.0')[i % 2]}" for i in range(8)]
+    write(tmp_path, {"train.csv": "\n".join(["Path,Age,Edema,No Finding", *rows])})
+    assert "'Edema' has '-1.0'; write 0 or 1 in its place, or give label_column='none'" in refusal(tmp_path)
+    source = list_source(str(tmp_path), SourceOptions(label_column="none"))
+    gaps = "'Edema' has no value in 2 rows, 'No Finding' has no value in 4 rows: nan there"
+    assert source.warnings[1:] == (f"{tmp_path / 'train.csv'}: {gaps}",)
+
+
+def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) -> None:
+    """As of dogs-vs-cats."""
+    names = [*(f"{name}.{i}.jpg" for name in ("cat", "dog") for i in range(3)), "great_cat_1.jpg", "great_cat_2.jpg"]
+    root = write(tmp_path / "its photos", {name: picture(i) for i, name in enumerate(names)})
+    source = listed(root)
+    (message,) = source.label_warnings
+    assert message.startswith("the names of images begin with cat, dog, great_cat; if these are classes, type: ")
+    subprocess.run(["sh", "-c", message.partition("type: ")[2]], check=True)
+    source = listed(root)
+    assert source.classes == (b"cat", b"dog", b"great_cat")
+    assert Counter(source.table.labels.tolist()) == {0: 3, 1: 3, 2: 2}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("IMG_1.jpg", "IMG_2.jpg", "DSC_1.jpg", "DSC_2.jpg"), ("a_1.jpg", "b_1.jpg"), ("a_1.jpg", "a_2.jpg", "b.jpg")],
+)
+def test_other_names_are_no_classes(names: tuple[str, ...], tmp_path: Path) -> None:
+    assert listed(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("files", "given", "typed"),
+    [
+        (("cifar-10-batches-py/data_batch_1",), "", "CIFAR10('{}')"),
+        (("cifar-10-batches-py/data_batch_1",), "cifar-10-batches-py", "CIFAR10('{}')"),
+        (("c/train", "c/test", "c/meta", "c/file.txt~"), "c", "CIFAR100('{}')"),
+        (("FashionMNIST/raw/train-images-idx3-ubyte.gz",), "", "FashionMNIST('{}')"),
+        (("FashionMNIST/raw/train-images-idx3-ubyte",), "FashionMNIST/raw", "FashionMNIST('{}')"),
+        (("train_32x32.mat",), "", "SVHN('{}')"),
+    ],
+)
+def test_arrays_of_torchvision_are_no_classes(files: tuple[str, ...], given: str, typed: str, tmp_path: Path) -> None:
+    write(tmp_path, dict.fromkeys(files, b"\x80\x04"))
+    assert refusal(tmp_path / given).endswith(f"give stoker.open(torchvision.datasets.{typed.format(tmp_path)})")
+
+
+@pytest.mark.parametrize("second", ["val", "validation_2", "test"])
+def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None:
+    """iNaturalist 2021's."""
+    files = {
+        f"{part}/{name}/{part}{i}.jpg": picture(i) for part in ("train_mini", second) for name in "ab" for i in (1, 2)
+    }
+    assert "has folders whose names are no classes" in refusal(write(tmp_path, files))
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, and all of them hold folders"),
+        (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, and all of them hold folders, such as {}/a/abbey"),
+        (("cat/001", "cat/002", "dog/001", "dog/002"), None),
+        (("cat/x", "cat/y", "dog/z", "dog/y"), None),
+    ],
+)
+def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], said: str | None, tmp_path: Path) -> None:
+    """As of Office-Home, and of SUN397."""
+    warnings = listed(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)})).warnings
+    if said is None:
+        assert warnings == ()
+        return
+    assert warnings[0].startswith(said.format(tmp_path))
+    assert f"type: stoker list '{tmp_path}/*/*/*.jpg' --out inner.txt" in warnings[0]
+
+
+def test_boxes_of_kaggle_and_of_hugging_face_are_told(tmp_path: Path) -> None:
+    solution = "ImageId,PredictionString\nn01440764_0,n01440764 1 2 3 4 \n"
+    root = write(tmp_path / "kaggle", {"n01440764/n01440764_0.JPEG": picture(0), "LOC_train_solution.csv": solution})
+    assert listed(root).warnings[0].startswith(f"{root / 'LOC_train_solution.csv'} has boxes, which are not read")
+    row = json.dumps({"file_name": "1.jpg", "objects": {"bbox": [[1, 2, 3, 4]], "categories": [0]}})
+    root = write(tmp_path / "hub", {"1.jpg": picture(1), "metadata.jsonl": row})
+    assert listed(root).warnings[0].startswith("'objects' is a field of JSON; as boxes it is read as docs/how-to")
+    row = '1.jpg,9,{},2,0,"{""name"":""rect""}",{}'
+    header = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
+    root = write(tmp_path / "via", {"1.jpg": picture(1), "via.csv": f"{header}\n{row}\n{row.replace(',0,', ',1,')}\n"})
+    assert "are boxes, several of which may belong to one image" in refusal(root)
+
+
+def test_classes_of_images_in_a_coco_file_are_refused(tmp_path: Path) -> None:
+    """iNaturalist's."""
+    write(tmp_path, {f"{name}.jpg": picture(at) for at, name in enumerate("ab")})
+    annotations = [{"id": at, "image_id": at, "category_id": at} for at in range(2)]
+    images = [{"id": at, "file_name": f"{name}.jpg", "width": 32, "height": 24} for at, name in enumerate("ab")]
+    categories = [{"id": at, "name": name} for at, name in enumerate(("bird", "fern"))]
+    coco = {"images": images, "annotations": annotations, "categories": categories}
+    write(tmp_path, {"train.json": json.dumps(coco)})
+    assert "its annotations are classes of images, and have no bbox" in refusal(tmp_path / "train.json")
+    annotations[0]["bbox"] = [1, 2, 3, 4]
+    write(tmp_path, {"train.json": json.dumps(coco)})
+    assert len(listed(tmp_path / "train.json").table) == 2
+
+
+def test_lists_of_videos_are_told(tmp_path: Path) -> None:
+    """UCF101's, beside a frame of each video."""
+    frames = {f"{name}/v_{name}_{i}.jpg": picture(i) for name in ("Archery", "Diving") for i in range(2)}
+    lists = {f"{split}list01.txt": "Archery/v_Archery_0.avi 1\n" for split in ("train", "test")}
+    (message,) = listed(write(tmp_path, {**frames, **lists})).warnings
+    assert message.startswith("not read, as their lines begin with no names of images: testlist01.txt, trainlist01.txt")

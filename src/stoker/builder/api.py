@@ -128,7 +128,7 @@ def build(
         split_column: Column that says which rows are train, validation and test. Default: found.
         columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
         separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
-        image_root: Folder that the names of images in a table or a COCO file are relative to. Default: found.
+        image_root: Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.
         shards: Number of shards of train. Default: as many as ``shard_size`` makes.
         shard_size: Length of a shard, such as ``1GiB``. Default: 128MB.
         validation_shards: Number of shards of validation. Default: its share by bytes.

@@ -116,7 +116,7 @@ def open_dataset(
         split_column: Column that says which rows are train, validation and test. Default: found.
         columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
         separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
-        image_root: Folder that the names of images in a table or a COCO file are relative to. Default: found.
+        image_root: Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.
         unknown: Nothing; arguments of other libraries are refused with what to use instead.
 
     What the listing of images warns of is a `stoker.errors.SourceWarning`; a `stoker.errors.LabelWarning` where the

@@ -103,6 +103,7 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
         folders = [image_base(look)] * len(parts)
     base = folders[0] if top is None or len({*folders}) == 1 else top
     builder = SourceBuilder(look, base.to_uri(), ())
+    builder.takes_root = True
     if top is not None:
         _warn_of_others(builder, look, top, files, folders)
     builder.skipped.warnings += warnings
@@ -250,6 +251,8 @@ class _Contents:
     damaged: dict[int, str] = field(default_factory=dict)  # what is wrong with the annotations of an image, by its id
     crowds: int = 0  # how many annotations are of crowds
     undrawn: int = 0  # how many have nothing that a mask could be drawn from, where masks are asked for
+    # whether all are classes of images, as those of iNaturalist; None without any
+    of_images: bool | None = None
 
     def read(self, text: str | None) -> None:
         """Take everything from the file, whose text is None if it has no list of images."""
@@ -268,6 +271,11 @@ class _Contents:
                 self._add_annotation(where, number, value)
         if not self.images:
             self._refuse("it names no images")
+        if self.of_images:
+            message = (
+                "its annotations are classes of images, and have no bbox; give the folder of these classes, or write"
+            )
+            self._refuse(f"{message} a table metadata.csv with the columns file_name and label beside the images")
 
     def paths(self) -> list[bytes]:
         return [image.path for image in self.images.values()]
@@ -355,6 +363,8 @@ class _Contents:
 
     def _add_annotation(self, where: str, number: int, value: Mapping[str, Any]) -> None:
         image = self._id(where, "image_id", value)
+        is_class = "category_id" in value and value.keys().isdisjoint(("bbox", "segmentation", "segments_info"))
+        self.of_images = is_class and self.of_images is not False
         if "bbox" not in value and "caption" in value:
             self.has_captions = True
             self.captions.setdefault(image, []).append(value["caption"])

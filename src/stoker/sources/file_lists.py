@@ -26,13 +26,13 @@ from stoker.config import option
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
-from stoker.sources.image_tables import find_tables
+from stoker.sources.image_tables import find_tables, image_base, split_alone
 from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import BoxTable, MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group, ItemCollector
-from stoker.sources.kind import Kind, Look
+from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
@@ -72,8 +72,10 @@ _LISTED_FROM = 8
 
 def _list(look: Look, path: Location) -> Source:
     config = read_config(path) if is_config(path) else None
-    builder = SourceBuilder(look, path.parent.to_uri(), (path.parent,))
-    lists = _FileLists(builder, config.lists() if config else {path: "train"})
+    base = path.parent if config else image_base(look)
+    builder = SourceBuilder(look, base.to_uri(), (path.parent,))
+    builder.takes_root = config is None
+    lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.skipped.warnings)})
     if config is None and not lists.has_labels(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
@@ -128,7 +130,7 @@ class _FileLists:
                 if head.startswith(beginning):
                     raise SourceError(f"{path} is {what}", path=str(path))
             folder = path.parent.to_uri()
-            self._before = b"" if folder == self._builder.base else folder + b"/"
+            self._before = b"" if self._builder.takes_root or folder == self._builder.base else folder + b"/"
             self._separator = self._find_separator(path)
             self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
@@ -419,4 +421,5 @@ FILE_LISTS = Kind(
     looks_like="any other file",
     claim=lambda look: look.path if look.is_file else None,
     list=_list,
+    options=LABEL_OPTIONS | {"boxes", "validation_labels", "image_root"},
 )

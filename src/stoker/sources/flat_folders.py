@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from stoker.config import format_count
+from stoker.config import format_count, format_some
 from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco_folders import find_coco
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
+_WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ][0-9]+\.[A-Za-z]+")
+_TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
+_OF_A_CAMERA = re.compile(r"[A-Z]{1,4}|.*[0-9].*")
 _ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
 _FEW, _LOOKED_AT = 4, 1000
 
@@ -122,6 +127,11 @@ def _list(look: Look, contents: _Contents) -> Source:
             builder.skipped.warnings.append(message)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
+    for path, listing in contents.listings.items():
+        if told := _classes_in_names([os.fsdecode(name) for name, _ in listing.files]):
+            where = shlex.quote(str(contents.base / os.fsdecode(path)))
+            message = f"the names of images begin with {told}; if these are classes, type: (cd {where} && (echo"
+            builder.label_warnings.append(f"{message} file_name,label; ls | sed -nE '{_TO_ROWS}') > metadata.csv)")
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
@@ -134,6 +144,13 @@ def _list(look: Look, contents: _Contents) -> Source:
     divide_by_lists(builder, look)
     builder.settle()
     return builder.finish({})
+
+
+def _classes_in_names(names: Sequence[str]) -> str:
+    """Return the words before the numbers of images, which may be classes; nothing of other names."""
+    words = Counter(match[1] for name in names if (match := _WORD_AND_NUMBER.fullmatch(name)))
+    few = 1 < len(words) <= len(names) // 2 and words.total() == len(names) and min(words.values()) > 1
+    return format_some(sorted(words), _FEW) if few and not all(map(_OF_A_CAMERA.fullmatch, words)) else ""
 
 
 FLAT_FOLDER = Kind(

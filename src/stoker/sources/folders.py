@@ -41,13 +41,13 @@ from stoker.sources.imagenet.labels import (
 )
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import Kind, Layout, Look
-from stoker.sources.known_layouts import check_class_folders
+from stoker.sources.known_layouts import check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.metadata import find_metadata, list_metadata
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar, shown_names
+from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar
 from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLA
 
 def _list(look: Look, layout: Layout) -> Source:
     _refuse_coco(look)
+    refuse_arrays(look, layout.base)
     builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
     builder.is_ordered = False
     builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
@@ -72,6 +73,7 @@ def _list(look: Look, layout: Layout) -> Source:
         classes = {folder.path: folder.classes or () for folder in splits.values()}
         if tables := check_class_folders(look, builder, layout.base, classes):
             return list_metadata(look, tables)
+        builder.label_warnings += inner_folders(look, layout.base, classes)
     _collect(builder, walk, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
@@ -211,10 +213,6 @@ class _SplitFinder:
             self._skipped.warnings.append(
                 f"{format_count(loose, 'file')} in {where} outside any class folder: not used"
             )
-        if lost:
-            what = "a link that leads" if len(lost) == 1 else "links that lead"
-            message = f"{shown_names([folder + name for name in lost])}: {what} nowhere, so the images are missing"
-            self._skipped.warnings.append(message)
         return _SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
+from stoker.sources.imagenet.annotations import KAGGLE_BOXES
 from stoker.sources.imagenet.boxes import TINY_BOXES, TINY_LIST
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS, Look
@@ -25,7 +26,7 @@ from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, fin
 from stoker.sources.tables import TEXT, first_rows, is_text
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
-from stoker.storage import Location, location
+from stoker.storage import Location, is_web, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,9 +37,9 @@ FILE_NAME = "file_name"
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
-_OTHER_TABLES |= {"LOC_train_solution.csv", "imagenet_2012_bounding_boxes.csv"}
+_OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
-_CORNERS = ({"xmin", "ymin", "xmax", "ymax"}, {"x", "y", "width", "height"})
+_CORNERS = ({"xmin", "ymin", "xmax", "ymax"}, {"x", "y", "width", "height"}, {"region_shape_attributes"})
 _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
 """What columns of 0 and 1 are called that say splits."""
@@ -61,6 +62,7 @@ class ImageTable:
     split_column: str | None = None  # the column of the splits
     is_found: bool = False  # whether images may lie in any folder, and rows may lack values; metadata files are exact
     notes: tuple[str, ...] = ()  # what was taken for what, for the user
+    named: str = "train"  # the split that its name says, where nothing else tells one
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,12 +83,12 @@ class _Seen:
     @property
     def words(self) -> tuple[bytes, ...]:
         """The words of its name that are no splits."""
-        return tuple(word for word in self._all_words if word not in SPLIT_FOLDERS)
+        return tuple(word for word in _words_of(self.place) if word not in SPLIT_FOLDERS)
 
     @property
     def split(self) -> str | None:
         """The split in its name; None without one."""
-        return next((SPLIT_FOLDERS[word] for word in self._all_words if word in SPLIT_FOLDERS), None)
+        return split_in_name(self.place)
 
     @property
     def says_nothing(self) -> bool:
@@ -98,15 +100,27 @@ class _Seen:
         )
 
     @property
-    def _all_words(self) -> list[bytes]:
-        words = self.place.name.removesuffix(self.place.suffix).lower().replace("-", "_").split("_")
-        return [*map(str.encode, words)]
-
-    @property
     def rank(self) -> tuple[bool, int, int]:
         """How well it says the classes: the more columns and the more different values, the better."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
         return self.hits > 0, len(values), max(values.values(), default=0)
+
+
+def _words_of(place: Location) -> list[bytes]:
+    return [*map(str.encode, place.name.removesuffix(place.suffix).lower().replace("-", "_").split("_"))]
+
+
+def split_in_name(place: Location) -> str | None:
+    """Return the split that the name of a table or a list says; None without one."""
+    return next((SPLIT_FOLDERS[word] for word in _words_of(place) if word in SPLIT_FOLDERS), None)
+
+
+def split_alone(place: Location, warnings: list[str]) -> str:
+    """Return the split of a table or a list that no other is beside: train, unless it is called after validation."""
+    if split_in_name(place) != "validation":
+        return "train"
+    warnings.append(f"{place} is the split validation, by its name")
+    return "validation"
 
 
 def image_base(look: Look) -> Location:
@@ -147,6 +161,7 @@ def find_tables(
     chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
     if split_column is not None:
         chosen = [best]
+    named = split_alone(best.place, warnings) if len(chosen) == 1 and split_column is None else "train"
     return [
         ImageTable(
             table.place,
@@ -158,6 +173,7 @@ def find_tables(
             split_column,
             is_found=True,
             notes=tuple(warnings),
+            named=named,
         )
         for table in chosen
     ]
@@ -183,8 +199,17 @@ def _tables_that_name(
     rows = {place: first for place in tables if (first := first_rows(place, options))}
     seen = [table for place in rows if (table := _look_at(look, base, place, rows[place], known)) is not None]
     tabled = {place: first for place, first in rows.items() if not is_text(place)}
-    if tabled and not seen and not TABLE_OPTIONS.isdisjoint(options.given()) and not look.once(claim_urls):
-        headers = "; ".join(f"{place} has the columns {', '.join(first[0])}" for place, first in tabled.items())
+    is_given = not TABLE_OPTIONS.isdisjoint(options.given())
+    if (
+        tabled
+        and not seen
+        and (is_given or (_names_lost_images(tabled) and (look.is_file or not tops)))
+        and not look.once(claim_urls)
+    ):
+        headers = "; ".join(
+            f"{place} has the columns {format_some([*first[0]], _FEW)}, and {format_some([*first[0].values()], _FEW)}"
+            for place, first in islice(tabled.items(), 2)
+        )
         message = f"no column of a table names images below {base}: {headers}; give {option('image_column')}"
         raise SourceError(f"{message} and {option('image_root')}", path=look.root)
     unread = next((place for place in rows if _mentions(place, rows[place], known)), None)
@@ -200,6 +225,17 @@ def _tables_that_name(
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     return None if best is None or best.says_nothing else best, seen
+
+
+def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> bool:
+    """Return whether the first table has names of images and a header, so that it is no list of labels."""
+    rows = next(iter(tabled.values()))
+    cells = [os.fsencode(cell) for cell in map(str, rows[0].values()) if cell.isprintable()]
+    return (
+        any(is_image_name(cell) and not is_web(cell) for cell in cells)
+        and len(rows[0]) > 1
+        and not any(map(_HEADLESS.fullmatch, rows[0]))
+    )
 
 
 def _without_texts_of_images(
@@ -348,7 +384,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         guesses = [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
         typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
         message = f"the rows of {table.place} name the images, and several columns may have the classes"
-        message += f" ({', '.join(rows[0])}); for example, give {typed}"
+        message += f" ({format_some([*rows[0]], 2 * _FEW)}); for example, give {typed}"
         raise SourceError(
             f"{message}, or {option_with('label_column', 'none')} to read no classes", path=str(table.place)
         )

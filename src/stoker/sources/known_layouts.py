@@ -49,7 +49,20 @@ _IMAGE_ENDINGS = ("", "_sat", "_image", "_img", "_rgb")
 _OF_A_CITY = re.compile(r"_[0-9]{6}_[0-9]{6}_leftImg8bit\.")
 YEAR = re.compile("(19|20)[0-9]{2}")
 _YOLO = "data.yaml"
-_FEW, _SOME, _HEAD_BYTES = 4, 16, 2**16
+_ARRAYS = {
+    "data_batch_1": "CIFAR10",
+    "train-images-idx3-ubyte": "MNIST",
+    "train_32x32.mat": "SVHN",
+    "train_X.bin": "STL10",
+}
+"""Files of pixels and labels, and what of torchvision reads them; CIFAR-100 is `_CIFAR_100`."""
+_TRAIN, _OF_SPLIT = (
+    re.compile(rf"({words})([-_. 0-9].*)?", re.IGNORECASE).fullmatch
+    for words in ("train", "train|val|valid|validation|test")
+)
+_LETTER = re.compile("[A-Za-z]")
+_CIFAR_100 = {"meta", "test", "train"}
+_FEW, _SOME, _HEAD_BYTES, _LONGEST_LINE = 4, 16, 2**16, 140
 
 
 def check_class_folders(
@@ -91,6 +104,7 @@ def check_class_folders(
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
     are_neutral, repeated = not any(words.values()), Counter(words.values())
     parts = [name for name in names if "train" in name.lower() and words[name] and repeated[words[name]] > 1]
+    parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
         if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
             return []  # which `list_folder` refuses as what they are
@@ -111,12 +125,9 @@ def check_class_folders(
 
 def insisting(names: Sequence[str]) -> str:
     """Return what to type where folders are classes all the same."""
-    if len(names) > _SOME:
+    typed = f"type: printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
+    if len(typed) > _LONGEST_LINE:
         typed = f"write their names into a file, one a line, and give {option_with('labels', 'FILE')}"
-    else:
-        typed = (
-            f"type: printf '%s\\n' {shlex.join(names)} > folders.txt; and give {option_with('labels', 'folders.txt')}"
-        )
     return f"if its folders are classes, {typed}"
 
 
@@ -143,6 +154,48 @@ def _class_words(name: str) -> str:
     """Return what of the name of a folder may be a class: nothing of neutral words and of numbers beside them."""
     rest = _NEUTRAL.sub("", name)
     return name if rest == name else re.sub(r"[\W\d_]+", " ", rest).strip()
+
+
+def refuse_arrays(look: Look, top: Location) -> None:
+    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has.
+
+    Raises:
+        SourceError: It does.
+    """
+    below = [top, *(top / name for name in look.look_into(top)[0][:_FEW])]
+    below += [folder / "raw" for folder in below if "raw" in look.look_into(folder)[0]]
+    for folder in below:
+        files = {name.removesuffix(".gz") for name in look.look_into(folder)[1]}
+        kind = next((_ARRAYS[name] for name in _ARRAYS if name in files), "CIFAR100" if files >= _CIFAR_100 else None)
+        if kind is not None:
+            root = {"MNIST": folder.parent.parent, "SVHN": folder}.get(kind, folder.parent)
+            kind = folder.parent.name if kind == "MNIST" and folder.name == "raw" else kind
+            typed = f"stoker.open(torchvision.datasets.{kind}({str(root)!r}))"
+            message = f"{look.root} holds arrays of {kind}, in {folder}, and no image files; in Python give {typed}"
+            raise SourceError(message, path=look.root)
+
+
+def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[bytes]]) -> list[str]:
+    """Return a warning of class folders that all hold folders of the same names, or are called by single letters.
+
+    Args:
+        look: What the user named.
+        base: Folder of the splits or the classes.
+        classes: The class folders in the folder of each split.
+    """
+    for split, folders in classes.items():
+        top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
+        below = [look.look_into(top / name) for name in names[:_FEW]]
+        inner = [{*own} for own, files, _ in below if not any(map(is_image_name, map(os.fsencode, files)))]
+        if len(names) < 2 or len(inner) < len(below):
+            continue
+        same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
+        if len(same) > 1 or (all(inner) and all(map(_LETTER.fullmatch, names))):
+            first = top / names[0] / (same or sorted(inner[0]))[0]
+            message = f"the classes are {format_some(names, _FEW)}, and all of them hold folders, such as {first}; to"
+            typed = shlex.quote(str(top / "*" / "*" / f"*{look.look_into(first)[2]}"))
+            return [f"{message} have these as classes, type: stoker list {typed} --out inner.txt; and give inner.txt"]
+    return []
 
 
 def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None:

@@ -101,6 +101,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     if not tables[0].is_found:
         _check_places(look.root, base, tables)
     builder = SourceBuilder(look, base.to_uri(), (base,))
+    builder.takes_root = True
     images = _Images(builder, tables)
     images.read()
     images.collect(Walk(builder.base, look.without))
@@ -285,7 +286,8 @@ class _Images:
     def _split(self, row: int, prefix: bytes) -> str:
         if self._splits:
             return self._splits[row]
-        return self._tables[self._table_of[row]].split or (SPLIT_FOLDERS[prefix[:-1]] if prefix else "train")
+        table = self._tables[self._table_of[row]]
+        return table.split or (SPLIT_FOLDERS[prefix[:-1]] if prefix else table.named)
 
     def _placed(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
@@ -317,7 +319,7 @@ class _Images:
                 name = path.rpartition(b"/")[2].lower()
                 for key in {name, divide_suffix(name)[0]}:
                     by_name.setdefault(key, []).append(path)
-        missing, other_case = [], []
+        other_case = []
         for row, (path, number) in enumerate(zip(self._paths, self._table_of, strict=True)):
             table = self._tables[number]
             if path in sizes:
@@ -335,11 +337,9 @@ class _Images:
                 self._paths[row] = near[0]
                 self._used.append(hash(near[0]))
             else:
-                missing.append(path + os.fsencode(table.ending))
-                self._paths[row] = missing[-1]
-        warn = self._builder.skipped.warn
-        warn(missing, f"rows whose image is not there: {len(missing):,}, such as {{names}}")
-        warn(other_case, f"files whose names differ in case from those in the table: {len(other_case):,}, {{names}}")
+                self._paths[row] = path + os.fsencode(table.ending)
+        message = f"files whose names differ in case from those in the table: {len(other_case):,}, {{names}}"
+        self._builder.skipped.warn(other_case, message)
 
     def _add_tests(self, unused: Sequence[bytes], sizes: Mapping[bytes, int]) -> list[bytes]:
         """Add images that no row names and that lie in a folder for tests, as those of Kaggle do; return the others."""

@@ -120,7 +120,7 @@ class SourceOptions(Settings):
         PathOrUrl(),
         OfFiles(),
         Command("source", "FOLDER"),
-        "Folder that the names of images in a table or a COCO file are relative to. Default: found.",
+        "Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.",
     ] = None
 
     def __post_init__(self) -> None:

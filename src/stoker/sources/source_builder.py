@@ -8,8 +8,11 @@ from dataclasses import replace
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
+from stoker.fields import Json
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
@@ -29,13 +32,12 @@ from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
 from stoker.sources.table_boxes import Annotations, TableBoxes
 from stoker.sources.walking import Skipped, shown_names
-from stoker.storage import Location, from_uri
+from stoker.storage import Location, from_uri, is_absolute
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from stoker.sources.imagenet.labels import LabelMap
@@ -63,6 +65,7 @@ class SourceBuilder:
         is_ordered: Whether the images have an order of their own, in which they were added: not those of folders.
         numbered: Whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class.
         names_may_be_numbers: Whether these are names all the same where all of them are classes of the label map.
+        takes_root: Whether the user may say that paths are relative to another folder than ``base``.
 
     Args:
         look: What the user named.
@@ -86,6 +89,7 @@ class SourceBuilder:
         self.is_ordered = True
         self.numbered = False
         self.names_may_be_numbers = True
+        self.takes_root = False
         self._text_folders = text_folders
         if look.layout is not None and look.layout.is_alone and base == look.layout.base.to_uri():
             self.skipped.warnings.append(f"{look.root} holds one folder alone, which is read: {look.layout.base.name}")
@@ -125,7 +129,12 @@ class SourceBuilder:
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         warnings = self.skipped.warnings
+        if reader is None:
+            self._warn_of_missing_files(self._table)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
+        reader = reader or FileReader.of(self.base, self._table.paths, cells)
+        if isinstance(reader.fields.get("objects"), Json):
+            warnings.append("'objects' is a field of JSON; as boxes it is read as docs/how-to/detection.md shows")
         return Source(
             root=self.root,
             classes=box_classes or tuple(self._names),
@@ -138,7 +147,7 @@ class SourceBuilder:
                 split: TableBoxes(split_boxes.where) if isinstance(split_boxes, BoxTable) else split_boxes
                 for split, split_boxes in boxes.items()
             },
-            reader=reader or FileReader.of(self.base, self._table.paths, cells),
+            reader=reader,
             label_warnings=tuple(self.label_warnings),
             is_ordered=self.is_ordered,
         )
@@ -268,6 +277,19 @@ class SourceBuilder:
         folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
         paths = (folder / name for folder in folders for name in CLASS_LISTS)
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == names for path in paths)
+
+    def _warn_of_missing_files(self, table: ItemTable) -> None:
+        missing = np.flatnonzero(table.sizes == 0)
+        if not len(missing):
+            return
+        names = [table.paths[row] for row in missing[:_NAMED_CLASSES].tolist()]
+        message = (
+            f"images that are not there, are empty or links that lead nowhere: {len(missing):,} of {len(table):,}, as"
+        )
+        message += f" {shown_names(names)} in {os.fsdecode(self.base)}"
+        if self.takes_root and len(missing) == len(table) and not is_absolute(names[0]):
+            message += f"; if their paths are relative to another folder, give {option_with('image_root', 'FOLDER')}"
+        self.skipped.warnings.append(message)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
         counts = counts_of(table.labels, self._splits.values(), len(self._names))[1:].tolist()

@@ -66,7 +66,8 @@ def find_lists(names: Iterable[str]) -> tuple[dict[str, str], list[str], list[st
 def _split_words(name: str) -> list[str]:
     """Return the words of splits in the name of a list, and numbers beside them; nothing of another file."""
     stem, end = os.path.splitext(name.lower())  # noqa: PTH122 - as of paths in stores
-    words = [word for word in _BETWEEN.split(stem) if word not in _NEUTRAL and end in (*_SUFFIXES, *_OTHER_SUFFIXES)]
+    words = [word.removesuffix("list") or word for word in _BETWEEN.split(stem)]
+    words = [word for word in words if word not in _NEUTRAL and end in (*_SUFFIXES, *_OTHER_SUFFIXES)]
     splits = [word for word in words if any(word in own for own in _WORDS.values())]
     others = [word for word in words if word not in splits]
     if len(splits) == 2 and splits[0] == "train" and splits[1] in VALIDATION_NAMES:
@@ -159,7 +160,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         message = f"may say splits, and are not read: {{names}} in {place}; write train.txt, val.txt and test.txt"
         builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
         if not is_beside:
-            unread = [os.fsencode(name) for name in of_splits.values()]
+            unread = [name for name in map(os.fsencode, (*of_splits.values(), *others)) if name not in unused]
             builder.skipped.warn(
                 unread, f"not read, as their lines begin with no names of images: {{names}} in {place}"
             )

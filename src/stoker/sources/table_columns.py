@@ -50,7 +50,7 @@ _MOST_ALONE = 20
 """Of how many labels all may differ."""
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
 """Names of columns of 0 and 1 that are no classes."""
-_FEWEST_MARKED, _SHOWN_NAMES = 2, 10
+_FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
 """Up to which float32 has all whole numbers."""
@@ -151,6 +151,13 @@ def find_classes_of(places: Sequence[Location], image: str, options: SourceOptio
     return find_classes(places[0], rows, options, warnings) or Classes()
 
 
+def _uncertain(values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+    """Return the columns of 0 and 1 where some also have -1, as those of CheXpert; nothing of other tables."""
+    texts = {name: {str(value).removesuffix(".0") for value in known} for name, known in values.items() if known}
+    marks = {name: known for name, known in texts.items() if known <= {"-1", "0", "1"} and not _FLAG.fullmatch(name)}
+    return tuple(marks) if any({"-1", "0"} <= known for known in marks.values()) else ()
+
+
 def find_classes(
     where: Location,
     rows: Sequence[Mapping[str, Any]],
@@ -183,6 +190,8 @@ def find_classes(
         columns = (name,)
     elif alone and len(names) == 1:
         columns = tuple(names)
+    elif alone and len(uncertain := _uncertain(values)) >= _FEWEST_MARKED:
+        columns = uncertain
     elif alone:
         columns = tuple(name for name in names if values[name] and _are_marks(values[name]))
         columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
@@ -205,11 +214,17 @@ def _with_form(
     if len(columns) > 1:
         wrong = next((name for name in columns if not _are_marks(values[name])), None)
         if wrong is not None:
-            message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has other values"
-            raise SourceError(f"{message}; give one {option('label_column')}", path=str(where))
+            others = format_some(sorted({*map(str, values[wrong])} - {"0", "1", "0.0", "1.0"}), _FEWEST_MARKED, repr)
+            message = (
+                f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has {others}; write 0 or 1"
+            )
+            message += f" in its place, or give {option_with('label_column', 'none')} to have all columns as numbers"
+            raise SourceError(f"{message}, or one {option('label_column')}", path=str(where))
         are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
         classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
+        empty = sum(row.get(name) in (None, "") for row in rows for name in columns)
         what = "the class of each row" if are_single else "any number of classes of each row, as the field 'labels'"
+        what += f"; empty cells, such as {empty:,} in the first rows, count as 0" if empty else ""
         warnings.append(f"{where}: {len(columns)} columns, {columns[0]!r} to {columns[-1]!r}, mark {what}")
         return classes
     if not columns or not (known := values[columns[0]]):
@@ -425,7 +440,7 @@ class TableRows:
         """Return what reads the values, which become a column of a source; None if there is no column with values."""
         warnings = builder.skipped.warnings
         columns: list[tuple[str, Field] | None] = []
-        is_filled = False
+        lacking: dict[str, list[tuple[str, str]]] = {}
         for name, column in self.columns.items():
             fills = self._fills and column.count < self._rows
             field = self._field(name, column, fills=fills)
@@ -435,14 +450,15 @@ class TableRows:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
                 warnings.append(f"{self._place}: {what}: not used")
             elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
-                lacking = format_count(self._rows - column.count, "row")
                 filled = "empty" if isinstance(field, Text) else "nan"
-                warnings.append(f"{self._place}: its column {name!r} has no value in {lacking}: {filled} there")
-                is_filled = True
+                lacking.setdefault(filled, []).append((name, format_count(self._rows - column.count, "row")))
             if isinstance(field, Float) and column.is_long:
                 warnings.append(
                     f"{self._place}: its column {name!r} has whole numbers above {_EXACT}, which float32 rounds"
                 )
+        for filled, known in lacking.items():
+            counts = format_some(known, _SHOWN_GAPS, lambda each: f"{each[0]!r} has no value in {each[1]}")
+            warnings.append(f"{self._place}: {counts}: {filled} there")
         used = [column for column in columns if column is not None]
         names = [name for name, _ in used]
         try:
@@ -458,4 +474,4 @@ class TableRows:
         if not used:
             return None
         builder.collector.columns["cells"] = self._cells.finish()
-        return Cells(tuple(columns), fills=is_filled)
+        return Cells(tuple(columns), fills=bool(lacking))

@@ -224,7 +224,7 @@ def audit(  # noqa: PLR0913 - settings by name
         split_column: Column that says which rows are train, validation and test. Default: found.
         columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
         separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
-        image_root: Folder that the names of images in a table or a COCO file are relative to. Default: found.
+        image_root: Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.
 
     Raises:
         ConfigError: A value is out of range, or ``resume`` is a file of other images.

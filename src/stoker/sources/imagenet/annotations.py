@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from stoker.config import option
+from stoker.config import option, option_with
 from stoker.errors import SourceError
 from stoker.sources.imagenet.boxes import BoxFolder, BoxTable, annotations_beside, read_box_csv, read_box_tar
 from stoker.sources.tar_format import is_compressed, is_tar
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ANNOTATION_FOLDERS = frozenset({b"bounding_boxes", b"Annotations", b"annotations", b"Annotation"})
 """Names that are never a class or a split."""
 
+KAGGLE_BOXES = "LOC_train_solution.csv"
 _FILES = (
     "ILSVRC2012_bbox_train_v2.tar.gz",
     "annotations.tar.gz",
@@ -50,6 +51,9 @@ class BoxSearch:
         """
         place = self._find_place()
         if place is None:
+            if kaggle := self._first_file((KAGGLE_BOXES,)):
+                message = f"{kaggle} has boxes, which are not read; the same are in Annotations/ of its download"
+                warnings.append(f"{message}: give {option_with('boxes', 'FOLDER')}")
             return {}
         if not place.is_dir():
             source = self._read_file(place, class_names, warnings)
