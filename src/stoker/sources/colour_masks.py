@@ -21,7 +21,7 @@ from stoker.sources.reading import nonblank_lines, read_annotation
 from stoker.storage import Location, join
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -60,17 +60,38 @@ def are_coloured(masks: Iterable[Location]) -> bool:
     return False
 
 
+def read_label_map(folders: Iterable[Location]) -> list[bytes] | None:
+    """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one."""
+    place = _first_list(folders, (LABEL_MAP,))
+    if place is None:
+        return None
+    names = [name for _, _, name, _ in _class_lines(place) if name != BACKGROUND]
+    if len({*names}) < len(names):
+        raise SourceError(f"{place} names a class twice; mend it", path=str(place))
+    return names
+
+
+def _first_list(folders: Iterable[Location], names: Collection[str]) -> Location | None:
+    places = (folder / name for folder in folders for name in names)
+    return next((place for place in places if place.is_file()), None)
+
+
+def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int, ...]]]:
+    """Yield the number and the text of each line but comments, and what `_parsed` returns of it."""
+    for number, line in nonblank_lines(place):
+        if not line.startswith(b"#"):
+            yield number, line, *_parsed(place.name, line.strip())
+
+
 def read_colours(folders: Iterable[Location]) -> Colours | None:
     """Return what the first list in some folders says; None without one."""
-    places = (folder / name for folder in folders for name in EXAMPLES)
-    place = next((place for place in places if place.is_file()), None)
+    place = _first_list(folders, EXAMPLES)
     if place is None:
         return None
     example = EXAMPLES[place.name]
     classes: dict[tuple[int, ...], bytes] = {}
-    for number, line in nonblank_lines(place):
-        name, colour = _parsed(place.name, line.strip())
-        if line.startswith(b"#") or (not colour and number == 1 and place.suffix == ".csv"):
+    for number, line, name, colour in _class_lines(place):
+        if not colour and number == 1 and place.suffix == ".csv":
             continue
         if not colour or colour in classes:
             problem = f"has the colour of {os.fsdecode(classes[colour])!r}" if colour in classes else "has no colour"

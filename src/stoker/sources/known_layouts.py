@@ -157,11 +157,7 @@ def _class_words(name: str) -> str:
 
 
 def refuse_arrays(look: Look, top: Location) -> None:
-    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has.
-
-    Raises:
-        SourceError: It does.
-    """
+    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has."""
     below = [top, *(top / name for name in look.look_into(top)[0][:_FEW])]
     below += [folder / "raw" for folder in below if "raw" in look.look_into(folder)[0]]
     for folder in below:
@@ -176,13 +172,7 @@ def refuse_arrays(look: Look, top: Location) -> None:
 
 
 def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[bytes]]) -> list[str]:
-    """Return a warning of class folders that all hold folders of the same names, or are called by single letters.
-
-    Args:
-        look: What the user named.
-        base: Folder of the splits or the classes.
-        classes: The class folders in the folder of each split.
-    """
+    """Return a warning of class folders, of each split, that all hold the same folders or are single letters."""
     for split, folders in classes.items():
         top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
         below = [look.look_into(top / name) for name in names[:_FEW]]

@@ -20,7 +20,7 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
 from stoker.sources.class_folders import splits_among
-from stoker.sources.colour_masks import BACKGROUND, LABEL_MAP, Colours, are_coloured, read_colours, voc_colours
+from stoker.sources.colour_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_label_map, voc_colours
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.imagenet.boxes import NamedBox, parse_annotation
 from stoker.sources.imagenet.labels import has_control_character
@@ -142,7 +142,7 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
     builder.is_ordered = False
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
-    objects = _Objects(_read_label_map(tops))
+    objects = _Objects(read_label_map(tops))
     tasks = images.add_all(Walk(builder.base, look.without))
     for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
         objects.add(*contents)
@@ -273,19 +273,6 @@ def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]
             message = f"{place}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
             raise SourceError(message, path=str(place))
         yield stem
-
-
-def _read_label_map(folders: Iterable[Location]) -> list[bytes] | None:
-    """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one."""
-    places = (folder / LABEL_MAP for folder in folders)
-    place = next((place for place in places if place.is_file()), None)
-    if place is None:
-        return None
-    names = [line.split(b":")[0].strip() for _, line in nonblank_lines(place) if not line.startswith(b"#")]
-    names = [name for name in names if name != BACKGROUND]
-    if len({*names}) < len(names):
-        raise SourceError(f"{place} names a class twice; mend it", path=str(place))
-    return names
 
 
 class _Objects:
