@@ -281,7 +281,9 @@ def test_what_holds_no_images_is_not_taken_for_some(photos: Path, tmp_path: Path
     (tmp_path / "notes.txt").write_text("not/a list\nof/files\n")
     with pytest.raises(DatasetNotFoundError, match="it is a text file"):
         dataset_info(tmp_path / "notes.txt")
-    with pytest.raises(DatasetNotFoundError, match=r"and no images: .* holds no class folder; put the images"):
+    with pytest.raises(
+        DatasetNotFoundError, match=r"cannot be read as images: .* holds no class folder; put the images"
+    ):
         dataset_info(fill(tmp_path / "texts", "1.txt"))
     with pytest.raises(ConfigError, match="it holds no TFRecords"):
         dataset_info(photos, keys=RecordKeys("image"))

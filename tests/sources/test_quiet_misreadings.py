@@ -626,6 +626,8 @@ def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], said: str 
         assert warnings == ()
         return
     assert warnings[0].startswith(said.format(tmp_path))
+    tmp_path.with_suffix(".txt").write_text("\n".join({name.split("/", 1)[0] for name in names}))
+    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path.with_suffix(".txt")))).warnings == ()
     assert f"type: stoker list '{tmp_path}/*/*/*.jpg' --out inner.txt" in warnings[0]
 
 
@@ -662,3 +664,13 @@ def test_lists_of_videos_are_told(tmp_path: Path) -> None:
     lists = {f"{split}list01.txt": "Archery/v_Archery_0.avi 1\n" for split in ("train", "test")}
     (message,) = listed(write(tmp_path, {**frames, **lists})).warnings
     assert message.startswith("not read, as their lines begin with no names of images: testlist01.txt, trainlist01.txt")
+
+
+def test_the_example_of_a_column_is_one_called_like_classes(tmp_path: Path) -> None:
+    """As of ChestX-ray14."""
+    rows = [f"{i}.png,{i // 2},{('Edema|Mass', 'Mass')[i % 2]},PA" for i in range(8)]
+    write(tmp_path, {f"images/{i}.png": picture(i) for i in range(8)})
+    write(tmp_path, {"data.csv": "\n".join(["Image,Patient,Finding Labels,View", *rows])})
+    assert "give image_column='Image' label_column='Finding Labels'" in refusal(tmp_path / "data.csv")
+    source = list_source(str(tmp_path / "data.csv"), SourceOptions(label_column="Finding Labels"))
+    assert "Finding Labels" in source.fields

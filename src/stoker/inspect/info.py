@@ -257,7 +257,7 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
         tree = list_source(str(place), options)
     except SourceError as error:
         if is_pattern or (place.is_dir() and next(iter(place.some_children()), None) is not None):
-            message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
+            message = f"{place} is not a dataset, and cannot be read as images: {error}"
             raise DatasetNotFoundError(message, path=str(place)) from error
         raise no_records(place) from error
     if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images

@@ -324,7 +324,7 @@ def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> 
     except SourceError as error:
         if error.path and error.path in (options.labels, options.validation_labels, options.class_names, options.boxes):
             raise  # the place is right; what was given with it is not
-        message = f"{place} is not a dataset: no manifest.json and no TFRecord lies in it, and no images: {error}"
+        message = f"{place} is not a dataset, and cannot be read as images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
     if tree.latency == "web":
         message = f"{place} is a list of URLs, whose images a build downloads, once"

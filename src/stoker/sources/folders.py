@@ -73,7 +73,7 @@ def _list(look: Look, layout: Layout) -> Source:
         classes = {folder.path: folder.classes or () for folder in splits.values()}
         if tables := check_class_folders(look, builder, layout.base, classes):
             return list_metadata(look, tables)
-        builder.label_warnings += inner_folders(look, layout.base, classes)
+        builder.label_warnings += [] if builder.labels else inner_folders(look, layout.base, classes)
     _collect(builder, walk, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]

@@ -381,10 +381,11 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
     if classes is None:
-        guesses = [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
+        guesses = [name for name in rows[0] if LABEL_NAME.fullmatch(name)]
+        guesses += [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
         typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
         message = f"the rows of {table.place} name the images, and several columns may have the classes"
-        message += f" ({format_some([*rows[0]], 2 * _FEW)}); for example, give {typed}"
+        message += f" ({format_some([*rows[0]], _FEW)}); for example, give {typed}"
         raise SourceError(
             f"{message}, or {option_with('label_column', 'none')} to read no classes", path=str(table.place)
         )
