@@ -20,7 +20,7 @@ from benchmarks.many_items import collect, step
 from stoker.cli import audit as command
 from stoker.cli.main import main as stoker
 from stoker.inspect.auditing import measuring
-from stoker.inspect.auditing.measures import FORMAT_NAMES, MEASURES, MODE_NAMES
+from stoker.inspect.auditing.measuring import FORMAT_NAMES, MEASURES, MODE_NAMES
 from stoker.loader.opening import _of_images
 from stoker.sources import Source
 from stoker.sources.reader import FileReader

@@ -35,7 +35,7 @@ import numpy as np
 
 import stoker
 from stoker.cli.main import main as stoker_command
-from stoker.storage import drop_from_page_cache
+from stoker.inspect.measuring import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

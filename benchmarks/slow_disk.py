@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import stoker
-from stoker.storage import drop_from_page_cache
+from stoker.inspect.measuring import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

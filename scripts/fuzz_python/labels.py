@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scripts.fuzz_python.made import dataset
 from scripts.fuzz_python.scratch import folder
+from stoker.format import read_rejects, write_rejects
 from stoker.format.labels import read_labels, write_labels
-from stoker.format.rejects import read_rejects, write_rejects
 
 _FOLDER, _AGAIN = folder(), folder()
 

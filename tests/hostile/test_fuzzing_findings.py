@@ -21,9 +21,9 @@ from stoker.download import DownloadError
 from stoker.download.catalogue import Unpacking
 from stoker.download.unpack import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
+from stoker.format import read_rejects
 from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.manifest import parse_manifest
-from stoker.format.rejects import read_rejects
 from stoker.loader.cache_directory import find_entries
 from stoker.sources import list_source, read_label_map
 from stoker.sources.imagenet.boxes import parse_annotation

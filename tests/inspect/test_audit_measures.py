@@ -14,8 +14,7 @@ from reference import measures as reference
 from reference import pictures
 from stoker import _native
 from stoker.errors import ConfigError, ImageError
-from stoker.inspect.auditing.measures import FORMAT_NAMES, MEASURES, MODE_NAMES, measure
-from stoker.inspect.auditing.measuring import measure_all
+from stoker.inspect.auditing.measuring import FORMAT_NAMES, MEASURES, MODE_NAMES, measure, measure_all
 from stoker.types import Box
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from bench_prepared import case_of, made
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.storage import drop_from_page_cache, require_cold
+from stoker.inspect.measuring import drop_from_page_cache, require_cold
 
 MEMORY = Path("/dev/shm")
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="the page cache of others cannot be emptied")

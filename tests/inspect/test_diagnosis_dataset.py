@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DIAGNOSIS = """
 import json, sys, stoker
-from stoker.storage import drop_from_page_cache
+from stoker.inspect.measuring import drop_from_page_cache
 train = stoker.open(sys.argv[1], split="train")
 if sys.argv[2] == "cold":
     drop_from_page_cache([shard.local_path for shard in train.shards])

@@ -13,7 +13,7 @@ from reference import pictures, transform
 from reference.philox import sample_draw
 from repository.checkout import ROOT
 from stoker.errors import BadSampleWarning, ConfigError, ImageError, TooManyBadSamplesError
-from stoker.loader.bad_samples import _ATTEMPTS
+from stoker.loader.engine import _ATTEMPTS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,7 +17,7 @@ from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
 from servers.faults import Answer, Fault, Flip, Reset, Stall, Truncate
 from stoker.errors import StorageError
 from stoker.loader import engine
-from stoker.loader.bad_samples import substitutes
+from stoker.loader.engine import substitutes
 from stoker.storage import retrying
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import stoker
 from reference import example, pictures, tfrecord
 from stoker import _native
 from stoker.cli.main import main
+from stoker.format import read_rejects
 from stoker.format.manifest import read_manifest
-from stoker.format.rejects import read_rejects
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,14 +24,12 @@ A file is its bytes, its path or its URL. The first `Image` of a record (or that
 others are stored. No value may be missing or ``None``.
 """
 
-from stoker.fields.arrow import box_column, class_column
-from stoker.fields.base import ValueField
+from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column
 from stoker.fields.boxes import Boxes
 from stoker.fields.classes import Label, Labels
 from stoker.fields.images import Image, Mask, mask_pixels
 from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image, named_image
 from stoker.fields.numbers import TRUTH_VALUES, Array, Float, Int
-from stoker.fields.padding import Padded, Ragged
 from stoker.fields.records import Roles, check_extra, encode_fields, given_value, roles, stored_values
 from stoker.fields.texts import Bytes, Json, Text
 

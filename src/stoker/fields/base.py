@@ -1,19 +1,23 @@
-"""What kinds of fields have in common: values as one feature, and how a value is refused."""
+"""What kinds of fields have in common: values as one feature, in batches and in columns, and how one is refused."""
 
 from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from stoker.config import check_range
 from stoker.errors import ExampleError, SourceError, printable
-from stoker.fields.arrow import value_column
 from stoker.types import BatchForm, FeatureSpec, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
+
+    from numpy.typing import NDArray
 
     from stoker.types import ArrowColumn, Features, Pixels
 
@@ -24,6 +28,7 @@ MAX_SHOWN = 60
 """Characters of a value that a message or a line shows."""
 
 _BITS_SHOWN = 128
+_MAX_PADDING = 1 << 16
 
 
 class WrongError(Exception):
@@ -130,3 +135,72 @@ def read_feature(key: str, spec: FeatureSpec, features: Features) -> Values:
 def is_whole(value: object) -> bool:
     """Return whether a value is a whole number, and no truth value."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+# Values of which samples have different numbers.
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Values of which samples have different numbers, end to end.
+
+    Attributes:
+        values: (T, ...): T is the number of all samples together.
+        offsets: int64 (B + 1,): those of sample ``i`` are ``values[offsets[i] : offsets[i + 1]]``.
+    """
+
+    values: NDArray[Any]
+    offsets: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Padded:
+    """Values of which samples have different numbers, as one array.
+
+    Attributes:
+        values: (B, M, ...): filled up with -1 for `Labels`, with 0 for an `Array`.
+        counts: int64 (B,): how many each sample has; above M, the last ones are left out.
+    """
+
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+
+
+def check_padding(pad_to: int | None) -> None:
+    """Refuse a length to pad to that is out of range."""
+    if pad_to is not None:
+        check_range("pad_to", pad_to, 1, _MAX_PADDING)
+
+
+def varying(form: BatchForm, pad_to: int | None) -> BatchForm:
+    """Return a form for samples that have different numbers of values."""
+    return replace(form, kind="ragged") if pad_to is None else replace(form, kind="padded", pad_to=pad_to)
+
+
+# Columns of an export to Parquet: their type for Arrow, and what the library ``datasets`` must know of them.
+
+
+def value_column(pa: ModuleType, dtype: str) -> ArrowColumn:
+    """Return a column of plain values of a type that both call the same."""
+    return pa.type_for_alias(dtype), {"dtype": dtype, "_type": "Value"}
+
+
+def class_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:
+    """Return a column of ids of classes, with their names if there are any."""
+    kind, feature = value_column(pa, "int64")
+    return kind, {"names": [printable(name) for name in names], "_type": "ClassLabel"} if names else feature
+
+
+def list_column(pa: ModuleType, column: ArrowColumn, length: int | None = None) -> ArrowColumn:
+    """Return a column of lists of what another holds; ``length`` is -1 where it is said to differ."""
+    kind, feature = column
+    length_entry = {} if length is None else {"length": length}
+    return pa.list_(kind, -1 if length is None else length), {"feature": feature, "_type": "List", **length_entry}
+
+
+def box_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:
+    """Return a column of lists of boxes, whose classes have the names."""
+    sides = {side: value_column(pa, "float32") for side in ("xmin", "ymin", "xmax", "ymax")}
+    columns = {**sides, "label": class_column(pa, names)}
+    kind = pa.struct([(key, kind) for key, (kind, _) in columns.items()])
+    return list_column(pa, (kind, {key: feature for key, (_, feature) in columns.items()}))

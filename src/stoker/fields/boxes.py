@@ -9,8 +9,7 @@ import numpy as np
 
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
-from stoker.fields.arrow import box_column
-from stoker.fields.base import WrongError, describe, refusal
+from stoker.fields.base import WrongError, box_column, describe, refusal
 from stoker.fields.classes import ClassField, ClassIds
 from stoker.types import BatchForm, Box
 

@@ -9,9 +9,18 @@ import numpy as np
 
 from stoker.config import format_count
 from stoker.errors import ConfigError
-from stoker.fields.arrow import class_column, list_column
-from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe, is_whole, shortened
-from stoker.fields.padding import check_padding, varying
+from stoker.fields.base import (
+    MAX_SHOWN,
+    ValueField,
+    WrongError,
+    check_padding,
+    class_column,
+    describe,
+    is_whole,
+    list_column,
+    shortened,
+    varying,
+)
 from stoker.types import BatchForm, FeatureSpec, Field
 
 if TYPE_CHECKING:

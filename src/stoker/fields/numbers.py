@@ -11,9 +11,15 @@ import numpy as np
 
 from stoker.config import check_range
 from stoker.errors import ConfigError
-from stoker.fields.arrow import list_column, value_column
-from stoker.fields.base import ValueField, WrongError, describe
-from stoker.fields.padding import check_padding, varying
+from stoker.fields.base import (
+    ValueField,
+    WrongError,
+    check_padding,
+    describe,
+    list_column,
+    value_column,
+    varying,
+)
 from stoker.types import BatchForm, FeatureSpec
 
 if TYPE_CHECKING:

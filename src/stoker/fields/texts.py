@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from stoker.config import format_size
 from stoker.errors import ConfigError
-from stoker.fields.arrow import list_column, value_column
-from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe
+from stoker.fields.base import MAX_SHOWN, ValueField, WrongError, describe, list_column, value_column
 from stoker.strict_json import parse_json
 from stoker.types import FeatureSpec
 

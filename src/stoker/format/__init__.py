@@ -17,9 +17,11 @@ from stoker.format.directory import (
     group_shards,
     is_unfinished,
     no_records,
+    read_rejects,
     refuse_incomplete,
     sizes_path,
     write_listed,
+    write_rejects,
 )
 from stoker.format.frames import (
     HEADER_BYTES,
@@ -72,7 +74,6 @@ from stoker.format.manifest import (
     read_manifest,
     write_manifest,
 )
-from stoker.format.rejects import read_rejects, write_rejects
 from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, ShardNaming, parse_shard_name
 from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
 from stoker.format.writer import FramedRecords, ShardWriter

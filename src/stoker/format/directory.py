@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import re
 from dataclasses import dataclass, replace
@@ -27,6 +28,8 @@ from stoker.format.shard_names import (
     parse_shard_name,
 )
 from stoker.storage import location, stoppable_pool
+from stoker.strict_json import parse_json
+from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +59,7 @@ _DEEPEST = 3
 _PROBED = 2
 _HEAD_BYTES = 512
 _MAX_LISTED_BYTES = 2**30
+_MAX_REJECTS_BYTES = 2**30
 _NO_TEXT = (errno.EFBIG, errno.EINVAL, errno.EISDIR, errno.ELOOP)
 
 
@@ -354,3 +358,44 @@ def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
     except FileNotFoundError as error:
         if path.parent == directory:
             raise ManifestError(f"{path} is missing; restore it, or build again", path=str(path)) from error
+
+
+# ``rejects.jsonl``: one JSON object a line for each source item that is not in the dataset.
+
+
+def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedFile:
+    """Write the rejects of a dataset atomically, and return what the manifest says about the file.
+
+    The file is there, and empty, when there are none.
+    """
+    lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
+    return write_listed(location(directory) / REJECTS_NAME, "".join(lines).encode())
+
+
+def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> tuple[Reject, ...]:
+    """Return the rejects of a dataset in the order of the build; none when there is no file.
+
+    Raises:
+        ManifestError: It is not as ``listed``; or a line is not what it should be, and the message names the line.
+    """
+    path = location(directory) / REJECTS_NAME
+    if not path.lexists():
+        return ()
+    content = read_text(path, _MAX_REJECTS_BYTES, "list of rejects", listed)
+    rejects = []
+    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n")):
+        if not line and not number:
+            continue  # nothing was rejected
+        try:
+            rejects.append(_reject(parse_json(line)))
+        except (ValueError, TypeError, KeyError) as error:
+            message = f"{path} line {number + 1} is not a reject: {error}; the dataset itself is not affected"
+            raise ManifestError(message, path=str(path), record=number) from error
+    return tuple(rejects)
+
+
+def _reject(entry: dict[str, object]) -> Reject:
+    key, split, reason = (entry[name] for name in ("key", "split", "reason"))
+    if not (isinstance(key, str) and isinstance(split, str) and isinstance(reason, str)):
+        raise TypeError("key, split and reason must be texts")
+    return Reject(key, split, reason)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from stoker.inspect.auditing.duplicates import MAX_DISTANCE
-from stoker.inspect.auditing.page_contents import audit_albums
 from stoker.inspect.auditing.report import (
     DEFAULT_DISTANCE,
     AuditedImage,
@@ -39,7 +38,7 @@ from stoker.inspect.info import (
     UnfinishedInfo,
     dataset_info,
 )
-from stoker.inspect.page_contents import Portrait, dataset_portrait
+from stoker.inspect.page_contents import Portrait, audit_albums, dataset_portrait
 from stoker.inspect.show import (
     SampleTransformer,
     SheetReport,

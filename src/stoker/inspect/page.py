@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.auditing.page_contents import Album
     from stoker.inspect.auditing.report import AuditReport
     from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
-    from stoker.inspect.page_contents import Measured, Portrait, SplitPortrait
+    from stoker.inspect.page_contents import Album, Measured, Portrait, SplitPortrait
 
 # Name of the page's colour -> its value in light mode, in which charts are drawn; pages/layout.html has dark mode too.
 COLORS = {

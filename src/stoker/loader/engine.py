@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections import deque
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ClosedError, StorageError, TooManyBadSamplesError
+from stoker.errors import (
+    BadSampleWarning,
+    ClosedError,
+    ExampleError,
+    ImageError,
+    ShardError,
+    StorageError,
+    TooManyBadSamplesError,
+)
 from stoker.forks import process_number
-from stoker.loader.bad_samples import OF_A_SAMPLE, BadSample, BadSampleReport, substitutes
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin
+from stoker.loader.feed import Position
 from stoker.loader.given_images import converter
 from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
-from stoker.loader.position import Position
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.record_fields import FieldReader
 from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming
@@ -26,7 +35,7 @@ from stoker.loader.tracing import EventLog, event_log
 from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +57,58 @@ NativeBatch = tuple[
 
 _MAX_AHEAD = 1 << 16
 """The most samples that are planned beyond those in use, however small they are; and never much beyond an epoch."""
+
+_OF_A_SAMPLE = (ShardError, ExampleError, ImageError, OSError)
+"""Errors that are about one sample; any other ends the epoch whatever was asked for."""
+
+_ATTEMPTS = 16
+_SUBSTITUTE = 5 << 16  # RandomOp::kSubstitute of the core
+_KEPT = 1000  # bad samples that a report remembers one by one
+
+
+@dataclass(frozen=True, slots=True)
+class BadSample:
+    """A sample that could not be loaded, and what stands in its place.
+
+    Attributes:
+        index: Its number.
+        substitute: Number of the sample in its place.
+        epoch: When it happened.
+        error: What was wrong, and where.
+    """
+
+    index: int
+    substitute: int
+    epoch: int
+    error: Exception
+
+
+class BadSampleReport:
+    """The bad samples of one epoch on this rank.
+
+    Attributes:
+        epoch: Which epoch.
+        count: How many were replaced.
+        samples: The first 1000 of them.
+    """
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.count = 0
+        self.samples: list[BadSample] = []
+
+    def add(self, sample: BadSample) -> None:
+        """Count one."""
+        self.count += 1
+        if len(self.samples) < _KEPT:
+            self.samples.append(sample)
+
+    def warn(self) -> None:
+        """Say how many there were, if any."""
+        if self.count:
+            first = self.samples[0]
+            message = f"epoch {self.epoch}: {self.count} bad samples were replaced; the first is {first.index}"
+            warnings.warn(f"{message}: {first.error}", BadSampleWarning, stacklevel=3)
 
 
 class _Submitted(NamedTuple):
@@ -266,7 +327,7 @@ class SampleEngine:
     ) -> Exception | None:
         """Load another sample in the place of a bad one; return its error where that is not to be, or fails."""
         settings, epoch, request = self._feed.settings, submitted.epoch, cast("Request", submitted.request)
-        if settings.on_bad == "raise" or not isinstance(error, OF_A_SAMPLE):
+        if settings.on_bad == "raise" or not isinstance(error, _OF_A_SAMPLE):
             return error
         if self.report.count >= settings.max_bad:
             message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
@@ -277,7 +338,7 @@ class SampleEngine:
             object_ = WHOLE_IMAGE if other.objects is None else int(other.objects[0])
             try:
                 self._native.replace(finished, row, int(other.numbers[0]), object_, int(other.indices[0]))
-            except OF_A_SAMPLE as another:
+            except _OF_A_SAMPLE as another:
                 if isinstance(error, StorageError) and isinstance(another, StorageError):
                     break  # it is the store, and each further try would take minutes
                 continue
@@ -285,6 +346,17 @@ class SampleEngine:
             request.numbers[row] = other.numbers[0]  # for `_place`
             return None
         return error
+
+
+def substitutes(seed: int, epoch: int, stream: int, size: int) -> Iterator[NDArray[np.uint64]]:
+    """Yield the slots to try in place of a bad sample: a pure function of (seed, epoch, sample), of any topology.
+
+    Each is ``floor(u * size / 2**64)`` of a 64-bit number ``u``, the first two words of one Philox block.
+    """
+    for attempt in range(_ATTEMPTS):
+        counter = (stream % 2**32, stream >> 32, epoch % 2**32, _SUBSTITUTE | attempt)
+        words = _native.philox(counter, (seed % 2**32, seed >> 32))
+        yield np.array([((words[0] << 32 | words[1]) * size) >> 64], np.uint64)
 
 
 def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:

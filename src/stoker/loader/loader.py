@@ -22,9 +22,8 @@ from stoker.forks import PerProcess
 from stoker.habits import ITERATING, needs_transform, no_attribute
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
-from stoker.loader.feed import Feed
+from stoker.loader.feed import Feed, Position
 from stoker.loader.mixes import dataset_of, parts_of
-from stoker.loader.position import Position
 from stoker.loader.ranks import check_group
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
@@ -40,14 +39,15 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from stoker.loader.bad_samples import BadSampleReport, OnBad
     from stoker.loader.batch import Batch, BoxOutput
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
+    from stoker.loader.engine import BadSampleReport
+    from stoker.loader.feed import RunIdentity
     from stoker.loader.mixes import Mix
-    from stoker.loader.position import RunIdentity
     from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
+    from stoker.loader.settings import OnBad
     from stoker.loader.stats import LoaderStats
     from stoker.loader.tracing import EventLog
     from stoker.order import BlockShuffle, Tail

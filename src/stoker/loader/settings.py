@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from stoker import _native
 from stoker.declare import Instance, OfOrder, Range, Settings, declared
 from stoker.errors import ConfigError
 from stoker.habits import LOADERS, refuse_no_transform, refuse_unknown
-from stoker.loader.bad_samples import OnBad
 from stoker.loader.batch import BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
 from stoker.loader.read_ahead import ReadAhead
@@ -18,6 +17,9 @@ from stoker.loader.sampling import Balanced, Weighted
 from stoker.order import BlockShuffle, Tail
 from stoker.transforms import Output, Transform
 from stoker.types import DecodeMode, Field
+
+OnBad = Literal["raise", "substitute"]
+"""``raise``: the batch of a bad sample raises its error. ``substitute``: another sample takes its place."""
 
 
 @dataclass(frozen=True)

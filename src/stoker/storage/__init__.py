@@ -47,7 +47,6 @@ from stoker.storage.locations import (
     split_bucket,
     write_atomically,
 )
-from stoker.storage.page_cache import cached_bytes, drop_from_page_cache, require_cold
 from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stoppable_pool, stopping_when
 from stoker.storage.retrying import RetryingStore
 

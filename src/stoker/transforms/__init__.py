@@ -9,12 +9,13 @@ random has a number in ``RandomOp`` (``philox.h``). The slow twins are in ``test
 from __future__ import annotations
 
 from stoker.habits import TRANSFORMS, answering
-from stoker.transforms.color import ColorJitter
-from stoker.transforms.crop import (
+from stoker.transforms.operations import (
     CenterCrop,
+    ColorJitter,
     ImageTransform,
     MultiCrop,
     ObjectCrops,
+    Operation,
     RandomResizedCrop,
     RawTensor,
     Resize,
@@ -23,7 +24,6 @@ from stoker.transforms.crop import (
     check_operations,
     native_transforms,
 )
-from stoker.transforms.operation import Operation
 from stoker.transforms.output import Output, check_mode
 from stoker.transforms.settings import Filter, Size, check_filter, extent
 

@@ -20,8 +20,7 @@ from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range, option
 from stoker.errors import SourceError, StokerError, StorageError
 from stoker.inspect.auditing.duplicates import FLAT, MAX_DISTANCE, distances, exact_duplicates, near_duplicates
-from stoker.inspect.auditing.measures import FORMAT_NAMES, MODE_NAMES, UNREADABLE
-from stoker.inspect.auditing.measuring import measure_all
+from stoker.inspect.auditing.measuring import FORMAT_NAMES, MODE_NAMES, UNREADABLE, measure_all
 from stoker.inspect.info import ClassCount, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.sources import SourceOptions

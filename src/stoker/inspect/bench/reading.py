@@ -22,9 +22,16 @@ from PIL import Image
 
 from stoker.inspect.bench.cases import LIMIT, RATIO, SCALE, SEED, BenchSpec, Case
 from stoker.inspect.bench.images import BenchImages
-from stoker.inspect.measuring import RESIZE, SIDE, Meter, decode_endlessly, endless, loader_alone
+from stoker.inspect.measuring import (
+    RESIZE,
+    SIDE,
+    Meter,
+    decode_endlessly,
+    drop_from_page_cache,
+    endless,
+    loader_alone,
+)
 from stoker.loader import MemoryCache, open_dataset
-from stoker.storage import drop_from_page_cache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,9 +25,18 @@ from stoker import _native
 from stoker.config import available_cpus, check_range, check_seconds, format_size
 from stoker.inspect.bench.cases import LIMIT, objection
 from stoker.inspect.bench.images import prepare
-from stoker.inspect.measuring import Meter, Program, ProgramFailed, endless, in_turns, loader_alone, median_ratio
+from stoker.inspect.measuring import (
+    Meter,
+    Program,
+    ProgramFailed,
+    endless,
+    in_turns,
+    loader_alone,
+    median_ratio,
+    require_cold,
+)
 from stoker.loader import loader_settings, open_main_split
-from stoker.storage import location, require_cold
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

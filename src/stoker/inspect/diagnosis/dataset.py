@@ -31,6 +31,7 @@ from stoker.inspect.measuring import (
     in_turns,
     loader_alone,
     median_ratio,
+    require_cold,
 )
 from stoker.loader import ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
@@ -46,7 +47,7 @@ from stoker.recipe import (
     is_turned,
     sniff,
 )
-from stoker.storage import require_cold, stoppable_pool
+from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

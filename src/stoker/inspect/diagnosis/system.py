@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
 from stoker.inspect.diagnosis.decision import Files
+from stoker.inspect.measuring import cached_bytes
 from stoker.loader import parts_of
-from stoker.storage import cached_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Crops and resizes: frozen descriptions, carried out by the native core.
+"""Crops, resizes and changes of colours: frozen descriptions, carried out by the native core.
 
 Every transform gives the pixels that Pillow gives for the whole image decoded, cropped, then resized; the filter's
 antialiasing is Pillow's. Sizes are pixels; a single number is both height and width.
@@ -7,20 +7,82 @@ antialiasing is Pillow's. Sizes are pixels; a single number is both height and w
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from numbers import Real
+from typing import Annotated, ClassVar
 
 from stoker import _native
 from stoker.config import without_address
-from stoker.declare import Instance
+from stoker.declare import Instance, Settings
 from stoker.errors import ConfigError
-from stoker.transforms.color import ColorJitter
-from stoker.transforms.operation import Operation
-from stoker.transforms.settings import Filter, Probability, Ratios, Shares, Side, Size, extent
-
-if TYPE_CHECKING:
-    from stoker.types import Mode
+from stoker.transforms.settings import (
+    Factors,
+    Filter,
+    Probability,
+    Ratios,
+    Shares,
+    Shifts,
+    Side,
+    Size,
+    extent,
+    short_text,
+)
+from stoker.types import Mode
 
 _MAX_TRANSFORMS = 64
+
+
+class Operation(Settings):
+    """An operation on pixels: a frozen dataclass, whose fields are its settings.
+
+    The operation of the same name in ``src/native/core/operations`` carries it out.
+
+    Attributes:
+        modes: In which it has a meaning.
+    """
+
+    modes: ClassVar[tuple[Mode, ...]] = ("RGB", "L", "RGBA", "I;16")
+
+    __repr__ = short_text
+
+    def operations(self) -> dict[str, Operation]:
+        """Return those among the settings: what follows on the result."""
+        return {name: value for name, value in self.values().items() if isinstance(value, Operation)}
+
+    def native_settings(self) -> tuple[str, dict[str, str | list[float]]]:
+        """Return name and own settings of the operation as the core takes them: words, and numbers in lists."""
+        return type(self).__name__, {
+            name: value
+            if isinstance(value, str)
+            else [float(each) for each in ((value,) if isinstance(value, Real) else value)]
+            for name, value in self.values().items()
+            if value is not None and not isinstance(value, Operation)
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class ColorJitter(Operation):
+    """Brightness, contrast, saturation and hue, each changed by a random factor, in a random order.
+
+    The distribution is that of torchvision's class of that name, and the pixels are those that it gives for PIL images
+    with the same factors. It comes after crop, resize and flip.
+
+    Attributes:
+        brightness: A number ``b`` for factors from ``max(0, 1 - b)`` to ``1 + b``, or the two bounds. 0: no change.
+        contrast: The same.
+        saturation: The same.
+        hue: A number ``h`` up to 0.5 for shifts from ``-h`` to ``h`` of the colour circle, or the two bounds.
+
+    Raises:
+        ConfigError: A value is out of range.
+    """
+
+    modes = ("RGB", "L")
+
+    brightness: Factors = 0.0
+    contrast: Factors = 0.0
+    saturation: Factors = 0.0
+    hue: Shifts = 0.0
+
 
 ColorChange = Annotated[ColorJitter | None, Instance("a stoker.ColorJitter, or None")]
 
