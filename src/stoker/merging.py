@@ -222,11 +222,7 @@ class _Job:
 
 
 class _Merging(Task):
-    """The merged dataset of parts that may be joined; with ``link``, shards that stay as they are become hard links.
-
-    Attributes:
-        jobs: One for each shard.
-    """
+    """The merged dataset of parts that may be joined; with ``link``, shards that stay as they are become hard links."""
 
     def __init__(self, parts: Sequence[_Part], destination: Location, *, link: bool) -> None:
         self.destination = destination

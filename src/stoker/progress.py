@@ -54,11 +54,8 @@ def progress_of_call(
 ) -> AbstractContextManager[Progress | None]:
     """Return what keeps the progress of a function of `stoker` shown while its ``with`` block runs.
 
-    Args:
-        verb: What is done, for example ``building``.
-        given: What the caller has asked for: None for a bar on a terminal or in a notebook, once the call has taken a
-            second; False for nothing; a function to be called.
-        what: What is counted.
+    The caller has given None for a bar on a terminal or in a notebook, once the call has taken a second; False for
+    nothing; or a function to be called.
 
     Raises:
         ConfigError: It is something else.

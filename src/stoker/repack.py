@@ -89,22 +89,14 @@ def open_records(
     Those in a store are read ahead, in long ranges. A damaged record is an item that a build will reject.
 
     Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
-    list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``,
-    as they will in the new dataset.
-
-    Args:
-        root: What `stoker.open` opens, image files excepted.
-        keys: Where the records hold what; found out from the first record of each split when left out.
-        label_base: Number of the first class in the new dataset, where a preset or a person has chosen it.
-        keeps_boxes: Whether the records of the new dataset have a place for boxes; a warning says so if not.
-        crop_objects: Whether every annotated object is an item of its own; a record without one stays whole.
-        progress: Called after every few hundred records.
+    list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``, as
+    they will in the new dataset. Where its records have no place for boxes (``keeps_boxes``), a warning says so. With
+    ``crop_objects`` every annotated object is an item of its own; a record without one stays whole.
 
     Raises:
         DatasetNotFoundError: There is nothing to read.
         ConfigError: The layout of the records is unknown, a label is not a class, or the classes of the splits do not
             count from the same number.
-        StorageError: The store failed for too long.
     """
     datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
     if keys is None or keys.label_base is None:

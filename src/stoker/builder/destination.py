@@ -139,9 +139,6 @@ def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | N
     """Return what a build that overwrites would remove, in words; None if there is nothing.
 
     That is a finished dataset, or an unfinished build with other settings; one with the same settings is resumed.
-
-    Raises:
-        DestinationError: The manifest of a dataset cannot be read.
     """
     manifest = _manifest_there(destination)
     if manifest is not None:
@@ -158,9 +155,6 @@ def remove_dataset(destination: Location, journal: Journal, settings: dict[str, 
 
     Nothing but files that Stoker wrote is removed. The manifest goes last: after a kill it still says what is left, so
     that the same command removes that.
-
-    Raises:
-        DestinationError: The manifest cannot be read.
     """
     manifest = _manifest_there(destination)
     begun = journal.settings if journal.settings not in (None, settings) else None

@@ -147,12 +147,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
 
 
 class _Sample:
-    """The items of a plan in a seeded order.
-
-    Attributes:
-        plan: The plan.
-        rows: The rows of the first of them in the table.
-    """
+    """The items of a plan in a seeded order."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan

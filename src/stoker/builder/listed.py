@@ -48,20 +48,12 @@ def build_tree(
 ) -> BuildReport:
     """Build a dataset from a source that is listed, or resume a build that was interrupted.
 
-    The same settings give the same bytes for any number of threads, in any destination, and after any number of
-    interruptions. Only one build at a time can write to a directory; in a store two may, with the same settings.
-
-    Args:
-        tree: The source.
-        settings: What to build.
-        destination: Directory of the dataset, created if missing, or where it lies in a store; one that
-            `check_destination` accepts.
-        progress: Called after every few items, from the calling thread.
-        announce: Called with the size that the dataset will have, before anything is written.
-        engine: Makes the shards; threads of this process unless another is given.
-        overwrite: Called with what is there if that is a finished dataset, or an unfinished build with other settings,
-            which are then removed; raises to keep it. A build that was interrupted after that is resumed by the same
-            call. Without it they are refused.
+    The same settings give the same bytes for any number of threads, in any destination, which `check_destination`
+    accepts, and after any number of interruptions. Only one build at a time can write to a directory; in a store two
+    may, with the same settings. ``announce`` is called with the size that the dataset will have, before anything is
+    written; ``overwrite`` with what is there if that is a finished dataset, or an unfinished build with other settings,
+    which are then removed; it raises to keep it. A build that was interrupted after that is resumed by the same call.
+    Without it they are refused.
 
     Raises:
         ConfigError: The settings do not fit the source, or the dataset is huge and ``accept_size`` is not set.
@@ -111,16 +103,8 @@ def build_part(
 
     The shards of a dataset are divided among the parts, which may run at the same time, one after another, and several
     times, in any number of processes on any machines that see the source and the destination. The dataset is byte for
-    byte that of `build`. A build may go on with another number of parts: complete shards are not built again.
-
-    Args:
-        listed: What `list_once` has returned.
-        settings: What to build; the same for all parts.
-        destination: Directory of the dataset, created if missing, or where it lies in a store; one that
-            `check_part_destination` accepts.
-        part: Which part; `NO_PART` only finishes the dataset.
-        progress: Called after every few items of the part, from the calling thread.
-        announce: Called with the size that the dataset will have, by parts that begin before any shard is built.
+    byte that of `build`. A build may go on with another number of parts: complete shards are not built again. `NO_PART`
+    only finishes the dataset. ``announce`` is called by parts that begin before any shard is built.
 
     Raises:
         ConfigError: As `build_tree`.

@@ -179,9 +179,6 @@ class BuildOptions(SourceOptions):
         Args:
             source: Where the images are; None for records of a program.
             name: Path or URL that a preset that asks for it names the dataset after; None for the source.
-
-        Raises:
-            ConfigError: An option is out of range, or contradicts another.
         """
         preset = find_preset(self.preset)
         return BuildSettings(

@@ -152,11 +152,7 @@ class Preset:
     formats: frozenset[str] = KEPT_FORMATS  # what its readers take, as in `stoker.recipe.Recipe`
 
     def make_schema(self, label_base: int | None) -> Schema:
-        """Return the schema with a label base, or, given None, with that of the preset.
-
-        Raises:
-            ConfigError: It has no such base.
-        """
+        """Return the schema with a label base, or, given None, with that of the preset."""
         return self.schema(self.label_base if label_base is None else label_base)
 
 
@@ -204,11 +200,7 @@ PRESETS: dict[PresetName, Preset] = {
 
 
 def find_preset(name: str | None) -> Preset:
-    """Return the preset of a name, or `PLAIN` without one.
-
-    Raises:
-        ConfigError: There is none of that name.
-    """
+    """Return the preset of a name, or `PLAIN` without one."""
     if name is None:
         return PLAIN
     if name not in get_args(PresetName):

@@ -143,15 +143,9 @@ def write(
 ) -> Written:
     """Write a dataset, or resume one that was interrupted.
 
-    Args:
-        task: The dataset.
-        part: Whose shards are made, while other processes make those of other parts; `NO_PART` makes none, and must
-            find all. Default: all.
-        source: What must not lie in a destination that is overwritten.
-        announce: Called before anything of a new dataset is written; raises to keep it from that.
-        overwrite: Called with what is there if that is a finished dataset, or an unfinished one with other settings,
-            which are then removed; raises to keep it. Without it they are refused.
-        progress: Called as the shards advance.
+    With a part, its shards are made, while other processes make those of other parts; `NO_PART` makes none, and must
+    find all. ``source`` must not lie in a destination that is overwritten. ``announce`` is called before anything of a
+    new dataset is written, and raises to keep it from that; ``overwrite`` as `build_tree` calls it.
 
     Raises:
         DestinationError: The destination holds something else, or another process is writing to it; or a shard is

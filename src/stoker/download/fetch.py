@@ -276,10 +276,6 @@ class _Transfer:
 
     It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
     continued. It is locked while a process works on it.
-
-    Attributes:
-        size: Bytes of the part.
-        fetched: Bytes that came over the network.
     """
 
     def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:

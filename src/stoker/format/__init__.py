@@ -14,7 +14,6 @@ from stoker.format.directory import (
     check_listed,
     find_shard_folder,
     find_shards,
-    group_shards,
     is_unfinished,
     no_records,
     read_rejects,
@@ -77,4 +76,4 @@ from stoker.format.manifest import (
 from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, ShardNaming, parse_shard_name
 from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
 from stoker.format.writer import FramedRecords, ShardWriter
-from stoker.storage import make_directory, sync_directory, write_atomically
+from stoker.storage import sync_directory, write_atomically

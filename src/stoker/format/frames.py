@@ -86,11 +86,7 @@ def _head(path: LocationLike, count: int) -> bytes:
 
 
 class InflatedShard:
-    """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies.
-
-    Args:
-        descriptor: The open file; this object closes it.
-    """
+    """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -74,14 +74,9 @@ def new_index_name(name: str) -> str:
 
 
 def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
-    """Read and check the index of a shard.
+    """Read and check the index of a shard of a length, which bounds what is read and is what it must add up to.
 
-    Args:
-        shard: Path of the shard.
-        shard_bytes: Its length; bounds what is read and is what the index must add up to.
-
-    Returns:
-        uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+    It is uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
 
     Raises:
         FileNotFoundError: There is no index.

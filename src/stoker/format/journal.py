@@ -122,10 +122,8 @@ class Journal(Protocol):
 def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
     """Open the journal of a destination, and make the directory if it is one of this machine.
 
-    Args:
-        destination: The dataset.
-        in_parts: Whether other processes build parts of it at the same time. A build that was begun in parts is
-            resumed with their journal in any case.
+    With ``in_parts`` other processes build parts of it at the same time. A build that was begun in parts is resumed
+    with their journal in any case.
 
     Raises:
         DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
@@ -173,12 +171,8 @@ class JournalFile:
 
     The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
 
-    Args:
-        directory: Destination; must exist.
-
     Raises:
         DestinationError: Another build has the lock.
-        OSError: The file cannot be opened.
     """
 
     has_lock = True
@@ -283,12 +277,8 @@ class JournalFolder:
 
     Any number of processes may use one at the same time: each shard has a file of its own.
 
-    Args:
-        destination: The dataset.
-
     Raises:
         DestinationError: There is something else under its name.
-        OSError: The store fails; from any method.
     """
 
     has_lock = False

@@ -54,9 +54,6 @@ class ShardNaming:
                      number; ``{shard:05}`` writes five digits
     ===============  ======================================================================================
 
-    Attributes:
-        text: One of the above.
-
     Raises:
         ConfigError: It is none of them.
     """

@@ -12,7 +12,7 @@ from stoker.inspect.auditing.report import (
     audit,
     audit_splits,
 )
-from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, LoaderSpeed, measure_configured, run_bench
+from stoker.inspect.bench import BenchReport, BenchSpec, measure_configured, run_bench
 from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis.decision import (
     Consumer,
@@ -38,16 +38,15 @@ from stoker.inspect.info import (
     UnfinishedInfo,
     dataset_info,
 )
-from stoker.inspect.page_contents import Portrait, audit_albums, dataset_portrait
+from stoker.inspect.page_contents import audit_albums, dataset_portrait
 from stoker.inspect.show import (
     SampleTransformer,
     SheetReport,
     SheetSpec,
     SheetTransform,
-    TransformedSample,
     write_sheet,
 )
-from stoker.inspect.verify import Problem, VerifyReport, verify_dataset
+from stoker.inspect.verify import VerifyReport, verify_dataset
 
 if TYPE_CHECKING:
     from stoker.inspect import page  # needs the extra ``report``: imported where it is used

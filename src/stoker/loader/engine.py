@@ -122,9 +122,6 @@ class _Submitted(NamedTuple):
 class SampleEngine:
     """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
 
-    Args:
-        feed: What is read, and in which form batches have it.
-
     Attributes:
         report: The bad samples since `begin_report`.
         ranges: What was fetched ahead from stores; None where nothing is remote.

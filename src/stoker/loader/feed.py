@@ -102,11 +102,6 @@ class RunIdentity:
 class Feed:
     """The samples of a dataset under the settings of a loader; what the settings leave open is decided here.
 
-    Args:
-        dataset: What is read.
-        settings: As they were given.
-        seed: That of a loaded state, for settings without one.
-
     Attributes:
         topology: Which rank of how many this is, with batches of which size.
         seed: Of the order and of the random choices.

@@ -101,9 +101,6 @@ def _loaded(row: int, text: bytes) -> Any:
 class FieldReader:
     """What the core reads of the records' fields, and what a batch has of that.
 
-    Args:
-        fields: Those that batches have; see `chosen_fields`.
-
     Attributes:
         forms: How batches have each.
         columns: Values that the core collects.

@@ -41,12 +41,9 @@ def single_index(index: object) -> int | None:
 
 
 def select(numbers: Numbers, index: Any, name: str) -> Numbers:
-    """Return the numbers at some of the positions of a selection.
+    """Return the numbers at some of the positions of a selection, which messages call ``name``.
 
-    Args:
-        numbers: The selection.
-        index: A slice, positions (negative ones count from the end), or a boolean for each position.
-        name: What messages call the whole of the numbers.
+    The index is a slice, positions (negative ones count from the end), or a boolean for each position.
 
     Raises:
         IndexError: A position is out of range, or there are not as many booleans as positions.

@@ -284,11 +284,7 @@ class _ListedObject:
 
 
 class _StoreFolder:
-    """What lies below a directory of a store, listed once.
-
-    Raises:
-        OSError: It cannot be listed.
-    """
+    """What lies below a directory of a store, listed once."""
 
     def __init__(self, place: Location) -> None:
         self._place = place

@@ -26,7 +26,6 @@ from stoker.recipe.image_formats import (
 )
 from stoker.recipe.masks import decode_mask, is_coloured, is_stored_mask, mask_colours, mask_ids, store_mask
 from stoker.recipe.recipe import (
-    CHECKS,
     FILTERS,
     KEPT_FORMATS,
     MAX_PIXELS,

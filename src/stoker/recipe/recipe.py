@@ -29,7 +29,6 @@ Check = Literal["header", "entropy", "decode"]
 Subsampling = Literal["4:2:0", "4:4:4"]
 Tables = Literal["optimal", "standard"]
 FILTERS: tuple[Filter, ...] = get_args(Filter)
-CHECKS: tuple[Check, ...] = get_args(Check)
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,10 +88,6 @@ class Backend(Protocol):
 
     Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
     refuses, and `StoreError` for everything else.
-
-    Args:
-        name: Scheme and bucket.
-        settings: How it is reached, before what the environment says.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None: ...

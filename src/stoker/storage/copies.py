@@ -144,11 +144,7 @@ def store_copy(store: RetryingStore, key: str) -> Iterator[LocalCopy]:
 
 
 class LocalCopy:
-    """A file of this machine, which needs no copy.
-
-    Attributes:
-        path: Where its bytes can be read.
-    """
+    """A file of this machine, which needs no copy."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -63,10 +63,9 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
-    """Open a file of this machine for reading; a named pipe is not waited for, and a device not read.
+    """Return the descriptor of a file of this machine that is open for reading, for the caller to close.
 
-    Returns:
-        The descriptor, which the caller closes.
+    A named pipe is not waited for, and a device not read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(file).st_mode

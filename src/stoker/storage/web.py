@@ -91,9 +91,6 @@ def read_url(url: bytes) -> bytes:
     It is asked up to three times while it is busy or does not answer. Whatever it does is over within some minutes, and
     at once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken.
 
-    Args:
-        url: Any bytes: those of a list.
-
     Raises:
         SourceError: There is nothing to be had under this URL; the message says why, without the URL.
         StorageError: No server can be reached from this machine.
