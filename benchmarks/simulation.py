@@ -21,7 +21,7 @@ import numpy as np
 from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
-from stoker.loader.feed import Position
+from stoker.loader.position import Position
 from stoker.loader.range_plan import plan_ranges
 from stoker.loader.samples import Request, Samples, upcoming
 from stoker.order import BlockShuffle, EpochOrder, Topology, shuffle_quality, steps_left

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from stoker.loader.feed import Position, RunIdentity
+from stoker.loader.position import Position, RunIdentity
 
 _RUN = RunIdentity("d" * 64, seed=7, shuffle=True, size=1000)
 _START = _RUN.state_at(Position(0, 0))

@@ -23,7 +23,7 @@ _FOLLOWED = [
     "stoker.builder",
     "stoker.download",
     "stoker.loader.cache_directory",
-    "stoker.loader.feed",
+    "stoker.loader.position",
     "stoker.format",
     "stoker.sources",
     "stoker.spark",

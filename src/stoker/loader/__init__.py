@@ -10,7 +10,7 @@ from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
 from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
-from stoker.loader.feed import Feed, Position
+from stoker.loader.feed import Feed
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.mixes import Mix, dataset_of, mix, parts_of
 from stoker.loader.opening import (
@@ -35,6 +35,7 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
+from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.record_fields import chosen_fields, row_of, value_of_sample

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel
-    from stoker.loader.feed import Position
+    from stoker.loader.position import Position
     from stoker.transforms import Output
     from stoker.types import Mode
 

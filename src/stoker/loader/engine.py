@@ -23,10 +23,10 @@ from stoker.errors import (
 )
 from stoker.forks import process_number
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin
-from stoker.loader.feed import Position
 from stoker.loader.given_images import converter
 from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
+from stoker.loader.position import Position
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.record_fields import FieldReader
 from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming

@@ -22,8 +22,9 @@ from stoker.forks import PerProcess
 from stoker.habits import ITERATING, needs_transform, no_attribute
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
-from stoker.loader.feed import Feed, Position
+from stoker.loader.feed import Feed
 from stoker.loader.mixes import dataset_of, parts_of
+from stoker.loader.position import Position
 from stoker.loader.ranks import check_group
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.engine import BadSampleReport
-    from stoker.loader.feed import RunIdentity
     from stoker.loader.mixes import Mix
+    from stoker.loader.position import RunIdentity
     from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad

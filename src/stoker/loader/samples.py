@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stoker import _native
     from stoker.loader.dataset import Dataset
-    from stoker.loader.feed import Position
+    from stoker.loader.position import Position
     from stoker.order import Topology
 
 
