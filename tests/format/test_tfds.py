@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from stoker.builder.destination import write_tfds_metadata
 from stoker.format.manifest import Shard, Split
-from stoker.format.tfds import write_tfds_metadata
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -74,6 +74,5 @@ from stoker.format.manifest import (
     write_manifest,
 )
 from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, ShardNaming, parse_shard_name
-from stoker.format.tfds import TFDS_NAMES, write_tfds_metadata
 from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import sync_directory, write_atomically
