@@ -133,7 +133,8 @@ class SourceBuilder:
             self._warn_of_missing_files(self._table)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
         reader = reader or FileReader.of(self.base, self._table.paths, cells)
-        if isinstance(reader.fields.get("objects"), Json):
+        are_boxes = cells is None or not len(self._table) or b'"bbox"' in self._table.columns["cells"][0]
+        if isinstance(reader.fields.get("objects"), Json) and are_boxes:
             warnings.append("'objects' is a field of JSON; as boxes it is read as docs/how-to/detection.md shows")
         return Source(
             root=self.root,
