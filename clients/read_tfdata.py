@@ -208,3 +208,4 @@ if __name__ == "__main__":
         tf.__version__,
         sum(read(directory) for read in (read_imagenet, read_nvidia, read_dlbs, read_hops, read_dogs)),
     )
+    assert "stoker" not in sys.modules

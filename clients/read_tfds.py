@@ -50,3 +50,4 @@ if __name__ == "__main__":
     check_program("TensorFlow Datasets", directory, lambda photo: photo.folder)
     read_parts(directory)
     report("TFDS", tfds.__version__, sum(read_split(directory, split) for split in ("train", "validation")))
+    assert "stoker" not in sys.modules

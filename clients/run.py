@@ -1,4 +1,4 @@
-"""`make test-clients`: programs of other projects, each in an environment of its own, use what Stoker writes.
+"""`make test-clients`: programs of other projects, in environments of their own, use what Stoker writes.
 
 `python clients/run.py DIRECTORY`, in Stoker's environment; the datasets and the environments come to lie in DIRECTORY.
 An environment is used again while its requirements are the same. A client that cannot be installed is a failure.
@@ -25,8 +25,8 @@ CLIENTS = {
     "HF Trainer": ("transformers", "train_transformers.py"),
 }
 """Name of each client, its environment (of NAME.txt) and its program."""
-TRAINERS = {"transformers"}
-"""Environments of programs that load with Stoker: over its own, where PyTorch and Accelerate are."""
+OVER_OWN = {"tensorflow", "transformers"}
+"""Environments over Stoker's own, which has TensorFlow, PyTorch and Accelerate."""
 
 INSTALL_SECONDS, READ_SECONDS = 1200, 300
 ROW = "{:<10} {:<9} {:>8} {:>10} {:>7}  {}"
@@ -73,7 +73,7 @@ def try_client(place: Path, name: str) -> Outcome:
     try:
         print(f"{name}: environment {environment}", flush=True)
         began = time.monotonic()
-        python = install(place / environment, HERE / f"{environment}.txt", over_own=environment in TRAINERS)
+        python = install(place / environment, HERE / f"{environment}.txt", over_own=environment in OVER_OWN)
         outcome.install_seconds = time.monotonic() - began
         print(f"{name}: {program}", flush=True)
         output, outcome.read_seconds = run([python, HERE / program, place / "data"], READ_SECONDS)
