@@ -251,7 +251,7 @@ def test_a_class_folder_that_is_a_link_to_nowhere_is_a_class_with_an_item_that_i
     assert tree.classes == (b"a", b"b")
     assert tree.warnings == (
         "1 file in the root outside any class folder: not used",
-        f"images that are not there, are empty or links that lead nowhere: 1 of 2, as b in {tmp_path}",
+        f"images that are missing or empty, or links that lead nowhere: 1 of 2, such as b in {tmp_path}",
     )
 
 

@@ -153,7 +153,7 @@ def test_what_is_not_obvious_is_counted_said_or_refused(six: Path) -> None:
         f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'kind'",
         "files whose names differ in case from those in the table: 1, photos/X.JPG",
         f"no row of {path} names these files: photos/more.png",
-        f"images that are not there, are empty or links that lead nowhere: 1 of 8, as photos/gone.jpg in {six}",
+        f"images that are missing or empty, or links that lead nowhere: 1 of 8, such as photos/gone.jpg in {six}",
     )
     fill(six, "other/a/gone.jpg", "other/b/gone.jpg")
     message = refused(six)
@@ -166,7 +166,7 @@ def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
     assert "several columns may have the classes (kind, n); for example, give --image-column id" in refused(path)
     assert f"{path} has no column 'kin', but 'kind', 'n'" in refused(six, label_column="kin")
     assert f"{path} has no column 'm', but 'kind', 'n'" in refused(six, label_column="kind", columns="m")
-    assert f"{path} has the columns id, kind, n, and 000, a, 0; give --image-column" in refused(
+    assert f"{path} has the columns id, kind, n; its first row is 000, a, 0; give --image-column" in refused(
         six, image_column="name"
     )
     tree = list_source(str(six), SourceOptions(label_column="kind", columns="none"))

@@ -317,7 +317,7 @@ def test_what_no_row_names_is_reported(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.filterwarnings("ignore:images that are not there:stoker.errors.SourceWarning")
+@pytest.mark.filterwarnings("ignore:images that are missing:stoker.errors.SourceWarning")
 def test_rows_without_an_image_or_a_value_are_rejects(tmp_path: Path) -> None:
     write_images(tmp_path / "src", "1.png", "2.png", "more/.3.png")
     write_images(tmp_path, "other/4.png")

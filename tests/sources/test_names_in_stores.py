@@ -45,7 +45,7 @@ def test_marks_of_folders_are_not_items(tmp_path: Path, bucket: StoreLocation, s
     there, here = list_source(url), list_source(str(tmp_path))
     assert there.classes == here.classes == (b"cat", b"dog")
     assert list(there.table) == list(here.table)
-    message = "images that are not there, are empty or links that lead nowhere: 1 of 4, as dog/empty.jpg in "
+    message = "images that are missing or empty, or links that lead nowhere: 1 of 4, such as dog/empty.jpg in "
     assert (there.warnings, here.warnings) == ((f"{message}{url}",), (f"{message}{tmp_path}",))
     assert there.ignored == here.ignored == {}
     assert there.fingerprint() == here.fingerprint()

@@ -499,7 +499,7 @@ def test_paths_with_the_name_of_the_folder_of_the_images(tmp_path: Path) -> None
     assert [(item.path, item.label) for item in source.table] == [(b"%d.jpg" % i, i % 2) for i in (0, 2, 1, 3)]
 
 
-MISSING = "images that are not there, are empty or links that lead nowhere"
+MISSING = "images that are missing or empty, or links that lead nowhere"
 ROOT = "; if their paths are relative to another folder, give image_root='FOLDER'"
 
 
@@ -507,20 +507,20 @@ def test_images_that_are_not_there_are_told_where_they_are_listed(tmp_path: Path
     write(tmp_path / "photos", {"cats/1.jpg": picture(1), "dogs/2.jpg": picture(2)})
     paths = "cats/1.jpg\ndogs/2.jpg\n"
     listing = write(tmp_path / "lists", {"all.txt": paths}) / "all.txt"
-    of_lists = f"as cats/1.jpg, dogs/2.jpg in {tmp_path / 'lists'}{ROOT}"
+    of_lists = f"such as cats/1.jpg, dogs/2.jpg in {tmp_path / 'lists'}{ROOT}"
     assert listed(listing).warnings == (f"{MISSING}: 2 of 2, {of_lists}",)
     there = list_source(str(listing), SourceOptions(image_root=str(tmp_path / "photos")))
     assert (there.warnings, there.load(there.table[0], "train").data) == ((), picture(1))
     table = write(tmp_path / "lists", {"metadata.csv": "file_name,label\n" + paths.replace(".jpg", ".jpg,1")})
     assert listed(table).warnings[-1] == f"{MISSING}: 2 of 2, {of_lists}"
     (tmp_path / "photos/cats/9.jpg").symlink_to("gone.jpg")
-    assert listed(tmp_path / "photos").warnings == (f"{MISSING}: 1 of 3, as cats/9.jpg in {tmp_path / 'photos'}",)
+    assert listed(tmp_path / "photos").warnings == (f"{MISSING}: 1 of 3, such as cats/9.jpg in {tmp_path / 'photos'}",)
 
 
 def test_a_loader_replaces_what_a_broken_link_stands_for(tmp_path: Path) -> None:
     write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in ("cat", "dog") for i in range(3)})
     (tmp_path / "cat/9.jpg").symlink_to("gone.jpg")
-    with pytest.warns(stoker.errors.SourceWarning, match=r"1 of 7, as cat/9\.jpg"):
+    with pytest.warns(stoker.errors.SourceWarning, match=r"1 of 7, such as cat/9\.jpg"):
         train = stoker.open(tmp_path)
     settings = {"batch_size": 7, "transform": stoker.Resize(8), "shuffle": False}
     with stoker.Loader(train, **settings, on_bad="substitute") as loader:
@@ -534,11 +534,11 @@ def test_a_loader_replaces_what_a_broken_link_stands_for(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["train.csv", "metadata.csv"])
 def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: Path) -> None:
     place = write(tmp_path, {name: "path,label\ncats/1.jpg,cat\ndogs/2.jpg,dog\n"}) / name
-    problem = f"no column of a table names images below {tmp_path}: {place} has the columns path, label, and cats/1.jpg"
-    assert refusal(place).startswith(problem)
-    assert "image_root" in refusal(place)
+    problem = f"no column of a table names images below {tmp_path}: {place} has the columns path, label; its first row"
+    assert refusal(place).startswith(f"{problem} is cats/1.jpg")
+    assert refusal(place).endswith("image_root")
     if name == "train.csv":
-        assert refusal(tmp_path) == refusal(place)
+        assert refusal(tmp_path) == f"{refusal(place)}, or a pattern, as of '*.jpg', to read no classes"
 
 
 @pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt"])
@@ -551,6 +551,18 @@ def test_a_table_of_validation_images_alone_is_that_split(name: str, is_given: b
     assert f"{tmp_path / name} is the split validation, by its name" in source.warnings
     write(tmp_path, {re.sub("valid|val|dev", "train", name): "path,label\n" + rows})
     assert {split: len(numbers) for split, numbers in listed(tmp_path).splits.items()} == {"train": 8, "validation": 8}
+
+
+def test_a_list_of_sound_images_is_no_validation(tmp_path: Path) -> None:
+    write(tmp_path, {**{f"a/{i}.jpg": picture(i) for i in range(3)}, "valid_images.txt": "a/0.jpg\na/2.jpg\n"})
+    assert [*listed(tmp_path / "valid_images.txt").splits] == ["train"]
+
+
+def test_one_of_several_columns_may_have_minus_one_where_the_others_are_one_hot(tmp_path: Path) -> None:
+    rows = [f"{i}.jpg,{i % 2},{1 - i % 2},{i % 3 - 1}" for i in range(6)]
+    write(tmp_path, {**{f"{i}.jpg": picture(i) for i in range(6)}, "t.csv": "\n".join(["file,cat,dog,tone", *rows])})
+    source = listed(tmp_path)
+    assert ([*source.classes], [*source.fields]) == ([b"cat", b"dog"], ["tone"])
 
 
 def test_marks_of_minus_one_are_asked_for(tmp_path: Path) -> None:
@@ -601,6 +613,12 @@ def test_arrays_of_torchvision_are_no_classes(files: tuple[str, ...], given: str
     assert refusal(tmp_path / given).endswith(f"give stoker.open(torchvision.datasets.{typed.format(tmp_path)})")
 
 
+def test_arrays_beside_splits_of_images_are_passed_over(tmp_path: Path) -> None:
+    files = {f"{split}/{name}/{i}.png": picture(i) for split in ("train", "test") for name in "ab" for i in (1, 2)}
+    write(tmp_path, {**files, "MNIST/raw/train-images-idx3-ubyte": b"\x00\x00"})
+    assert {split: len(rows) for split, rows in listed(tmp_path).splits.items()} == {"train": 4, "test": 4}
+
+
 @pytest.mark.parametrize("second", ["val", "validation_2", "test"])
 def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None:
     """iNaturalist 2021's."""
@@ -613,8 +631,8 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, and all of them hold folders"),
-        (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, and all of them hold folders, such as {}/a/abbey"),
+        (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, and the first hold folders"),
+        (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, and the first hold folders, such as {}/a/abbey"),
         (("cat/001", "cat/002", "dog/001", "dog/002"), None),
         (("cat/x", "cat/y", "dog/z", "dog/y"), None),
     ],
@@ -637,7 +655,7 @@ def test_boxes_of_kaggle_and_of_hugging_face_are_told(tmp_path: Path) -> None:
     assert listed(root).warnings[0].startswith(f"{root / 'LOC_train_solution.csv'} has boxes, which are not read")
     row = json.dumps({"file_name": "1.jpg", "objects": {"bbox": [[1, 2, 3, 4]], "categories": [0]}})
     root = write(tmp_path / "hub", {"1.jpg": picture(1), "metadata.jsonl": row})
-    assert listed(root).warnings[0].startswith("'objects' is a field of JSON; as boxes it is read as docs/how-to")
+    assert listed(root).warnings[0].startswith("'objects' is a field of JSON; docs/how-to")
     row = '1.jpg,9,{},2,0,"{""name"":""rect""}",{}'
     header = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
     root = write(tmp_path / "via", {"1.jpg": picture(1), "via.csv": f"{header}\n{row}\n{row.replace(',0,', ',1,')}\n"})

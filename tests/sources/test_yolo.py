@@ -178,7 +178,7 @@ def test_splits_are_lists_of_files(tmp_path: Path) -> None:
     assert tree.warnings == (
         f"{root}/data.yaml: test is 'gone.txt', a list that is not there",
         "images that a line names again: 1; each line is an item of its own",
-        f"images that are not there, are empty or links that lead nowhere: 1 of 8, as images/gone.jpg in {root}",
+        f"images that are missing or empty, or links that lead nowhere: 1 of 8, such as images/gone.jpg in {root}",
     )
     assert {item.name: item.size_bytes > 0 for item in tree.table}.pop(b"gone.jpg") is False
     (root / "val.txt").write_text("images/1.jpg\n../1.jpg\n")

@@ -103,7 +103,6 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
         folders = [image_base(look)] * len(parts)
     base = folders[0] if top is None or len({*folders}) == 1 else top
     builder = SourceBuilder(look, base.to_uri(), ())
-    builder.takes_root = True
     if top is not None:
         _warn_of_others(builder, look, top, files, folders)
     builder.skipped.warnings += warnings
@@ -272,10 +271,9 @@ class _Contents:
         if not self.images:
             self._refuse("it names no images")
         if self.of_images:
-            message = (
-                "its annotations are classes of images, and have no bbox; give the folder of these classes, or write"
-            )
-            self._refuse(f"{message} a table metadata.csv with the columns file_name and label beside the images")
+            message = "its annotations are classes of images, and have no bbox; give the folder that holds the class"
+            message += " folders, or write a table metadata.csv with the columns file_name and label beside the images"
+            self._refuse(message)
 
     def paths(self) -> list[bytes]:
         return [image.path for image in self.images.values()]
@@ -363,7 +361,8 @@ class _Contents:
 
     def _add_annotation(self, where: str, number: int, value: Mapping[str, Any]) -> None:
         image = self._id(where, "image_id", value)
-        is_class = "category_id" in value and value.keys().isdisjoint(("bbox", "segmentation", "segments_info"))
+        others = ("bbox", "caption", "segmentation", "segments_info")
+        is_class = "category_id" in value and value.keys().isdisjoint(others)
         self.of_images = is_class and self.of_images is not False
         if "bbox" not in value and "caption" in value:
             self.has_captions = True

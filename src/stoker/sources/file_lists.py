@@ -1,9 +1,9 @@
 """File lists: text files with the path of one image a line. `find_files` makes one.
 
-A path is absolute, or relative to the folder of the list, or it is the URL of an object. Blank lines are counted,
-everything else is a path, or in a list with labels a path and a label: there are no comments. Blanks around a path
-belong to it unless only the path without them is there. A file that is not there is an item all the same, so that a
-build names it among the rejects.
+A path is absolute, or relative to the folder of the list or to ``image_root``, or it is the URL of an object. Blank
+lines are counted, everything else is a path, or in a list with labels a path and a label: there are no comments. Blanks
+around a path belong to it unless only the path without them is there. A file that is not there is an item all the same,
+so that a build names it among the rejects.
 
 In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label, and the
 first line may be a header. A list is one if a path of it is there up to such a separator and not as a whole; then all
@@ -23,7 +23,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import option
-from stoker.errors import SourceError, StorageError
+from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
@@ -72,6 +72,8 @@ _LISTED_FROM = 8
 
 def _list(look: Look, path: Location) -> Source:
     config = read_config(path) if is_config(path) else None
+    if config and look.options.image_root is not None:
+        raise ConfigError(f"{path} says where its images are: leave {option('image_root')} out")
     base = path.parent if config else image_base(look)
     builder = SourceBuilder(look, base.to_uri(), (path.parent,))
     builder.takes_root = config is None
@@ -319,10 +321,10 @@ class _FileLists:
             class_name = self._labels.class_of(name)
             self._uses_labels = True
         if label is None and class_name in (b"", b".", b".."):
-            message = (
-                f"{where}: {os.fsdecode(name)} lies in no class folder; if it is a row of a table, give the folder"
-            )
-            raise SourceError(f"{message} of its images with {option('image_root')}", path=self._builder.root)
+            message = f"{where}: {os.fsdecode(name)} lies in no class folder"
+            if self._builder.options.image_root is None:
+                message += f"; if it is a row of a table, give the folder of its images with {option('image_root')}"
+            raise SourceError(message, path=self._builder.root)
         key = (split, folder, class_name)
         if key not in self._folders:
             self._folders[key] = self._builder.collector.add_group(

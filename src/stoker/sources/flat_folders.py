@@ -127,11 +127,14 @@ def _list(look: Look, contents: _Contents) -> Source:
             builder.skipped.warnings.append(message)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
-    for path, listing in contents.listings.items():
-        if told := _classes_in_names([os.fsdecode(name) for name, _ in listing.files]):
-            where = shlex.quote(str(contents.base / os.fsdecode(path)))
-            message = f"the names of images begin with {told}; if these are classes, type: (cd {where} && (echo"
-            builder.label_warnings.append(f"{message} file_name,label; ls | sed -nE '{_TO_ROWS}') > metadata.csv)")
+        if told := _classes_in_names([os.fsdecode(name) for name, _ in images]):
+            message = f"the names of images begin with {told}; if these are classes, "
+            if [*contents.listings] == [b""] and contents.base.is_local:
+                where = shlex.quote(str(contents.base))
+                message += f"type: (cd {where} && (echo file_name,label; ls | sed -nE '{_TO_ROWS}') > metadata.csv)"
+            else:
+                message += "write a table of all images with the columns file_name and label"
+            builder.label_warnings.append(message)
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")

@@ -46,7 +46,7 @@ _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.
 _CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
 _NO_CLASSES = "or a pattern, as of '*.jpg', to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
-_FEW, _SOME = 4, 16
+_FEW, _SOME, _LONGEST_CELL = 4, 16, 40
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,8 +116,12 @@ def split_in_name(place: Location) -> str | None:
 
 
 def split_alone(place: Location, warnings: list[str]) -> str:
-    """Return the split of a table or a list that no other is beside: train, unless it is called after validation."""
-    if split_in_name(place) != "validation":
+    """Return the split of a table or a list that no other is beside: train, unless it is called after validation.
+
+    That is ``val`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the sound ones.
+    """
+    words = _words_of(place)
+    if split_in_name(place) != "validation" or (len(words) > 1 and {b"val", b"validation"}.isdisjoint(words)):
         return "train"
     warnings.append(f"{place} is the split validation, by its name")
     return "validation"
@@ -207,11 +211,13 @@ def _tables_that_name(
         and not look.once(claim_urls)
     ):
         headers = "; ".join(
-            f"{place} has the columns {format_some([*first[0]], _FEW)}, and {format_some([*first[0].values()], _FEW)}"
+            f"{place} has the columns {format_some([*first[0]], _FEW)}; its first row is"
+            f" {format_some([str(value)[:_LONGEST_CELL] for value in first[0].values()], _FEW)}"
             for place, first in islice(tabled.items(), 2)
         )
-        message = f"no column of a table names images below {base}: {headers}; give {option('image_column')}"
-        raise SourceError(f"{message} and {option('image_root')}", path=look.root)
+        message = f"no column of a table names images below {base}: {headers}; give {option('image_column')} and"
+        message += f" {option('image_root')}" + ("" if look.is_file else f", {_NO_CLASSES}")
+        raise SourceError(message, path=look.root)
     unread = next((place for place in rows if _mentions(place, rows[place], known)), None)
     if unread is not None and not seen and not look.is_file and options.image_column is None:
         message = f"{unread} names the images, and is no table that can be read; write the name of an image, a tab and"

@@ -107,7 +107,7 @@ def check_class_folders(
     parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
         if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
-            return []  # which `list_folder` refuses as what they are
+            return []  # which `folders` refuses as what they are
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"
         annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
@@ -157,7 +157,9 @@ def _class_words(name: str) -> str:
 
 
 def refuse_arrays(look: Look, top: Location) -> None:
-    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has."""
+    """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has, and no splits."""
+    if look.options.labels is not None or any(os.fsencode(name) in SPLIT_FOLDERS for name in look.look_into(top)[0]):
+        return
     below = [top, *(top / name for name in look.look_into(top)[0][:_FEW])]
     below += [folder / "raw" for folder in below if "raw" in look.look_into(folder)[0]]
     for folder in below:
@@ -165,7 +167,7 @@ def refuse_arrays(look: Look, top: Location) -> None:
         kind = next((_ARRAYS[name] for name in _ARRAYS if name in files), "CIFAR100" if files >= _CIFAR_100 else None)
         if kind is not None:
             root = {"MNIST": folder.parent.parent, "SVHN": folder}.get(kind, folder.parent)
-            kind = folder.parent.name if kind == "MNIST" and folder.name == "raw" else kind
+            kind = folder.parent.name if kind == "MNIST" and folder.parent.name.endswith(kind) else kind
             typed = f"stoker.open(torchvision.datasets.{kind}({str(root)!r}))"
             message = f"{look.root} holds arrays of {kind}, in {folder}, and no image files; in Python give {typed}"
             raise SourceError(message, path=look.root)
@@ -182,7 +184,7 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
         same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
         if len(same) > 1 or (all(inner) and all(map(_LETTER.fullmatch, names))):
             first = top / names[0] / (same or sorted(inner[0]))[0]
-            message = f"the classes are {format_some(names, _FEW)}, and all of them hold folders, such as {first}; to"
+            message = f"the classes are {format_some(names, _FEW)}, and the first hold folders, such as {first}; to"
             typed = shlex.quote(str(top / "*" / "*" / f"*{look.look_into(first)[2]}"))
             return [f"{message} have these as classes, type: stoker list {typed} --out inner.txt; and give inner.txt"]
     return []

@@ -135,7 +135,7 @@ class SourceBuilder:
         reader = reader or FileReader.of(self.base, self._table.paths, cells)
         are_boxes = cells is None or not len(self._table) or b'"bbox"' in self._table.columns["cells"][0]
         if isinstance(reader.fields.get("objects"), Json) and are_boxes:
-            warnings.append("'objects' is a field of JSON; as boxes it is read as docs/how-to/detection.md shows")
+            warnings.append("'objects' is a field of JSON; docs/how-to/detection.md shows how to read it as boxes")
         return Source(
             root=self.root,
             classes=box_classes or tuple(self._names),
@@ -284,10 +284,9 @@ class SourceBuilder:
         if not len(missing):
             return
         names = [table.paths[row] for row in missing[:_NAMED_CLASSES].tolist()]
-        message = (
-            f"images that are not there, are empty or links that lead nowhere: {len(missing):,} of {len(table):,}, as"
-        )
-        message += f" {shown_names(names)} in {os.fsdecode(self.base)}"
+        message = f"images that are missing or empty, or links that lead nowhere: {len(missing):,} of {len(table):,},"
+        message += f" such as {shown_names(names)}"
+        message += "" if is_absolute(names[0]) else f" in {os.fsdecode(self.base)}"
         if self.takes_root and len(missing) == len(table) and not is_absolute(names[0]):
             message += f"; if their paths are relative to another folder, give {option_with('image_root', 'FOLDER')}"
         self.skipped.warnings.append(message)

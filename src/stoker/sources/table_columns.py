@@ -190,14 +190,15 @@ def find_classes(
         columns = (name,)
     elif alone and len(names) == 1:
         columns = tuple(names)
-    elif alone and len(uncertain := _uncertain(values)) >= _FEWEST_MARKED:
-        columns = uncertain
     elif alone:
         columns = tuple(name for name in names if values[name] and _are_marks(values[name]))
         columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
         marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
-        if len(columns) < _FEWEST_MARKED or (columns != tuple(names) and marks != {1}):
-            return None
+        if len(columns) < _FEWEST_MARKED or marks != {1}:
+            if len(uncertain := _uncertain(values)) >= _FEWEST_MARKED:
+                columns = uncertain
+            elif len(columns) < _FEWEST_MARKED or columns != tuple(names):
+                return None
     else:
         return Classes()
     return _with_form(where, columns, rows, values, options, warnings)
