@@ -111,7 +111,7 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and nine of ten Python tests: all that are fast.
+test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and the Python tests that are fast: six of seven.
 	@# The core of the wheel is tested, which saves a compilation, and compiles while what the tests need is installed.
 	@# Then the C++ tests, which are nice, and `lint` run beside the Python tests.
 	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(INSTALLED) $(DEVELOPED)
