@@ -25,15 +25,16 @@ from typing import TYPE_CHECKING
 
 from PIL import Image, ImageEnhance, ImageOps
 
-from benchmarks.rivals.install import steps
+from benchmarks.rivals.install import fill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 HERE = Path(__file__).resolve().parent
 RIVALS = ("imagededup", "cleanvision")
 ORIGINAL = "original"
-Pairs = set[tuple[str, str]]
+Pairs = set[tuple[str, ...]]
+"""Names of two files each, sorted."""
 
 
 def cropped(image: Image.Image, left: float, top: float) -> Image.Image:
@@ -104,13 +105,10 @@ def plant(photos: Path, planted: Path, images: int) -> None:
 
 def install(build: Path, name: str) -> str:
     """Return the interpreter of a rival's environment, made if it is not there."""
-    place, requirements = build / name, (HERE / f"{name}.txt").read_text()
-    python, stamp = place / "bin" / "python", place / "installed.txt"
-    if not stamp.exists() or stamp.read_text() != requirements:
-        subprocess.run([sys.executable, "-m", "venv", "--clear", place], check=True)
-        for words in steps(requirements.splitlines()):
-            subprocess.run([python, "-m", "pip", "--quiet", "install", "--no-compile", *words], check=True)
-        stamp.write_text(requirements)
+    wanted = (HERE / f"{name}.txt").read_text(encoding="utf-8")
+    python, stamp = build / name / "venv" / "bin" / "python", build / name / "installed.txt"
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        fill(python, stamp, wanted)
     return str(python)
 
 
@@ -123,11 +121,12 @@ def find(name: str, python: str, planted: Path) -> tuple[Pairs, float]:
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=variables)
     if done.returncode != 0:
         sys.exit(done.stderr)
-    output = done.stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    groups = json.loads(output if name == "stoker" else output.splitlines()[-1])
     if name == "stoker":
-        groups = [[Path(image["path"]).name for image in group["images"]] for group in groups["duplicates"]]
+        duplicates = json.loads(done.stdout)["duplicates"]
+        groups = [[Path(image["path"]).name for image in group["images"]] for group in duplicates]
+    else:
+        groups = json.loads(done.stdout.splitlines()[-1])
     pairs = {pair for group in groups for pair in itertools.combinations(sorted(group), 2)}
     return pairs, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -135,13 +134,10 @@ def find(name: str, python: str, planted: Path) -> tuple[Pairs, float]:
 def scores(pairs: Pairs, planted: Path) -> dict[str, float]:
     """Recall of each change, and precision."""
     photographs = [path.name.partition("-")[0] for path in planted.glob(f"*-{ORIGINAL}.jpg")]
-
-    def pairs_of(change: str) -> Iterable[tuple[str, str]]:
-        for number in photographs:
-            first, second = sorted((f"{number}-{ORIGINAL}.jpg", f"{number}-{change}.jpg"))
-            yield first, second
-
-    recalls = {change: sum(pair in pairs for pair in pairs_of(change)) / len(photographs) for change in CHANGES}
+    recalls = {}
+    for change in CHANGES:
+        copies = [sorted((f"{number}-{ORIGINAL}.jpg", f"{number}-{change}.jpg")) for number in photographs]
+        recalls[change] = sum(tuple(pair) in pairs for pair in copies) / len(photographs)
     right = sum(first.partition("-")[0] == second.partition("-")[0] for first, second in pairs)
     return {**recalls, "precision": right / len(pairs) if pairs else 0.0}
 

@@ -38,14 +38,18 @@ def install(environments: Environments, rival: str) -> None:
         print(f"{rival}: is installed")
         return
     print(f"{rival}: installing", flush=True)
-    python = environments.python(rival)
-    environments.stamp(rival).unlink(missing_ok=True)
+    fill(environments.python(rival), environments.stamp(rival), requirements(rival))
+
+
+def fill(python: Path, stamp: Path, wanted: str) -> None:
+    """Make the environment of an interpreter anew, with the requirements that are wanted; then stamp it with them."""
+    stamp.unlink(missing_ok=True)
     shutil.rmtree(python.parents[1], ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-    for words in steps(requirements(rival).splitlines()):
+    for words in steps(wanted.splitlines()):
         pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install", *words]
         subprocess.run(pip, check=True)
-    environments.stamp(rival).write_text(requirements(rival), encoding="utf-8")
+    stamp.write_text(wanted, encoding="utf-8")
 
 
 def main() -> int:
