@@ -27,14 +27,8 @@ LIMIT = 150  # seconds; a hang is a failure
 def torchrun(processes: int, tasks: str, shards: Path, out: Path, *more: str) -> list[dict[str, Any]]:
     """Run tasks, separated by commas, on so many ranks; return what each rank found, by task."""
     out.mkdir()
-    command = [
-        preloaded.python(*FRAMEWORKS),
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        str(processes),
-    ]
+    python = preloaded.python(*FRAMEWORKS)
+    command = [python, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     command += [torch_ranks.__file__, tasks, str(shards), str(out), *more]
     finished = subprocess.run(
         command, check=False, capture_output=True, text=True, timeout=LIMIT, env={**os.environ, "OMP_NUM_THREADS": "1"}

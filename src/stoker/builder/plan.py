@@ -69,7 +69,7 @@ class Plan:
     """The whole build. Read-only."""
 
     tree: Source
-    splits: tuple[SplitPlan, ...]  # what becomes of them
+    splits: tuple[SplitPlan, ...]  # the plan of each split
     compression: Compression = "none"
     shard_rule: str = ""  # why there are as many shards as there are, in words
 

@@ -64,7 +64,7 @@ def is_config(path: Location) -> bool:
 _Take: TypeAlias = "Callable[[Location, Any], Any]"
 
 
-def _list(path: Location, value: Any) -> Location | None:
+def _file_beside(path: Location, value: Any) -> Location | None:
     try:
         is_path = bool(value) and b"\0" not in os.fsencode(value)
     except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
@@ -84,7 +84,7 @@ def _at_least(least: int) -> tuple[_Take, str]:
     return take, f"a whole number of at least {least}"
 
 
-_FILES = _list, "the path or URL of a list of files"
+_FILES = _file_beside, "the path or URL of a list of files"
 _FIELDS: dict[str, tuple[_Take, str]] = {
     "handler": (lambda _, value: value if isinstance(value, str) else None, "a string"),
     "train_filelist": _FILES,
