@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).resolve().parent
 RIVALS = ("imagededup", "cleanvision")
 ORIGINAL = "original"
-Pairs = set[tuple[str, ...]]
+Pairs = set[tuple[str, str]]
 """Names of two files each, sorted."""
 
 
