@@ -106,7 +106,7 @@ const std::shared_ptr<BufferPool>& buffers() {
 
 using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
 
-Bytes give(std::shared_ptr<uint8_t[]> bytes, size_t size) {
+Bytes give_shared(std::shared_ptr<uint8_t[]> bytes, size_t size) {
   auto held = std::make_unique<std::shared_ptr<uint8_t[]>>(std::move(bytes));
   uint8_t* const data = held->get();
   nb::capsule owner(held.get(), [](void* p) noexcept { delete static_cast<std::shared_ptr<uint8_t[]>*>(p); });
@@ -132,7 +132,7 @@ nb::tuple build_records(const std::vector<File>& files, const JpegStoring& stori
   }
   nb::list sizes;
   for (const uint64_t size : made.sizes) sizes.append(size);
-  return nb::make_tuple(give(std::move(made.bytes), made.size), std::move(sizes), made.crc, made.kept);
+  return nb::make_tuple(give_shared(std::move(made.bytes), made.size), std::move(sizes), made.crc, made.kept);
 }
 
 }  // namespace

@@ -289,7 +289,7 @@ nb::tuple take_trace(Engine& engine) {
 }
 
 // How long a wait may keep Ctrl-C unnoticed.
-constexpr std::chrono::milliseconds kTimeout{50};
+constexpr std::chrono::milliseconds kPollTimeout{50};
 
 // What fills the columns of a request that are not given.
 struct RequestColumns {
@@ -331,7 +331,7 @@ FinishedBatch next_batch(Engine& engine) {
     std::optional<Batch> batch;
     {
       WithoutGil nogil;
-      batch = loads.next(kTimeout);
+      batch = loads.next(kPollTimeout);
       loads.consumer().came();
     }
     if (batch) {

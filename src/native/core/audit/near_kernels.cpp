@@ -28,7 +28,7 @@ uint32_t next(uint64_t wanted, const HashBlock* blocks, size_t& at, size_t end, 
   return 0;
 }
 
-constexpr NearKernels kPortable{"portable", next};
+constexpr NearKernels kPortableNearKernels{"portable", next};
 
 }  // namespace
 
@@ -41,7 +41,7 @@ const std::vector<const NearKernels*>& near_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kAvx2, &kAvx2NearKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableNearKernels},
   });
   return list;
 }

@@ -12,7 +12,7 @@ void to_rgb(const uint8_t* rgbx, size_t pixels, uint8_t* rgb) {
   for (size_t x = 0; x < pixels; ++x) std::memcpy(rgb + x * kRgbBytes, rgbx + x * kRgbxBytes, kRgbBytes);
 }
 
-constexpr PackKernels kPortable{"portable", to_rgb};
+constexpr PackKernels kPortablePackKernels{"portable", to_rgb};
 
 }  // namespace
 
@@ -25,7 +25,7 @@ const std::vector<const PackKernels*>& pack_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kAvx2, &kAvx2PackKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortablePackKernels},
   });
   return list;
 }

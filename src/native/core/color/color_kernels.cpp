@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-constexpr ColorKernels kPortable{"portable", change, sum_luma};
+constexpr ColorKernels kPortableColorKernels{"portable", change, sum_luma};
 
 }  // namespace
 
@@ -20,7 +20,7 @@ const std::vector<const ColorKernels*>& color_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kAvx2, &kAvx2ColorKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableColorKernels},
   });
   return list;
 }

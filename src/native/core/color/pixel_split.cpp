@@ -14,7 +14,7 @@ void split(const uint8_t* __restrict rgb, size_t pixels, uint8_t* __restrict red
   }
 }
 
-constexpr SplitKernels kPortable{"portable", split};
+constexpr SplitKernels kPortableSplitKernels{"portable", split};
 
 }  // namespace
 
@@ -27,7 +27,7 @@ const std::vector<const SplitKernels*>& split_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kAvx2, &kAvx2SplitKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableSplitKernels},
   });
   return list;
 }

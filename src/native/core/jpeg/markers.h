@@ -18,6 +18,9 @@ inline constexpr uint8_t kTem = 0x01, kSof0 = 0xC0, kSof1 = 0xC1, kSof2 = 0xC2, 
                          kDqt = 0xDB, kDri = 0xDD, kApp0 = 0xE0, kApp1 = 0xE1, kApp2 = 0xE2, kApp14 = 0xEE,
                          kApp15 = 0xEF, kCom = 0xFE;
 
+inline constexpr size_t kMarkerBytes = 2;       // 0xFF, and which it is
+inline constexpr uint64_t kRestartNumbers = 8;  // RST0 to RST7 follow each other in turn
+
 inline bool is_restart(uint8_t marker) {
   return marker >= kRst0 && marker <= kRst7;
 }

@@ -8,7 +8,7 @@ namespace stoker {
 namespace {
 
 constexpr uint32_t kMostMcus = 65535;  // what a DRI segment can hold
-constexpr uint32_t kBlockSide = 8;
+constexpr uint32_t kBlockColumns = 8;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ uint32_t restart_interval(uint32_t mcus_per_row, uint32_t tiles) {
 }
 
 uint32_t mcus_per_row(uint32_t width, int horizontal_sampling) {
-  const auto columns = static_cast<uint32_t>(horizontal_sampling) * kBlockSide;
+  const auto columns = static_cast<uint32_t>(horizontal_sampling) * kBlockColumns;
   return (width + columns - 1) / columns;
 }
 

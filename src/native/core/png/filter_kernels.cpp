@@ -7,7 +7,7 @@
 namespace stoker {
 namespace {
 
-constexpr FilterKernels kPortable{"portable", undo};
+constexpr FilterKernels kPortableFilterKernels{"portable", undo};
 
 }  // namespace
 
@@ -20,7 +20,7 @@ const std::vector<const FilterKernels*>& filter_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kSse42, &kSse42FilterKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableFilterKernels},
   });
   return list;
 }

@@ -6,17 +6,13 @@
 #include <string>
 
 #include "core/base/errors.h"
+#include "core/png/chunks.h"
 
 namespace stoker {
 namespace {
 
-// Deflate makes at most 258 bytes of two bits.
-constexpr uint64_t kMostInflation = 1032;
-
 // How libpng reads the file: the larger, the fewer calls.
 constexpr size_t kReadBytes = size_t{64} << 10;
-
-constexpr size_t kChunkHead = 8;  // length and type
 
 SampleLayout layout_of(int color, unsigned bits) {
   switch (color) {

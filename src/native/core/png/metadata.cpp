@@ -9,15 +9,15 @@
 #include <string_view>
 
 #include "core/base/exif.h"
+#include "core/png/chunks.h"
 #include "core/png/decoder.h"
 
 namespace stoker {
 namespace {
 
-constexpr size_t kSignatureBytes = 8, kChunkHead = 8, kChunkSum = 4;
+constexpr size_t kSignatureBytes = 8;
 constexpr int kMostChunks = 1 << 16;           // more take time, and no image has them
 constexpr size_t kMostText = size_t{1} << 20;  // of one, inflated
-constexpr size_t kMostInflation = 1032;        // deflate makes at most 258 bytes of two bits
 
 struct Text {
   std::string_view text;

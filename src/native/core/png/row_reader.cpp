@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include "core/png/chunks.h"
+
 namespace stoker {
 namespace {
 
@@ -16,9 +18,6 @@ constexpr size_t kLinesBytes = size_t{64} << 10;
 constexpr size_t kMostAtOnce = size_t{1} << 30;
 // The largest window, whatever the data claim: some writers claim less than they use.
 constexpr int kWindowBits = 15;
-
-constexpr size_t kChunkHead = 8;  // length and type
-constexpr size_t kChunkSum = 4;
 
 voidpf allocate(voidpf, uInt items, uInt size) {
   return ::operator new(size_t{items} * size, std::nothrow);

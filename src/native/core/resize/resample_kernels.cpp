@@ -56,7 +56,7 @@ void vertical(const TapsView& taps, const uint8_t* src, size_t stride, int32_t o
   }
 }
 
-constexpr ResampleKernels kPortable{"portable", horizontal, vertical};
+constexpr ResampleKernels kPortableResampleKernels{"portable", horizontal, vertical};
 
 }  // namespace
 
@@ -75,7 +75,7 @@ const std::vector<const ResampleKernels*>& resample_kernels() {
 #elif defined(__aarch64__)
       {InstructionSet::kNeon, &kNeonKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableResampleKernels},
   });
   return list;
 }

@@ -44,7 +44,7 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   return extend(crc, out, size);  // not of `data`, which may have changed by now
 }
 
-constexpr Crc32cKernels kPortable{"portable", extend, copy, 1024};
+constexpr Crc32cKernels kPortableCrc32cKernels{"portable", extend, copy, 1024};
 
 }  // namespace
 
@@ -63,7 +63,7 @@ const std::vector<const Crc32cKernels*>& crc32c_kernels() {
 #elif defined(__aarch64__)
       {InstructionSet::kArmCrc, &kArmCrc32cKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableCrc32cKernels},
   });
   return list;
 }

@@ -96,9 +96,9 @@ void resize_all(const FieldSpec& spec, RecordFields& fields) {
 void check_mask(const FieldPlane& plane, Bytes file) {
   constexpr std::array<uint8_t, 16> kBegin{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n',
                                            0,    0,   0,   13,  'I',  'H',  'D',  'R'};
-  constexpr size_t kBits = 24, kColor = 25;
-  const bool png = file.size() > kColor && std::memcmp(file.data(), kBegin.data(), kBegin.size()) == 0;
-  if (png && file[kBits] == plane.mask_bits && file[kColor] == 0) return;
+  constexpr size_t kBitsAt = 24, kColorAt = 25;
+  const bool png = file.size() > kColorAt && std::memcmp(file.data(), kBegin.data(), kBegin.size()) == 0;
+  if (png && file[kBitsAt] == plane.mask_bits && file[kColorAt] == 0) return;
   refuse(plane.key, "is not a greyscale PNG of " + std::to_string(plane.mask_bits) +
                         " bits, as a mask must be, whose values are its classes");
 }

@@ -23,7 +23,7 @@ constexpr size_t kEdges = 4;
 constexpr std::array<size_t, kEdges> kPackedPlace{1, 0, 3, 2};  // of xmin, ymin, xmax, ymax in TFDS's order
 constexpr std::string_view kBoxes = "bbox";
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_example(const std::string& what) {
   throw Error(ErrorCode::kBadExample, what);
 }
 
@@ -43,13 +43,13 @@ TensorOrder order_of(const FeatureView& view) {
   const std::string text(bytes.begin(), bytes.end());
   if (text == "HWC") return TensorOrder::kHwc;
   if (text == "CHW") return TensorOrder::kChw;
-  refuse("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
+  refuse_example("the pixels are in the order '" + text.substr(0, 16) + "'; it must be HWC or CHW");
 }
 
 void check_length(const StoredImage& image, int64_t height, int64_t width) {
   if (fits(image)) return;
-  refuse(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) + " x " +
-         std::to_string(width) + " x 3 (height, width, channels)");
+  refuse_example(std::to_string(image.bytes.size()) + " bytes of pixels are not " + std::to_string(height) +
+                 " x " + std::to_string(width) + " x 3 (height, width, channels)");
 }
 
 // An edge of an object, of a list that has `stride` values of each, from `place` on.
@@ -59,14 +59,14 @@ float value_at(const FeatureView& view, int32_t object, size_t stride, size_t pl
   if (view.kind() != FeatureKind::kNone) view.append_to(values);
   const size_t at = static_cast<size_t>(std::max(object, 0)) * stride + place;
   if (object >= 0 && at < values.size()) return values[at];
-  refuse("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
-         std::to_string(values.size()) + " values");
+  refuse_example("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
+                 std::to_string(values.size()) + " values");
 }
 
 void check_as_many(std::string_view key, size_t values, size_t boxes) {
   if (values == boxes) return;
-  refuse("'" + std::string(key) + "' has " + std::to_string(values) + " values for " + std::to_string(boxes) +
-         " boxes");
+  refuse_example("'" + std::string(key) + "' has " + std::to_string(values) + " values for " +
+                 std::to_string(boxes) + " boxes");
 }
 
 }  // namespace
@@ -222,8 +222,8 @@ void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_
     if (view.kind() != FeatureKind::kNone) view.append_to(scratch.fractions);
     const size_t count = scratch.fractions.size();
     if (packed_ && count % kEdges != 0) {
-      refuse("'" + keys_.box_prefix + "' has " + std::to_string(count) +
-             " values, which are not four for each box");
+      refuse_example("'" + keys_.box_prefix + "' has " + std::to_string(count) +
+                     " values, which are not four for each box");
     }
     if (i == 0) boxes.resize(first + (packed_ ? count / kEdges : count), {.box = {}, .label = label});
     if (!packed_) check_as_many(wanted[i].key, count, boxes.size() - first);

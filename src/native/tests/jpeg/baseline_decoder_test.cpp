@@ -22,22 +22,12 @@ namespace {
 using tests::any_region;
 using tests::cut;
 using tests::decoded;
+using tests::judged;
 using tests::noise;
 using tests::reference_jpeg;
 using tests::reference_pixels;
 using tests::ReferenceSpec;
 using tests::to_rgb;
-
-// The result of JpegDecoder, as a loader uses it; empty for kBadImage.
-std::vector<uint8_t> judged(JpegDecoder& decoder, const std::vector<uint8_t>& file, Rect region) {
-  try {
-    decoder.open(file);
-    return to_rgb(decoder.decode(region));
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kBadImage);
-    return {};
-  }
-}
 
 TEST_CASE("regions are those of libjpeg's whole image: every sampling, restart interval and quality") {
   std::mt19937 random(11);

@@ -30,7 +30,7 @@ EntryPoints entries_of(EntryTable& table, const Bytes& file, uint64_t number = 0
 }
 
 // As a loader decodes; empty for kBadImage.
-Bytes decoded(JpegDecoder& decoder, const Bytes& file, Rect region, int32_t shrink, EntryPoints* entries) {
+Bytes pixels_of(JpegDecoder& decoder, const Bytes& file, Rect region, int32_t shrink, EntryPoints* entries) {
   Bytes pixels;
   try {
     decoder.open(file);
@@ -110,7 +110,7 @@ TEST_CASE("regions from entry points on are those of libjpeg's whole image") {
         entered += baseline.entered() ? 1 : 0;
         if (spec.restart_interval != 0) REQUIRE_FALSE(baseline.entered());
         REQUIRE(found ==
-                (shrink == 1 ? cut(whole, size, region) : decoded(plain, file, region, shrink, nullptr)));
+                (shrink == 1 ? cut(whole, size, region) : pixels_of(plain, file, region, shrink, nullptr)));
       }
       CHECK((spec.restart_interval == 0 || noted(entries) == 0));
     }
@@ -126,7 +126,7 @@ TEST_CASE("what was noted of other bytes is not used") {
   JpegDecoder decoder;
   const Bytes first = photo(size, 1);
   EntryPoints of_first = entries_of(table, first);
-  REQUIRE(decoded(decoder, first, region, 1, &of_first) == cut(reference_pixels(first), size, region));
+  REQUIRE(pixels_of(decoder, first, region, 1, &of_first) == cut(reference_pixels(first), size, region));
   const size_t known = noted(of_first);
   REQUIRE(known > 20);
   Bytes shorter = first;
@@ -135,7 +135,7 @@ TEST_CASE("what was noted of other bytes is not used") {
   for (const Bytes& other : others) {
     EntryPoints entries = entries_of(table, other);
     CHECK(noted(entries) == 0);
-    CHECK(decoded(decoder, other, region, 1, &entries) == decoded(decoder, other, region, 1, nullptr));
+    CHECK(pixels_of(decoder, other, region, 1, &entries) == pixels_of(decoder, other, region, 1, nullptr));
     CHECK(noted(entries) == 0);
     CHECK(noted(of_first) == known);
   }
@@ -144,7 +144,8 @@ TEST_CASE("what was noted of other bytes is not used") {
     Bytes changed = first;
     changed[at] = static_cast<uint8_t>(changed[at] ^ (1U << random() % 8));
     EntryPoints entries = entries_of(table, changed);
-    REQUIRE(decoded(decoder, changed, region, 1, &entries) == decoded(decoder, changed, region, 1, nullptr));
+    REQUIRE(pixels_of(decoder, changed, region, 1, &entries) ==
+            pixels_of(decoder, changed, region, 1, nullptr));
   }
 }
 
@@ -162,7 +163,7 @@ TEST_CASE("a damaged image gives with entry points what it gives without") {
     for (int part = 0; part < 4; ++part) {
       const Rect region = any_region(size, random);
       CAPTURE(at);
-      REQUIRE(decoded(decoder, file, region, 1, &entries) == decoded(plain, file, region, 1, nullptr));
+      REQUIRE(pixels_of(decoder, file, region, 1, &entries) == pixels_of(plain, file, region, 1, nullptr));
     }
   }
 }
@@ -202,8 +203,8 @@ TEST_CASE("points that are wrong are forgotten, and the image is decoded from it
   EntryTable right_table(2);
   EntryPoints right = entries_of(right_table, file), of_other = entries_of(right_table, other, 1);
   const Rect bottom{size.width - 1, size.height - 1, 1, 1};
-  decoded(decoder, file, bottom, 1, &right);
-  decoded(decoder, other, bottom, 1, &of_other);
+  pixels_of(decoder, file, bottom, 1, &right);
+  pixels_of(decoder, other, bottom, 1, &of_other);
   for (int how = 0; how < 6; ++how) {
     for (const int32_t shrink : {1, 2}) {
       CAPTURE(how);
@@ -215,9 +216,9 @@ TEST_CASE("points that are wrong are forgotten, and the image is decoded from it
         entries.note(i, entries.most(), i % 2 == 0 ? wrong(right, of_other, i, how) : *right.find(i));
       }
       const Rect shown{region.x / shrink, region.y / shrink, region.width / shrink, region.height / shrink};
-      const Bytes expected = decoded(decoder, file, shown, shrink, nullptr);
+      const Bytes expected = pixels_of(decoder, file, shown, shrink, nullptr);
       for (int round = 0; round < 2; ++round) {
-        REQUIRE(decoded(decoder, file, shown, shrink, &entries) == expected);
+        REQUIRE(pixels_of(decoder, file, shown, shrink, &entries) == expected);
       }
       if (how != 5) CHECK(noted(entries) == 0);
       if (shrink == 1) CHECK(expected == cut(whole, size, region));
@@ -278,7 +279,7 @@ TEST_CASE("an image takes memory for as many points as it has") {
   EntryTable small(1);
   EntryPoints of_small = entries_of(small, file);
   JpegDecoder decoder;
-  decoded(decoder, file, {95, 95, 1, 1}, 1, &of_small);
+  pixels_of(decoder, file, {95, 95, 1, 1}, 1, &of_small);
   CHECK(noted(of_small) == 4);
   CHECK(small.bytes() < 5000);
 }
@@ -301,7 +302,7 @@ TEST_CASE("threads that decode the same images at once") {
         const size_t i = random() % files.size();
         const Rect region = any_region(size, random);
         EntryPoints entries = entries_of(table, files[i], i);
-        if (decoded(decoder, files[i], region, 1, &entries) != cut(wholes[i], size, region)) ++bad[t];
+        if (pixels_of(decoder, files[i], region, 1, &entries) != cut(wholes[i], size, region)) ++bad[t];
         if (t == 0 && round == 30) entries.forget();
       }
     });

@@ -47,7 +47,7 @@ std::vector<uint8_t> decoded_in_rows(JpegDecoder& decoder, const std::vector<uin
   return rgb;
 }
 
-ErrorCode code_of(const std::vector<uint8_t>& bytes, uint64_t max_pixels = kDefaultMaxPixels) {
+ErrorCode decode_error(const std::vector<uint8_t>& bytes, uint64_t max_pixels = kDefaultMaxPixels) {
   JpegDecoder decoder;
   try {
     const Extent size = decoder.open(bytes, max_pixels);
@@ -126,7 +126,7 @@ TEST_CASE("a file cut anywhere is an error of check_jpeg, and never a crash of t
   for (size_t cut = 0; cut < bytes.size(); ++cut) {
     const std::vector<uint8_t> part(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(cut));
     CHECK_THROWS_AS(check_jpeg(part), Error);
-    if (cut + 2 < bytes.size()) CHECK(code_of(part) == ErrorCode::kBadImage);
+    if (cut + 2 < bytes.size()) CHECK(decode_error(part) == ErrorCode::kBadImage);
   }
 }
 
@@ -144,14 +144,14 @@ TEST_CASE("a decoder is as good as new after an error") {
 
 TEST_CASE("an image that declares too many pixels is refused before memory is taken") {
   auto bytes = tests::jpeg({40, 30});
-  CHECK(code_of(bytes, 40 * 30 - 1) == ErrorCode::kImageTooLarge);
+  CHECK(decode_error(bytes, 40 * 30 - 1) == ErrorCode::kImageTooLarge);
   for (size_t at = 0; at + 9 < bytes.size(); ++at) {
     if (bytes[at] != 0xFF || bytes[at + 1] != 0xC0) continue;
     bytes[at + 5] = bytes[at + 7] = 60'000 >> 8;
     bytes[at + 6] = bytes[at + 8] = 60'000 & 0xFF;
     break;
   }
-  CHECK(code_of(bytes) == ErrorCode::kImageTooLarge);
+  CHECK(decode_error(bytes) == ErrorCode::kImageTooLarge);
 }
 
 TEST_CASE("a region that leaves the image is refused") {

@@ -20,6 +20,7 @@ namespace {
 using tests::any_region;
 using tests::cut;
 using tests::decoded;
+using tests::judged;
 using tests::reference_jpeg;
 using tests::reference_pixels;
 using tests::ReferenceSpec;
@@ -204,16 +205,6 @@ TEST_CASE("more scans than libjpeg may read are left to it") {
   JpegDecoder both;
   both.open(file);
   CHECK_THROWS_WITH_AS(both.decode(whole_of(size)), doctest::Contains("more than 256 scans"), Error);
-}
-
-Bytes judged(JpegDecoder& decoder, const Bytes& file, Rect region) {
-  try {
-    decoder.open(file);
-    return tests::to_rgb(decoder.decode(region));
-  } catch (const Error& error) {
-    CHECK(error.code() == ErrorCode::kBadImage);
-    return {};
-  }
 }
 
 // Whether libjpeg reads it without a word, and no scan is missing.

@@ -8,7 +8,9 @@
 #include <random>
 #include <vector>
 
+#include "core/base/errors.h"
 #include "core/base/pixels.h"
+#include "core/jpeg/decoder.h"
 #include "core/jpeg/region/baseline_decoder.h"
 #include "core/jpeg/region/progressive_decoder.h"
 #include "tests/libjpeg_reference.h"
@@ -37,6 +39,17 @@ std::vector<uint8_t> decoded(Decoder& decoder, const std::vector<uint8_t>& file,
     y += *more;
   }
   return to_rgb({rows.data(), stride, {region.width, region.height}});
+}
+
+// The result of JpegDecoder, as a loader uses it; empty for kBadImage.
+inline std::vector<uint8_t> judged(JpegDecoder& decoder, const std::vector<uint8_t>& file, Rect region) {
+  try {
+    decoder.open(file);
+    return to_rgb(decoder.decode(region));
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kBadImage);
+    return {};
+  }
 }
 
 // The whole image, and some regions of it.

@@ -90,7 +90,7 @@ Bytes::iterator find(Bytes& bytes, uint8_t marker) {
   return std::search(bytes.begin(), bytes.end(), wanted, wanted + 2);
 }
 
-ErrorCode code_of(const Bytes& bytes, uint64_t max_pixels = kDefaultMaxPixels) {
+ErrorCode transcode_error(const Bytes& bytes, uint64_t max_pixels = kDefaultMaxPixels) {
   try {
     transcode_jpeg(bytes, max_pixels);
   } catch (const Error& error) {
@@ -157,17 +157,18 @@ TEST_CASE("encoded files have the markers of their specification") {
 
 TEST_CASE("too many pixels are refused before memory is taken") {
   Bytes bytes = written({.size = {40, 30}});
-  CHECK(code_of(bytes, 40 * 30 - 1) == ErrorCode::kImageTooLarge);
+  CHECK(transcode_error(bytes, 40 * 30 - 1) == ErrorCode::kImageTooLarge);
   CHECK(transcode_jpeg(bytes, 40 * 30).has_value());
   const auto frame = find(bytes, 0xC0);
   for (int at : {5, 7}) frame[at] = 0xEA;
-  CHECK(code_of(bytes) == ErrorCode::kImageTooLarge);
+  CHECK(transcode_error(bytes) == ErrorCode::kImageTooLarge);
 }
 
 TEST_CASE("a file cut anywhere is an error, and damage is never passed on") {
   const Bytes whole = written({.size = {40, 30}, .restart_interval = 2});
   for (size_t cut = 0; cut < whole.size(); ++cut) {
-    CHECK(code_of({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)}) == ErrorCode::kBadImage);
+    CHECK(transcode_error({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(cut)}) ==
+          ErrorCode::kBadImage);
   }
   std::mt19937 random(7);
   for (int round = 0; round < 3000; ++round) {
@@ -187,7 +188,7 @@ TEST_CASE("a file of endless scans is an error") {
   bytes.erase(bytes.end() - 2, bytes.end());
   for (int i = 0; i < 100; ++i) bytes.insert(bytes.end(), scans.begin(), scans.end());
   bytes.insert(bytes.end(), {0xFF, 0xD9});
-  CHECK(code_of(bytes) == ErrorCode::kBadImage);
+  CHECK(transcode_error(bytes) == ErrorCode::kBadImage);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ FieldColumn column(FeatureKind kind, bool fixed = false, size_t group = 1) {
 }
 
 // The values of the only column, or what is wrong with the record.
-struct Outcome {
+struct FieldOutcome {
   Bytes values;
   std::string error;
 };
@@ -36,7 +36,7 @@ Bytes copy_of(std::span<const uint8_t> bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-Outcome read(std::vector<NamedValues> features, const FieldSpec& spec) {
+FieldOutcome read(std::vector<NamedValues> features, const FieldSpec& spec) {
   const std::string payload = write_example(std::move(features));
   RecordFields fields;
   try {
@@ -49,7 +49,7 @@ Outcome read(std::vector<NamedValues> features, const FieldSpec& spec) {
   return {copy_of(fields.planes[0]), {}};
 }
 
-Outcome read(std::vector<NamedValues> features, const FieldColumn& wanted) {
+FieldOutcome read(std::vector<NamedValues> features, const FieldColumn& wanted) {
   return read(std::move(features), FieldSpec{{wanted}, {}});
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a list may be empty or absent where any number of values will do") {
 
 TEST_CASE("what is wrong with a field is said of its feature") {
   const Bytes three{1, 2, 3};
-  const auto wrong = [](const Outcome& outcome, const std::string& what) {
+  const auto wrong = [](const FieldOutcome& outcome, const std::string& what) {
     CHECK(outcome.error.find("feature 'f' " + what) == 0);
   };
   wrong(read({}, column(FeatureKind::kBytes)), "is missing; it must hold bytes values");

@@ -8,9 +8,9 @@
 namespace stoker {
 namespace {
 
-constexpr EntropyKernels kPortable{"portable",         decode_mcus,        decode_low_of_mcus,
-                                   skip_mcus,          first_dc_of_mcus,   refine_dc_of_mcus,
-                                   first_ac_of_blocks, refine_ac_of_blocks};
+constexpr EntropyKernels kPortableEntropyKernels{"portable",         decode_mcus,        decode_low_of_mcus,
+                                                 skip_mcus,          first_dc_of_mcus,   refine_dc_of_mcus,
+                                                 first_ac_of_blocks, refine_ac_of_blocks};
 
 }  // namespace
 
@@ -23,7 +23,7 @@ const std::vector<const EntropyKernels*>& entropy_kernels() {
 #if defined(__x86_64__)
       {InstructionSet::kBmi2, &kBmi2EntropyKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortableEntropyKernels},
   });
   return list;
 }

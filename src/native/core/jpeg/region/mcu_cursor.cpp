@@ -11,8 +11,6 @@
 namespace stoker {
 namespace {
 
-constexpr uint64_t kRestartNumbers = 8;
-constexpr size_t kMarkerBytes = 2;
 // The shortest block: a bit of DC and a bit that ends it.
 constexpr uint64_t kLeastBlockBits = 2;
 // Of data whose steps are worth a wider window, which takes longer to prepare.

@@ -104,8 +104,8 @@ void to_rgbx(const uint8_t* __restrict y, const uint8_t* __restrict cb, const ui
   }
 }
 
-constexpr PlaneKernels kPortable{"portable",   inverse_dct, small_inverse_dct, double_columns,
-                                 between_rows, double_both, to_rgbx,           grey_to_rgbx};
+constexpr PlaneKernels kPortablePlaneKernels{"portable",   inverse_dct, small_inverse_dct, double_columns,
+                                             between_rows, double_both, to_rgbx,           grey_to_rgbx};
 
 }  // namespace
 
@@ -120,7 +120,7 @@ const std::vector<const PlaneKernels*>& plane_kernels() {
       {InstructionSet::kAvx512, &kAvx512PlaneKernels},
       {InstructionSet::kAvx2, &kAvx2PlaneKernels},
 #endif
-      {InstructionSet::kAny, &kPortable},
+      {InstructionSet::kAny, &kPortablePlaneKernels},
   });
   return list;
 }

@@ -3,12 +3,11 @@
 #include <algorithm>
 
 #include "core/jpeg/libjpeg.h"
+#include "core/jpeg/markers.h"
 
 namespace stoker {
 namespace {
 
-constexpr uint64_t kRestartNumbers = 8;
-constexpr size_t kMarkerBytes = 2;
 constexpr uint32_t kMostLow = 13;  // of libjpeg
 constexpr uint32_t kCoefficientBits = 15;
 constexpr size_t kKeptScans = 16;  // their memory is, from image to image; few have more
