@@ -36,6 +36,7 @@ COMPILING := $(VENV)/.stamp-cmake
 COMPILED := $(VENV)/.stamp-wheel
 INSTALLED := $(VENV)/.stamp-stoker
 DEVELOPED := $(VENV)/.stamp-dev
+FRAMEWORKS := $(VENV)/.stamp-frameworks
 SOURCES := pyproject.toml CMakeLists.txt \
   $(shell find cmake src -type f -not -name '*.pyc' -not -path '*/native/tests/*' -not -path '*/native/fuzz/*')
 NATIVE := $(shell find src/native -name '*.h' -o -name '*.cpp')
@@ -79,13 +80,20 @@ $(INSTALLED): $(COMPILED) $(if $(TESTED_CORE),| $(DEVELOPED))
 	@$(PIP) install --force-reinstall --no-deps $(VENV)/wheel/*.whl
 	@touch $@
 
-# PyTorch comes first and alone: whatever else asks for torch then finds this one.
-$(DEVELOPED): $(MADE) pyproject.toml | $(if $(TESTED_CORE),$(COMPILING),$(INSTALLED))
-	@echo "Installing the tools and frameworks of the tests (about a gigabyte)"
-	@for words in "dev torch" test dev docs; do \
+INSTALL_EXTRAS = for words in $(1); do \
 	  $(BIN)/python scripts/requirements.py $$words > $(VENV)/requirements.txt; \
 	  $(PIP) install --no-compile -r $(VENV)/requirements.txt; \
 	done
+
+$(DEVELOPED): $(MADE) pyproject.toml | $(if $(TESTED_CORE),$(COMPILING),$(INSTALLED))
+	@echo "Installing what the tests need"
+	@$(call INSTALL_EXTRAS,test dev)
+	@touch $@
+
+# PyTorch comes first and alone: whatever else asks for torch then finds this one.
+$(FRAMEWORKS): $(DEVELOPED) pyproject.toml | $(INSTALLED)
+	@echo "Installing frameworks and servers (about a gigabyte)"
+	@$(call INSTALL_EXTRAS,"slow torch" slow docs)
 	@# Apart: Lightning imports torchvision where it finds it, and beside PyTorch without CUDA that fails (conftest.py).
 	@$(PIP) install --no-compile --no-deps --upgrade --target $(VENV)/torchvision torchvision==0.28.0
 	@touch $@
@@ -111,11 +119,10 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test  ## C++ tests, lint, and the Python tests that are fast: six of seven.
+test: $(BUILD)/.stamp-deps-test  ## C++ tests, and the Python tests that are fast: five of six.
 	@# The core of the wheel is tested, which saves a compilation, and compiles while what the tests need is installed.
-	@# Then the C++ tests, which are nice, and `lint` run beside the Python tests.
 	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(INSTALLED) $(DEVELOPED)
-	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a test-fast native-plain lint $(FETCHED)
+	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a test-fast native-plain $(FETCHED)
 
 .PHONY: test-fast
 test-fast: $(INSTALLED) $(DEVELOPED)
@@ -126,16 +133,16 @@ test-fast: $(INSTALLED) $(DEVELOPED)
 # compiled. The jars of servers are there by then: `make` would begin all others before what had to wait for them.
 .PHONY: test-all
 test-all: FETCHED = $(BUILD)/.stamp-hdfs-jars
-test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then sanitizers, servers, clients, fuzzing, ARM64.
+test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then the slow tests, clients, sanitizers, fuzzing, ARM64, `lint`.
 	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
-	  test-slow test-clients fuzz native-arm64 native-tsan native-asan
+	  test-slow test-clients fuzz native-arm64 native-tsan native-asan lint
 
 .PHONY: test-slow
-test-slow: $(BUILD)/.stamp-deps-test-all $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Tests of over a second, with frameworks, and with real S3, GCS, HDFS and Spark.
+test-slow: $(BUILD)/.stamp-deps-test-all $(FRAMEWORKS) $(BUILD)/.stamp-hdfs-jars  ## Tests of over a second, with frameworks, and with real S3, GCS, HDFS and Spark.
 	@$(PYTEST) $(SHARED) -m slow
 
 .PHONY: test-clients
-test-clients: $(DEVELOPED)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.
+test-clients: $(FRAMEWORKS)  ## tf.data, TFDS, DALI, tfrecord and transformers, as others release them, use what Stoker writes.
 	$(BIN)/python clients/run.py $(BUILD)/clients
 
 .PHONY: native
@@ -156,7 +163,7 @@ native-plain: $(if $(TESTED_CORE),$(COMPILED))
 native-asan: $(BUILD)/.stamp-deps-fuzz $(if $(TESTED_CORE),fuzz)
 
 .PHONY: lint
-lint: $(INSTALLED) $(DEVELOPED)  ## ruff, clang-format, mypy.
+lint: $(FRAMEWORKS)  ## ruff, clang-format, mypy.
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE)
@@ -190,12 +197,12 @@ reference: $(INSTALLED) $(DEVELOPED)  ## Write the pages of docs/reference that 
 	$(BIN)/python -m scripts.reference.pages
 
 .PHONY: docs
-docs: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
+docs: $(FRAMEWORKS) $(BUILD)/.stamp-hdfs-jars  ## Run every code block and example of the documentation, follow every link.
 	$(PYTEST) tests/repository/test_{docs,examples,notebooks,pages,reference,site}.py
 	@echo "The documentation is the Markdown in README.md and docs/; all of its code ran and all of its links lead somewhere."
 
 .PHONY: site
-site: $(INSTALLED) $(DEVELOPED)  ## Build the documentation as a site, to be read offline: build/site/index.html.
+site: $(FRAMEWORKS)  ## Build the documentation as a site, to be read offline: build/site/index.html.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --site-dir $(abspath $(BUILD))/site
 	@echo "The site is $(BUILD)/site: open index.html, or serve it with python -m http.server."
 
@@ -203,7 +210,7 @@ $(DEMO)/dataset/manifest.json:
 	$(MAKE) demo
 
 .PHONY: bench
-bench: $(DEMO)/dataset/manifest.json $(DEVELOPED)  ## Speed on the demo's dataset: the ladder of tf.data, Stoker, the codec alone.
+bench: $(DEMO)/dataset/manifest.json $(FRAMEWORKS)  ## Speed on the demo's dataset: the ladder of tf.data, Stoker, the codec alone.
 	$(BIN)/python -m benchmarks.ladder $(DEMO)/dataset --seconds $(BENCH_SECONDS)
 
 $(DEMO)/photos:
@@ -230,15 +237,15 @@ release: $(BUILD)/.stamp-deps-build  ## Everything of a release, checked: VERSIO
 	@scripts/release.sh release $(VERSION)
 
 .PHONY: fuzz
-fuzz: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
+fuzz: $(BUILD)/.stamp-deps-fuzz $(FRAMEWORKS)  ## Fuzz every parser for FUZZ_SECONDS each (clang 14).
 	@PATH="$(BIN):$$PATH" nice scripts/fuzz.sh $(BUILD)/fuzz $(FUZZ_SECONDS)
 
 .PHONY: fuzz-corpus
-fuzz-corpus: $(BUILD)/.stamp-deps-fuzz $(INSTALLED) $(DEVELOPED)  ## Check in what fuzzing has reached, minimised.
+fuzz-corpus: $(BUILD)/.stamp-deps-fuzz $(FRAMEWORKS)  ## Check in what fuzzing has reached, minimised.
 	@PATH="$(BIN):$$PATH" nice scripts/fuzz.sh $(BUILD)/fuzz keep
 
 .PHONY: mutations
-mutations: $(INSTALLED) $(DEVELOPED) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and check that its tests fail (half an hour).
+mutations: $(FRAMEWORKS) $(BUILD)/.stamp-hdfs-jars  ## Break each guarantee on purpose and check that its tests fail (half an hour).
 	@PATH="$(BIN):$$PATH" $(BIN)/python scripts/mutations.py $(BUILD)/mutations
 
 .PHONY: clean

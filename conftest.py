@@ -67,11 +67,13 @@ OPTIONAL = {
     "webdataset",
 }
 
-# Those that take long to import, and what imports them. A test that uses one is `slow`.
+# Those that take long to import or to install, and what comes with them. A test that uses one is `slow`.
 FRAMEWORKS = {
     "accelerate",
     "albumentations",
+    "braceexpand",
     "datasets",
+    "huggingface_hub",
     "jax",
     "kornia",
     "lightning",
@@ -156,9 +158,9 @@ class TestFile(pytest.Module):
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """With ``-m "not slow"``, files whose import takes seconds are not even looked at: all of their tests are slow."""
+    """With ``-m "not slow"``, files of which all tests are slow are not even imported, which would take seconds."""
     leaves_out = config.option.markexpr.startswith("not slow") and collection_path.suffix == ".py"
-    return True if leaves_out and imports_framework(collection_path) else None
+    return True if leaves_out and is_slow(collection_path) else None
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
@@ -190,20 +192,24 @@ def uses_framework(function: FunctionType) -> bool:
 
 
 @functools.cache
-def imports_framework(file: Path) -> bool:
-    """Whether to import a file is to import a framework."""
+def is_slow(file: Path) -> bool:
+    """Whether all tests of a file are slow: it says so for all, or to import it is to import a framework."""
     statements = ast.parse(file.read_bytes()).body
     for statement in statements:
         if isinstance(statement, ast.With):
             statements += statement.body
     modules = [statement.module or "" for statement in statements if isinstance(statement, ast.ImportFrom)]
     modules += [name.name for statement in statements if isinstance(statement, ast.Import) for name in statement.names]
-    return any(module.partition(".")[0] in FRAMEWORKS for module in modules)
+    marks = [statement for statement in statements if ast.unparse(statement).startswith("pytestmark = ")]
+    words = {str(node.value) for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Constant)}
+    words |= {node.attr for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Attribute)}
+    words |= {module.partition(".")[0] for module in modules}
+    return bool({"slow", "servers", *FRAMEWORKS} & words)
 
 
 def needs_framework(item: pytest.Item) -> bool:
     """Whether a test says that it needs a framework, uses one, or has a file, a fixture or a parameter that does."""
-    if imports_framework(item.path):
+    if is_slow(item.path):
         return True
     if FRAMEWORKS & {name for mark in item.iter_markers("needs") for name in mark.args}:
         return True

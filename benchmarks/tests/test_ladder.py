@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stoker.inspect.bench import BenchSpec
     from stoker.inspect.bench.images import BenchImages
 
+pytestmark = pytest.mark.needs("tensorflow")
 IMAGES = 12
 KEYS = [step.key for step in STEPS]
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 import stoker
@@ -17,7 +18,6 @@ from stoker.errors import StokerError
 if TYPE_CHECKING:
     from pathlib import Path
 
-torch = pytest.importorskip("torch")
 data = torch.utils.data
 CROP = stoker.CenterCrop(8)
 

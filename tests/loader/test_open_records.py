@@ -169,7 +169,8 @@ def test_a_mix_of_records_and_a_folder(records: list[Record], tmp_path: Path) ->
 
 
 def test_torch_workers_decode_records(records: list[Record]) -> None:
-    torch = pytest.importorskip("torch")
+    import torch  # noqa: PLC0415 - slow
+
     dataset = stoker.torch.MapDataset(stoker.open(FORMS["arrays"](records), fields=FIELDS), stoker.CenterCrop(20))
     plain, forked = (
         [images for images, _ in torch.utils.data.DataLoader(dataset, 6, num_workers=workers)] for workers in (0, 2)
@@ -178,7 +179,8 @@ def test_torch_workers_decode_records(records: list[Record]) -> None:
 
 
 def test_a_dataset_of_hugging_face_is_as_its_own_library_reads_it(records: list[Record]) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets  # noqa: PLC0415 - slow
+
     features = datasets.Features(
         {
             "image": datasets.Image(),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.needs("jax", "tensorflow", "torch")
 TRANSFORM = stoker.CenterCrop(8)
 LOADERS: dict[str, Callable[..., Any]] = {
     "stoker.Loader": stoker.Loader,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+pytestmark = pytest.mark.needs("torch")
 RECORDS = 23  # no multiple of a step of 2 or 3 ranks
 FRAMEWORKS = ("torch", "accelerate", "lightning.pytorch")
 LIMIT = 150  # seconds; a hang is a failure

@@ -23,13 +23,13 @@ from scripts.site import repository
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow  # of which one makes the site for all
 PAGES_OF_DOCS = [page for page in pages() if page.is_relative_to(ROOT / "docs")]
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The built site."""
-    pytest.importorskip("mkdocs")
     target = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(target)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -46,7 +46,6 @@ def seen(page: Path) -> Seen:
     return Seen(page)
 
 
-@pytest.mark.slow
 def test_a_browser_loads_nothing_from_a_network(site: Path) -> None:
     for page in site.rglob("*.html"):
         assert [address for address in seen(page).loads if re.match(r"[a-z]+:|//", address)] == [], page
@@ -87,7 +86,6 @@ def test_a_page_is_on_the_site_what_it_is_on_a_code_host(site: Path, page: Path)
     assert markdown.headings(page) <= there.ids
 
 
-@pytest.mark.slow
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
     page = (site / "how-to" / "pytorch.html").read_text("utf-8")
     assert 'href="../reference/api/torch.html#stokertorchdataloader"><code>' in page

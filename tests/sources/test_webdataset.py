@@ -543,6 +543,7 @@ patterns = st.recursive(
 )
 
 
+@pytest.mark.needs("braceexpand")
 @given(patterns)
 def test_braces_mean_what_webdataset_makes_of_them(pattern: str) -> None:
     import braceexpand  # noqa: PLC0415

@@ -27,6 +27,7 @@ from stoker.storage import location
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.needs("pyspark")
 TRACE = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 3 in stage 0.0 failed 4 times, most recent \
 failure: Lost task 3.3 in stage 0.0 (TID 9) (10.0.0.7 executor 12): {cause}
