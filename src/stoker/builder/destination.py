@@ -44,14 +44,14 @@ NOT_NOTED = 8
 """More shards than those may be complete of which the journal of a build does not know yet."""
 _SIZES = (("train", "train"), ("val", "validation"), ("test", "test"))
 
-_FEATURES_NAME = "features.json"
-_INFO_NAME = "dataset_info.json"
+_TFDS_FEATURES_NAME = "features.json"
+_TFDS_INFO_NAME = "dataset_info.json"
 _LABEL_NAMES_NAME = "label.labels.txt"
-_TFDS_NAMES = (_FEATURES_NAME, _INFO_NAME, _LABEL_NAMES_NAME)
+_TFDS_NAMES = (_TFDS_FEATURES_NAME, _TFDS_INFO_NAME, _LABEL_NAMES_NAME)
 """TFDS looks for the names of a ``ClassLabel`` in a file called by its key."""
 
 _TFDS_VERSION = "1.0.0"
-_CLASSES = "tensorflow_datasets.core.features."
+_TFDS_CLASSES = "tensorflow_datasets.core.features."
 
 
 def check_destination(destination: Location, source: str | None) -> None:
@@ -279,7 +279,10 @@ def write_tfds_metadata(
     place = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]
     seen = {text.decode().strip() for text in names}
-    contents = {_FEATURES_NAME: _format(_features(len(names))), _INFO_NAME: _format(_info(name, splits))}
+    contents = {
+        _TFDS_FEATURES_NAME: _tfds_json(_tfds_features(len(names))),
+        _TFDS_INFO_NAME: _tfds_json(_tfds_info(name, splits)),
+    }
     if names and "" not in seen and len(seen) == len(names):
         contents[_LABEL_NAMES_NAME] = b"".join(text + b"\n" for text in names)
     else:
@@ -287,22 +290,22 @@ def write_tfds_metadata(
     return {file: write_listed(place / file, content) for file, content in contents.items()}
 
 
-def _features(classes: int) -> dict[str, Any]:
+def _tfds_features(classes: int) -> dict[str, Any]:
     """Return the three keys of preset ``tfds``; 64-bit integers are strings in the JSON of protocol buffers."""
     # Without the format TFDS looks at the bytes of each image, which are JPEG or PNG.
     image = {"dtype": "uint8", "encodingFormat": "", "shape": {"dimensions": ["-1", "-1", "3"]}}
     features = {
-        "file_name": {"pythonClassName": _CLASSES + "text_feature.Text", "text": {}},
-        "image": {"pythonClassName": _CLASSES + "image_feature.Image", "image": image},
+        "file_name": {"pythonClassName": _TFDS_CLASSES + "text_feature.Text", "text": {}},
+        "image": {"pythonClassName": _TFDS_CLASSES + "image_feature.Image", "image": image},
         "label": {
-            "pythonClassName": _CLASSES + "class_label_feature.ClassLabel",
+            "pythonClassName": _TFDS_CLASSES + "class_label_feature.ClassLabel",
             "classLabel": {"numClasses": str(classes)},
         },
     }
-    return {"pythonClassName": _CLASSES + "features_dict.FeaturesDict", "featuresDict": {"features": features}}
+    return {"pythonClassName": _TFDS_CLASSES + "features_dict.FeaturesDict", "featuresDict": {"features": features}}
 
 
-def _info(name: str, splits: Mapping[str, Split]) -> dict[str, Any]:
+def _tfds_info(name: str, splits: Mapping[str, Split]) -> dict[str, Any]:
     """Return the splits, and what ``as_supervised=True`` yields; ``numBytes`` is the size of the files."""
     return {
         "name": name,
@@ -321,5 +324,5 @@ def _info(name: str, splits: Mapping[str, Split]) -> dict[str, Any]:
     }
 
 
-def _format(content: Mapping[str, Any]) -> bytes:
+def _tfds_json(content: Mapping[str, Any]) -> bytes:
     return json.dumps(content, indent=2, sort_keys=True).encode() + b"\n"
