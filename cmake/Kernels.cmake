@@ -25,4 +25,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   stoker_kernel(jpeg/region/plane_kernels_avx512.cpp -mavx512bw -mavx512vl -mavx512vnni)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
   stoker_kernel(shards/crc32c_arm64.cpp -march=armv8-a+crc)
+  # Every such processor has NEON, so its kernels need no flags. They are compiled for themselves, too.
+  file(GLOB_RECURSE neon src/native/core/*_neon.cpp)
+  set_source_files_properties(${neon} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endif()

@@ -71,7 +71,7 @@ make_wheel() { # make_wheel PYTHON TO: from the source package in dist, as pip d
     # Each file for itself, without precompiled headers, so that one which it forgets to include is noticed.
     CMAKE_PREFIX_PATH=$libraries "$scratch/venv/bin/python" -m build --wheel --outdir "$scratch/made" \
       --config-setting=cmake.define.CMAKE_DISABLE_PRECOMPILE_HEADERS=ON \
-      --config-setting=cmake.define.CMAKE_UNITY_BUILD=OFF .
+      --config-setting=cmake.define.STOKER_BY_FOLDER=OFF .
   ) >"$build/wheel-$name.log" 2>&1 || {
     tail -n 30 "$build/wheel-$name.log" >&2
     fail "the wheel for $1 could not be built"

@@ -68,17 +68,18 @@ bool RecordSet::as_listed(size_t shard, bool eager) const {
 }
 
 std::vector<size_t> RecordSet::open_listed(size_t threads) {
-  constexpr size_t kPiece = 16;  // shards a thread takes at a time
+  constexpr size_t kShardsAtOnce = 16;  // shards a thread takes at a time
   const size_t count = listed_.size();
   const bool eager = size() <= kEagerRecords;
   std::vector<uint8_t> good(count);
   std::atomic<size_t> next{0};
   const auto work = [&] {
-    for (size_t begin = next.fetch_add(kPiece); begin < count; begin = next.fetch_add(kPiece)) {
-      for (size_t i = begin; i < std::min(begin + kPiece, count); ++i) good[i] = as_listed(i, eager) ? 1 : 0;
+    for (size_t begin = next.fetch_add(kShardsAtOnce); begin < count; begin = next.fetch_add(kShardsAtOnce)) {
+      for (size_t i = begin; i < std::min(begin + kShardsAtOnce, count); ++i)
+        good[i] = as_listed(i, eager) ? 1 : 0;
     }
   };
-  share_work(std::min(threads, (count + kPiece - 1) / kPiece), work);
+  share_work(std::min(threads, (count + kShardsAtOnce - 1) / kShardsAtOnce), work);
   std::vector<size_t> others;
   for (size_t i = 0; i < count; ++i) {
     if (good[i] == 0) others.push_back(i);
