@@ -128,14 +128,15 @@ test: $(BUILD)/.stamp-deps-test  ## C++ tests, and the Python tests that are fas
 test-fast: $(INSTALLED) $(DEVELOPED)
 	@$(PYTEST) $(SHARED) -m "not slow"
 
-# What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; of the others,
-# two that wait for servers and downloads run beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has
-# compiled. The jars of servers are there by then: `make` would begin all others before what had to wait for them.
+# What has to be installed comes first: the tests of `test` use every compiler that is there. Then `test`, alone; then what computes
+# beside the installation of the frameworks, for which most others wait. Of those, two that wait for servers and downloads run
+# beside one that computes, which is nice. `native-asan` tests the core that `fuzz` has compiled.
 .PHONY: test-all
 test-all: FETCHED = $(BUILD)/.stamp-hdfs-jars
 test-all: $(BUILD)/.stamp-deps-test-all $(BUILD)/.stamp-deps-fuzz $(BUILD)/.stamp-deps-arm64 test  ## `test`, then the slow tests, clients, sanitizers, fuzzing, ARM64, `lint`.
+	@$(MAKE) -j2 --keep-going $(OUTPUT) $(FRAMEWORKS) native-tsan
 	@$(MAKE) -j3 --keep-going $(OUTPUT) TESTED_CORE=$(abspath $(BUILD))/fuzz/libstoker_core.a \
-	  test-slow test-clients fuzz native-arm64 native-tsan native-asan lint
+	  test-slow test-clients fuzz native-arm64 native-asan lint
 
 .PHONY: test-slow
 test-slow: $(BUILD)/.stamp-deps-test-all $(FRAMEWORKS) $(BUILD)/.stamp-hdfs-jars  ## Tests of over a second, with frameworks, and with real S3, GCS, HDFS and Spark.
