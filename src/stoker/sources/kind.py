@@ -19,7 +19,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -128,6 +127,14 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
             yield name
 
 
+def _is_file(look: Look) -> bool:
+    return look.path.is_file()
+
+
+def _holds_folders(look: Look) -> bool:
+    return look.layout is not None and any(_other_folders(look.layout.base, NOT_CLASSES, look.without))
+
+
 class Look:
     """A place that a user named, and what they say about it; what is seen there is remembered.
 
@@ -155,15 +162,16 @@ class Look:
                 self.without = None  # all of the source lies in it
             self.layout = find_layout(self.path.resolve(), self.without)
 
-    @cached_property
+    # No `functools.cached_property`: before Python 3.12 it has a lock, which a forked process may find taken for good.
+    @property
     def is_file(self) -> bool:
         """Whether it is a file."""
-        return self.path.is_file()
+        return self.once(_is_file)
 
-    @cached_property
+    @property
     def holds_folders(self) -> bool:
         """Whether it is a folder in which folders lie that could be classes or splits."""
-        return self.layout is not None and any(_other_folders(self.layout.base, NOT_CLASSES, self.without))
+        return self.once(_holds_folders)
 
     def once(self, find: Callable[[Look], T]) -> T:
         """Return what a function finds out about the place; each function is called once."""
