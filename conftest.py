@@ -28,46 +28,7 @@ pytest_plugins = ["servers.fixtures"]
 
 MUST_RUN_ALL = os.environ.get("STOKER_CI") == "1"
 
-# Packages that `pip install '.[test]'` does not bring. Where one is missing, the tests that import it are skipped.
-OPTIONAL = {
-    "accelerate",
-    "aiohttp",
-    "albumentations",
-    "boto3",
-    "braceexpand",
-    "cyclonedx",
-    "datasets",
-    "elftools",
-    "gcsfs",
-    "google",
-    "griffe",
-    "hdfs_native",
-    "jax",
-    "jinja2",
-    "jsonschema",
-    "kornia",
-    "lightning",
-    "markdown_it",
-    "matplotlib",
-    "mkdocs",
-    "nanobind",
-    "nbclient",
-    "nbformat",
-    "obstore",
-    "pillow_heif",
-    "prometheus_client",
-    "pandas",
-    "pyarrow",
-    "pycocotools",
-    "pyspark",
-    "tensorboard",
-    "tensorflow",
-    "torch",
-    "torchvision",
-    "webdataset",
-}
-
-# Those that take long to import or to install, and what comes with them. A test that uses one is `slow`.
+# Packages that take long to import or to install, and what comes with them. A test that uses one is `slow`.
 FRAMEWORKS = {
     "accelerate",
     "albumentations",
@@ -85,6 +46,31 @@ FRAMEWORKS = {
     "torchvision",
     "transformers",
     "webdataset",
+}
+
+# Packages that `pip install '.[test]'` does not bring. Where one is missing, the tests that import it are skipped.
+OPTIONAL = FRAMEWORKS | {
+    "aiohttp",
+    "boto3",
+    "cyclonedx",
+    "elftools",
+    "gcsfs",
+    "google",
+    "griffe",
+    "hdfs_native",
+    "jinja2",
+    "jsonschema",
+    "markdown_it",
+    "matplotlib",
+    "mkdocs",
+    "nanobind",
+    "nbformat",
+    "obstore",
+    "pillow_heif",
+    "prometheus_client",
+    "pandas",
+    "pyarrow",
+    "pycocotools",
 }
 
 # Where processes share the tests, each takes the next file when it has done one. These take long for their number of
@@ -200,7 +186,8 @@ def is_slow(file: Path) -> bool:
             statements += statement.body
     modules = [statement.module or "" for statement in statements if isinstance(statement, ast.ImportFrom)]
     modules += [name.name for statement in statements if isinstance(statement, ast.Import) for name in statement.names]
-    marks = [statement for statement in statements if ast.unparse(statement).startswith("pytestmark = ")]
+    assigned = [statement for statement in statements if isinstance(statement, ast.Assign)]
+    marks = [statement for statement in assigned if getattr(statement.targets[0], "id", "") == "pytestmark"]
     words = {str(node.value) for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Constant)}
     words |= {node.attr for mark in marks for node in ast.walk(mark) if isinstance(node, ast.Attribute)}
     words |= {module.partition(".")[0] for module in modules}

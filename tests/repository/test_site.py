@@ -23,7 +23,7 @@ from scripts.site import repository
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.slow  # of which one makes the site for all
+pytestmark = [pytest.mark.slow, pytest.mark.needs("mkdocs")]  # one makes the site for all
 PAGES_OF_DOCS = [page for page in pages() if page.is_relative_to(ROOT / "docs")]
 
 
