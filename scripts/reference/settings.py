@@ -33,8 +33,8 @@ _ENCODES = {
     "jpeg:90:420": "the same",
     "jpeg:90:444": "the same without chroma subsampling",
     "jpeg:90:standard": (
-        "with the standard Huffman tables, as Pillow and TensorFlow write JPEGs: the same pixels in about 3 % more "
-        "bytes, encoded in a fifth less time; also behind `jpeg:90:444`"
+        "with the standard Huffman tables, as Pillow and TensorFlow write JPEGs: the same pixels, faster, in about 3 % "
+        "more bytes; also behind `jpeg:90:444`"
     ),
     "png": "PNG without loss: RGB, and grey, alpha and 16-bit grey where the source has them",
     "webp:90": "lossy WebP of that quality (0 to 100), with alpha where the source has it",
@@ -52,43 +52,44 @@ _FILTERS = {
     "tf1-legacy": "TensorFlow 1's `resize_bilinear(align_corners=False)`, cut down to uint8",
     "tf2-nearest": "TensorFlow 2's `resize(..., method='nearest')`",
 }
+_ANSWER = "answers of `stoker build --ask` ([the questions](../how-to/migrate/imagenet.md#flags))"
 _VARIABLES = {
     "STOKER_KERNELS": "highest instructions used: `portable`, `sse42`, `avx2`, `avx512`; ARM64 `portable`, `neon`",
     "STOKER_CACHE_DIR": "caches of this user: unpacked Parquet files, indexes of shards where nothing can be written",
     "XDG_CACHE_HOME": "the same in its folder `stoker`, where `STOKER_CACHE_DIR` is not set (default `~/.cache`)",
     "AWS_ACCESS_KEY_ID": "S3: with the other `AWS_...` variables of AWS's tools, the account",
-    "AWS_ENDPOINT_URL_S3": "S3: another server than Amazon's",
-    "AWS_ENDPOINT_URL": "S3: the same, where the variable above is not set",
+    "AWS_ENDPOINT_URL_S3": "S3: another server than Amazon's, the first that is set",
+    "AWS_ENDPOINT_URL": "S3: another server than Amazon's, the first that is set",
     "AWS_SKIP_SIGNATURE": "S3: public buckets without an account",
-    "AWS_WEB_IDENTITY_TOKEN_FILE": "S3: a role, as Kubernetes gives it",
-    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "S3: a role, as ECS and EKS give it",
-    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "S3: the same",
+    "AWS_WEB_IDENTITY_TOKEN_FILE": "S3: a role, as Kubernetes, ECS and EKS give it",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI": "S3: a role, as Kubernetes, ECS and EKS give it",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "S3: a role, as Kubernetes, ECS and EKS give it",
     "STORAGE_EMULATOR_HOST": "GCS: another server than Google's, without an account",
-    "AZURE_STORAGE_ENDPOINT": "Azure: another server; the other `AZURE_STORAGE_...` variables name the account",
-    "AZURE_ENDPOINT": "Azure: the same, where the variable above is not set",
+    "AZURE_STORAGE_ENDPOINT": "Azure: another server, the first that is set; the account is in `AZURE_STORAGE_...`",
+    "AZURE_ENDPOINT": "Azure: another server, the first that is set; the account is in `AZURE_STORAGE_...`",
     "HF_ENDPOINT": "Hugging Face Hub: another server",
     "HF_TOKEN": "Hugging Face Hub: the token of the account",
     "HF_TOKEN_PATH": "Hugging Face Hub: a file with the token (default `token` in `HF_HOME`)",
     "HF_HOME": "Hugging Face Hub: folder of its tools (default `huggingface` in `XDG_CACHE_HOME`)",
     "STOKER_PARTS": "`stoker build --part auto` in Kubernetes: number of completions of the job",
     "JOB_COMPLETION_INDEX": "the same: number of this one, set by Kubernetes",
-    "SLURM_ARRAY_TASK_ID": "`stoker build --part auto`: set by Slurm, as are the next three",
-    "SLURM_ARRAY_TASK_COUNT": "how many tasks the array has",
-    "SLURM_ARRAY_TASK_MIN": "the number of its first one",
-    "SLURM_ARRAY_TASK_MAX": "the number of its last one",
+    "SLURM_ARRAY_TASK_ID": "`stoker build --part auto`: set by Slurm",
+    "SLURM_ARRAY_TASK_COUNT": "`stoker build --part auto`: set by Slurm",
+    "SLURM_ARRAY_TASK_MIN": "`stoker build --part auto`: set by Slurm",
+    "SLURM_ARRAY_TASK_MAX": "`stoker build --part auto`: set by Slurm",
     "JAVA_HOME": "Spark: Java, where `java` is not on the path",
     "PYSPARK_PYTHON": "Spark: Python of the executors (default: this one)",
     "PYSPARK_GATEWAY_PORT": "Spark: set by `spark-submit`, which has started Java already",
-    "IMAGENET_USERNAME": "`stoker download imagenet`: name of the account",
-    "IMAGENET_ACCESS_KEY": "`stoker download imagenet`: its key",
-    "IMAGENET_OUT_DIR": "`stoker download imagenet`: directory, where the command names none",
-    "DATA_DIR": "`stoker build --ask`: source",
-    "IMAGENET_DATA_DIR": "`stoker build --ask`: source, where `DATA_DIR` is not set",
-    "PROTO_OUT_DIR": "`stoker build --ask`: destination",
-    "RESIZE_IMAGES": "`stoker build --ask`: Y or n",
-    "NEW_HEIGHT": "`stoker build --ask`: height of the images",
-    "NEW_WIDTH": "`stoker build --ask`: width of the images",
-    "JPEG_Q": "`stoker build --ask`: quality",
+    "IMAGENET_USERNAME": "`stoker download imagenet`: account, key and directory",
+    "IMAGENET_ACCESS_KEY": "`stoker download imagenet`: account, key and directory",
+    "IMAGENET_OUT_DIR": "`stoker download imagenet`: account, key and directory",
+    "DATA_DIR": _ANSWER,
+    "IMAGENET_DATA_DIR": _ANSWER,
+    "PROTO_OUT_DIR": _ANSWER,
+    "RESIZE_IMAGES": _ANSWER,
+    "NEW_HEIGHT": _ANSWER,
+    "NEW_WIDTH": _ANSWER,
+    "JPEG_Q": _ANSWER,
     "TORCHELASTIC_RESTART_COUNT": "set by torchrun: only ranks of one start compare their loaders",
 }
 _RANKS = {
@@ -116,7 +117,6 @@ def page(links: docstrings.Links) -> str:
     _compare("environment variables", _read_variables(), _VARIABLES.keys() | _RANKS | _SET)
     parts = [
         "# Settings",
-        "Kinds of sources, presets, values of options, cases of `stoker bench`, environment variables.",
         "Made from the code by `make reference`.",
         "## Kinds of sources",
         "They are asked in this order, and the first that recognises a source reads it.",
@@ -139,9 +139,11 @@ def page(links: docstrings.Links) -> str:
         "## Cases of `stoker bench`",
         _table(["`--only`", "case", "what it does"], [[f"`{case.key}`", case.name, case.note] for case in CASES]),
         "## Environment variables",
-        _table(["variable", "meaning"], [[f"`{name}`", meaning] for name, meaning in _VARIABLES.items()]),
+        _table(
+            ["variable", "meaning"], [[", ".join(map(_code, names)), meaning] for meaning, names in _meanings().items()]
+        ),
         "## Ranks",
-        "Which of how many ranks a process is, where `rank=` and `world_size=` are not given.",
+        "Which of how many ranks a process is, where `rank=` and `world_size=` do not say it.",
         docstrings.markdown("\n\n".join((inspect.getdoc(ranks) or "").split("\n\n")[1:]), links),
     ]
     return "\n\n".join(parts) + "\n"
@@ -164,6 +166,13 @@ def _preset_row(name: str, preset: Preset) -> list[str]:
     shards = "by size" if preset.shards is None else " and ".join(map(str, preset.shards))
     base = str(preset.make_schema(None).label_base)
     return [f"`{name}`" if name != "none" else name, base, *map(_code, texts), shards, preset.compression]
+
+
+def _meanings() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for name, meaning in _VARIABLES.items():
+        names.setdefault(meaning, []).append(name)
+    return names
 
 
 def _keys(preset: Preset) -> str:

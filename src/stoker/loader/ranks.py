@@ -1,62 +1,60 @@
 """Which of how many ranks this process is, as the framework or the launcher says; how many CPUs are its share.
 
-Nothing is imported for that: only modules that the program has imported, and the environment, are looked at. The first
-source of this list that says something counts:
+Nothing is imported for that: modules that the program has imported, and the environment, are asked. The first of these
+sources that says something counts:
 
-====  ==================  ===========================================================================================
- no.  source              says something when
-====  ==================  ===========================================================================================
-1     torch.distributed   a process group is initialised
-2     Horovod             ``horovod.torch``, ``.tensorflow``, ``.tensorflow.keras`` or ``.keras`` is initialised
-3     JAX                 ``jax.distributed`` is initialised
-4     Ray Train           the program runs in a worker of one of its trainers
-5     torchrun            ``RANK`` or ``WORLD_SIZE`` is set
-6     Horovod's launcher  ``HOROVOD_RANK`` and ``HOROVOD_SIZE`` are set
-7     Open MPI            ``OMPI_COMM_WORLD_RANK`` or ``OMPI_COMM_WORLD_SIZE`` is set
-8     MVAPICH2            ``MV2_COMM_WORLD_RANK`` and ``MV2_COMM_WORLD_SIZE`` are set
-9     PMI                 ``PMI_RANK`` or ``PMI_SIZE`` is set (MPICH, Intel MPI)
-10    Slurm               ``SLURM_STEP_NUM_TASKS`` is set: in what ``srun`` starts
-11    JAX's launchers     ``JAX_PROCESS_ID`` and ``JAX_NUM_PROCESSES`` are set (Kubeflow Trainer)
-12    tf.distribute       ``TF_CONFIG`` lists workers, with a chief or without, but no parameter servers
-====  ==================  ===========================================================================================
+==================  ===========================================================================================
+source              says something when
+==================  ===========================================================================================
+torch.distributed   a process group is initialised
+Horovod             ``horovod.torch``, ``.tensorflow``, ``.tensorflow.keras`` or ``.keras`` is initialised
+JAX                 ``jax.distributed`` is initialised
+Ray Train           the program runs in a worker of one of its trainers
+torchrun            ``RANK`` or ``WORLD_SIZE`` is set
+Horovod's launcher  ``HOROVOD_RANK`` and ``HOROVOD_SIZE`` are set
+Open MPI            ``OMPI_COMM_WORLD_RANK`` or ``OMPI_COMM_WORLD_SIZE`` is set
+MVAPICH2            ``MV2_COMM_WORLD_RANK`` and ``MV2_COMM_WORLD_SIZE`` are set
+PMI                 ``PMI_RANK`` or ``PMI_SIZE`` is set (MPICH, Intel MPI)
+Slurm               ``SLURM_STEP_NUM_TASKS`` is set: in what ``srun`` starts
+JAX's launchers     ``JAX_PROCESS_ID`` and ``JAX_NUM_PROCESSES`` are set (Kubeflow Trainer)
+tf.distribute       ``TF_CONFIG`` lists workers, with a chief or without, but no parameter servers
+==================  ===========================================================================================
 
-``SLURM_NTASKS`` is not looked at: in a batch script outside ``srun`` it counts processes that do not exist, and
-``SLURM_PROCID`` is set there too. A later source that disagrees is warned of, unless it is damaged, or the launcher of
-the launcher: one ``torchrun`` a node under ``srun`` is not a contradiction, and ``LOCAL_WORLD_SIZE`` shows it.
+``SLURM_NTASKS`` is not asked: in a batch script outside ``srun`` it counts processes that do not exist. A later source
+that disagrees is warned of, unless it started the launcher, as ``srun`` does that starts one ``torchrun`` a node.
 
-Where none of them says something, a process reads all samples. There is a `RankWarning` if others may read them, too:
+Where none says something, a process reads all samples, with a `RankWarning` if others may read them, too:
 
-====  ===================  ==========================================================================================
- no.  source               what is seen
-====  ===================  ==========================================================================================
-1     PMIx, Cray PALS      ``PMIX_RANK`` or ``PALS_RANKID``, which come without a number of ranks
-2     half of a pair       ``HOROVOD_RANK``, ``MV2_COMM_WORLD_RANK`` or ``JAX_PROCESS_ID`` without the number of ranks
-3     jobs of an array     ``JOB_COMPLETION_INDEX``, ``SLURM_ARRAY_TASK_ID`` or ``AWS_BATCH_JOB_ARRAY_INDEX``
-4     several nodes        ``SM_HOSTS`` (SageMaker) or ``TPU_WORKER_HOSTNAMES`` with more than one host
-5     Ray                  the program runs in a task or an actor, and is no trial of Ray Tune
-====  ===================  ==========================================================================================
+===================  ==========================================================================================
+source               what is seen
+===================  ==========================================================================================
+PMIx, Cray PALS      ``PMIX_RANK`` or ``PALS_RANKID``, which come without a number of ranks
+half of a pair       ``HOROVOD_RANK``, ``MV2_COMM_WORLD_RANK`` or ``JAX_PROCESS_ID`` without the number of ranks
+jobs of an array     ``JOB_COMPLETION_INDEX``, ``SLURM_ARRAY_TASK_ID`` or ``AWS_BATCH_JOB_ARRAY_INDEX``
+several nodes        ``SM_HOSTS`` (SageMaker) or ``TPU_WORKER_HOSTNAMES`` with more than one host
+Ray                  the program runs in a task or an actor, and is no trial of Ray Tune
+===================  ==========================================================================================
 
-Other launchers are not looked at, such as ``mp.spawn``, Dask, IBM's ``jsrun`` without MPI, LSF, PBS, and scripts that
-start processes with variables of their own: initialise a process group before the loader is made, or give ``rank=`` and
-``world_size=``. Each epoch, and each batch of an iteration that has begun, compares what was found with the groups that
-are initialised then, and raises where all of them say something else.
+Of other launchers nothing is known, such as ``mp.spawn``, Dask, LSF, PBS and scripts of your own: initialise a process
+group before the loader is made, or give ``rank=`` and ``world_size=``. Where the groups that are initialised later say
+something else, the next epoch or batch raises.
 
 How many ranks are on this node is asked of:
 
-====  ======================  =======================================================================================
- no.  source                  what it says
-====  ======================  =======================================================================================
-1     Horovod                 ``local_size()`` of what is initialised
-2     torchrun                ``LOCAL_WORLD_SIZE``
-3     Open MPI                ``OMPI_COMM_WORLD_LOCAL_SIZE``
-4     Horovod's launcher      ``HOROVOD_LOCAL_SIZE``
-5     MVAPICH2                ``MV2_COMM_WORLD_LOCAL_SIZE``
-6     MPICH, Intel MPI        ``MPI_LOCALNRANKS``
-7     Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
-8     Ray Train               ``get_local_world_size()`` of the worker
-9     PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
-10    PyTorch                 all ranks, where they met at such an address: ``init_method="tcp://127.0.0.1:29500"``
-====  ======================  =======================================================================================
+======================  =======================================================================================
+source                  what it says
+======================  =======================================================================================
+Horovod                 ``local_size()`` of what is initialised
+torchrun                ``LOCAL_WORLD_SIZE``
+Open MPI                ``OMPI_COMM_WORLD_LOCAL_SIZE``
+Horovod's launcher      ``HOROVOD_LOCAL_SIZE``
+MVAPICH2                ``MV2_COMM_WORLD_LOCAL_SIZE``
+MPICH, Intel MPI        ``MPI_LOCALNRANKS``
+Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
+Ray Train               ``get_local_world_size()`` of the worker
+PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
+PyTorch                 all ranks, where they met at such an address: ``init_method="tcp://127.0.0.1:29500"``
+======================  =======================================================================================
 """
 
 from __future__ import annotations
