@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scripts.reference import docstrings
-from stoker.builder.options import BuildOptions
 from stoker.builder.settings import PLAIN, PRESETS, Preset
-from stoker.declare import declared
 from stoker.format.shard_names import ShardNaming
 from stoker.inspect.bench import CASES
 from stoker.loader import ranks
@@ -20,7 +18,6 @@ from stoker.recipe.recipe import StoredSize
 from stoker.sources.listing import KINDS
 
 if TYPE_CHECKING:
-    from stoker.sources.kind import Kind
     from stoker.types import FeatureSpec
 
 PAGE = "docs/reference/settings.md"
@@ -29,8 +26,7 @@ _CLASSES = 10
 
 # What each form of --encode means; each is given to the parser.
 _ENCODES = {
-    "jpeg:90": "baseline JPEG of that quality (1 to 100), chroma subsampled 4:2:0, optimised Huffman tables",
-    "jpeg:90:420": "the same",
+    "jpeg:90": "baseline JPEG of quality 1 to 100, chroma subsampled 4:2:0 (`jpeg:90:420`), optimised Huffman tables",
     "jpeg:90:444": "the same without chroma subsampling",
     "jpeg:90:standard": (
         "with the standard Huffman tables, as Pillow and TensorFlow write JPEGs: the same pixels, faster, in about 3 % "
@@ -119,8 +115,8 @@ def page(links: docstrings.Links) -> str:
         "# Settings",
         "Made from the code by `make reference`.",
         "## Kinds of sources",
-        "They are asked in this order, and the first that recognises a source reads it.",
-        _table(["source", "recognised as", "its options"], [_kind_row(kind) for kind in KINDS]),
+        "The first of these that recognises a source ([how](images.md#sources)) reads it:",
+        "\n".join(f"- {kind.name}" for kind in KINDS),
         "## Presets",
         "Other options override what a preset sets. Without one, a record has the keys of `imagenet`.",
         _table(["preset", *_PRESET_COLUMNS], [_preset_row(name, preset) for name, preset in _presets().items()]),
@@ -137,7 +133,7 @@ def page(links: docstrings.Links) -> str:
         "## `--shard-names`",
         _of_docstring(ShardNaming, links),
         "## Cases of `stoker bench`",
-        _table(["`--only`", "case", "what it does"], [[f"`{case.key}`", case.name, case.note] for case in CASES]),
+        _table(["`--only`", "case"], [[f"`{case.key}`", case.name] for case in CASES]),
         "## Environment variables",
         _table(
             ["variable", "meaning"], [[", ".join(map(_code, names)), meaning] for meaning, names in _meanings().items()]
@@ -154,11 +150,6 @@ _PRESET_COLUMNS = ("first class", "`--resize`", "`--encode`", "`--filter`", "`--
 
 def _presets() -> dict[str, Preset]:
     return {"none": PLAIN} | {str(name): preset for name, preset in PRESETS.items()}
-
-
-def _kind_row(kind: Kind) -> list[str]:
-    options = (f"`--{each.name.replace('_', '-')}`" for each in declared(BuildOptions) if each.name in kind.options)
-    return [kind.name, kind.looks_like, ", ".join(options)]
 
 
 def _preset_row(name: str, preset: Preset) -> list[str]:

@@ -7,7 +7,7 @@ sources that says something counts:
 source              says something when
 ==================  ===========================================================================================
 torch.distributed   a process group is initialised
-Horovod             ``horovod.torch``, ``.tensorflow``, ``.tensorflow.keras`` or ``.keras`` is initialised
+Horovod             it is initialised for PyTorch, TensorFlow or Keras
 JAX                 ``jax.distributed`` is initialised
 Ray Train           the program runs in a worker of one of its trainers
 torchrun            ``RANK`` or ``WORLD_SIZE`` is set
@@ -39,22 +39,9 @@ Of other launchers nothing is known, such as ``mp.spawn``, Dask, LSF, PBS and sc
 group before the loader is made, or give ``rank=`` and ``world_size=``. Where the groups that are initialised later say
 something else, the next epoch or batch raises.
 
-How many ranks are on this node is asked of:
-
-======================  =======================================================================================
-source                  what it says
-======================  =======================================================================================
-Horovod                 ``local_size()`` of what is initialised
-torchrun                ``LOCAL_WORLD_SIZE``
-Open MPI                ``OMPI_COMM_WORLD_LOCAL_SIZE``
-Horovod's launcher      ``HOROVOD_LOCAL_SIZE``
-MVAPICH2                ``MV2_COMM_WORLD_LOCAL_SIZE``
-MPICH, Intel MPI        ``MPI_LOCALNRANKS``
-Slurm                   ``SLURM_STEP_TASKS_PER_NODE``, for the node that ``SLURM_NODEID`` says
-Ray Train               ``get_local_world_size()`` of the worker
-PyTorch, JAX            all ranks, where ``MASTER_ADDR`` or ``JAX_COORDINATOR_ADDRESS`` is this node for everybody
-PyTorch                 all ranks, where they met at such an address: ``init_method="tcp://127.0.0.1:29500"``
-======================  =======================================================================================
+How many ranks share the CPUs of this node, the same sources say (``LOCAL_WORLD_SIZE`` and the like). Where they do not,
+and ranks met at an address that is this node for everybody (``MASTER_ADDR``, ``JAX_COORDINATOR_ADDRESS`` or an
+``init_method`` of ``127.0.0.1``), all of them do.
 """
 
 from __future__ import annotations

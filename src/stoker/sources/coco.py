@@ -566,7 +566,6 @@ def _sizes_of_images(
 
 COCO = Kind(
     name="COCO file",
-    looks_like="a file called `*.json` with a list `images`, or a folder with one of each split and its images",
     claim=_claim,
     list=_list,
     options=frozenset({"masks", "imagenet_labels", "image_root"}),

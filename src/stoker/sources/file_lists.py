@@ -420,7 +420,6 @@ def shuffled(paths: list[bytes], seed: int) -> list[bytes]:
 
 FILE_LISTS = Kind(
     name="file list, ilsvrc.json",
-    looks_like="any other file",
     claim=lambda look: look.path if look.is_file else None,
     list=_list,
     options=LABEL_OPTIONS | {"boxes", "validation_labels", "image_root"},

@@ -96,7 +96,6 @@ def _classes(
 
 PATTERN = Kind(
     name="pattern of image files",
-    looks_like="a path with `*`, `?`, `[...]`, or `{jpg,png}` and other lists of images, at which nothing lies",
     claim=_claim,
     list=_list,
     options=LABEL_OPTIONS,

@@ -158,7 +158,6 @@ def _classes_in_names(names: Sequence[str]) -> str:
 
 FLAT_FOLDER = Kind(
     name="folder of images without classes",
-    looks_like="a folder of images without folders, or with folders of splits, dates or a camera alone",
     claim=_claim,
     list=_list,
     options=frozenset({"labels", "validation_labels", "imagenet_labels"}),

@@ -339,7 +339,6 @@ def _refuse_tables(path: Location, tree: Source) -> None:
 
 FOLDER = Kind(
     name="folder of class folders or of train/ and validation/",
-    looks_like="any other folder",
     claim=lambda look: look.layout,
     list=_list,
 )

@@ -55,7 +55,6 @@ class Kind:
 
     Attributes:
         name: What help and messages call it.
-        looks_like: How it is recognised.
         claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
         list: Lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does.
         options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
@@ -64,7 +63,6 @@ class Kind:
     """
 
     name: str
-    looks_like: str
     claim: Callable[[Look], Any]
     list: Callable[[Look, Any], Source]
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}

@@ -305,7 +305,6 @@ def _list(look: Look, contents: _Contents) -> Source:
 
 MASK_FOLDERS = Kind(
     name="folders of images and of masks",
-    looks_like="a folder with `images/` and `masks/`, or folders of names alike, whose files have the same names",
     claim=_claim,
     list=_list,
     options=frozenset({"labels", "imagenet_labels"}),

@@ -410,8 +410,6 @@ def _ends_with(path: bytes, name: bytes) -> bool:
 
 METADATA = Kind(
     name="table of images",
-    looks_like="a folder with `metadata.csv`, `.tsv`, `.jsonl` or `.parquet`, whose first row has a `file_name`; or a "
-    "`.csv`, `.tsv` or `.jsonl`, or the folder of one, with a column that names images",
     claim=_claim,
     list=list_metadata,
     options=LABEL_OPTIONS | TABLE_OPTIONS | {"boxes"},

@@ -453,7 +453,6 @@ def _base_name(path: str | None) -> tuple[bytes, ...]:
 
 PARQUET = Kind(
     name="Parquet",
-    looks_like="a file called `*.parquet`, or with its first bytes, that has a column of images; a folder of them",
     claim=_claim,
     list=_list,
     options=LABEL_OPTIONS | COLUMN_OPTIONS | {"boxes"},

@@ -354,8 +354,6 @@ def _note(names: list[bytes], name: bytes) -> None:
 
 TARS = Kind(
     name="folder of tars, tar",
-    looks_like="a folder with tars of known names and without folders of classes; a file with the header of a tar, or"
-    " called `*.tar`; several, as a name with braces that is not there",
     claim=_claim,
     list=_list,
     reader=MemberReader,

@@ -189,7 +189,6 @@ def _url_column(paths: Sequence[Location]) -> str:
 
 URLS = Kind(
     name="list of http:// and https:// URLs",
-    looks_like="a file that begins with `http(s)://`, or a table with a column `url` of such, or a folder of them",
     claim=claim_urls,
     list=_list,
     options=LABEL_OPTIONS | {"label_column", "label_separator", "columns"},

@@ -335,7 +335,6 @@ class _Objects:
 
 VOC = Kind(
     name="Pascal VOC folder",
-    looks_like="a folder with `JPEGImages` and `Annotations`, folders `VOC*` of these, or images beside XML of VOC's",
     claim=_claim,
     list=_list,
     options=frozenset({"masks", "imagenet_labels"}),

@@ -336,7 +336,6 @@ def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
 
 WEBDATASET = Kind(
     name="WebDataset",
-    looks_like="a tar, or a folder of them, with images beside which lies a `.cls`, `.txt` or `.json` of the same key",
     claim=_claim,
     list=_list,
     options=LABEL_OPTIONS | {"boxes"},

@@ -383,9 +383,6 @@ def _text_of(path: bytes, *, is_beside: bool) -> bytes:
 
 YOLO = Kind(
     name="YOLO folder",
-    looks_like="a folder with `data.yaml`, or a file `*.yaml`, with `names` or `nc`, and `train`, `val` or `test`; "
-    "or `classes.txt` or `obj.names`, and texts of boxes beside the images or in `labels/` beside `images/`; or "
-    "darknet's `obj.data`",
     claim=_claim,
     list=_list,
     options=frozenset({"masks", "imagenet_labels"}),
