@@ -425,9 +425,7 @@ def check_row(row: Row, place: Any, want: Classes, out: Path, capsys: pytest.Cap
             with pytest.raises(StokerError):
                 stoker.open(typed)
         else:
-            assert check_classes(typed, want, masks="--masks" in options) == (
-                row.fields if row.plan else frozenset()
-            )
+            assert check_classes(typed, want, masks="--masks" in options) == (row.fields if row.plan else frozenset())
     assert check_classes(out, want) == row.fields
 
 
