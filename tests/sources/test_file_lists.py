@@ -195,6 +195,25 @@ def test_numbers_that_a_label_map_has_as_names_are_names(tmp_path: Path) -> None
     assert listed(list_source(str(path), SourceOptions(labels=str(names)))) == [("2.jpg", "20"), ("1.jpg", "10")]
 
 
+def test_labels_that_are_numbers_and_no_class_ids_are_a_field(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg", "x/2.jpg")
+    for label in ("0.5", "-4"):
+        path = write_list(tmp_path / "scores.csv", "image,score", f"x/1.jpg,{label}", "x/2.jpg,3")
+        tree = list_source(str(path))
+        assert (tree.classes, tree.fields) == ((), {"score": stoker.fields.Float()})
+        assert [tree.load(tree.table[row], "train").fields["score"] for row in range(2)] == [float(label), 3]
+        assert f"{path}: 'score' has numbers that are no class ids, so it is a field, and there are no classes" in (
+            tree.warnings
+        )
+
+
+def test_a_number_far_below_that_is_no_class_id_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path, "x/1.jpg")
+    path = write_list(tmp_path / "list.txt", *(f"x/1.jpg {at}" for at in range(300)), "x/1.jpg 0.5")
+    with pytest.raises(SourceError, match=r"are numbers that are no class ids \('0', '0.5' and 299 more\); to read"):
+        list_source(str(path))
+
+
 def test_an_id_above_the_largest_is_refused(tmp_path: Path) -> None:
     fill(tmp_path, "x/1.jpg")
     with pytest.raises(SourceError, match="has the class id 4194304; the largest is 4194303"):

@@ -66,6 +66,11 @@ def test_encodings_and_separators_are_found(six: Path, encoding: str, separator:
     assert values(tree) == [{"größe": "ü, 1"}] * 6
 
 
+def test_a_table_is_not_among_the_files_that_no_row_names(six: Path) -> None:
+    write(six / "t.tsv", {"id": IDS, "kind": list("abaabb")}, sep="\t")
+    assert "these files" not in " ".join(list_source(str(six)).warnings)
+
+
 def test_another_encoding_is_refused_with_the_line_that_changes_it(six: Path) -> None:
     path = write(six / "t.csv", {"id": IDS, "kind": ["é", *"baabb"]}, encoding="cp1252")
     message = refused(six, label_column="kind", image_column="id")

@@ -136,7 +136,7 @@ def test_a_table_of_other_classes_than_the_folders_is_refused(
     rows = [f"train/{name}/{number}.jpg,{NAMES[number % 2]}\n" for name in ("ann", "ben", "cy") for number in range(6)]
     (tmp_path / "train.csv").write_text("path,label\n" + "".join(rows))
     message = refused(tmp_path)
-    assert "the classes may be its 'label', or the folders, as of train/ann/0.jpg; give" in message
+    assert "the classes may be its 'label', or the folders, such as that of train/ann/0.jpg; give" in message
     given = message.partition("; give ")[2].partition(";")[0].split(" with ")
     assert planned(capsys, given[0], *given[1].split()) == {"cat": 9, "dog": 9}
     type_line(message, 0, tmp_path)

@@ -568,7 +568,7 @@ def test_columns_that_differ_from_the_folders_are_refused(tmp_path: Path) -> Non
     root = write_classes(tmp_path, columns)
     message = refused(root)
     assert message.endswith(
-        "the classes may be the column 'class' or the folders, as of a/1.png; give label_column='class', or "
+        "the classes may be column 'class' or the folders, such as that of a/1.png; give label_column='class', or "
         "label_column='none' for the folders"
     )
     table = (root / "metadata.csv").read_text()

@@ -538,7 +538,7 @@ def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: P
     assert refusal(place).startswith(f"{problem} is cats/1.jpg")
     assert refusal(place).endswith("image_root")
     if name == "train.csv":
-        assert refusal(tmp_path) == f"{refusal(place)}, or a pattern, as of '*.jpg', to read no classes"
+        assert refusal(tmp_path) == f"{refusal(place)}, or a pattern such as '*.jpg' to read no classes"
 
 
 @pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt"])

@@ -77,7 +77,7 @@ def test_celeba_is_refused_and_each_of_its_texts_is_what_torchvision_reads(
 
     message = refused(celeba)
     assert f"several texts in {celeba} name the images (identity_CelebA.txt, list_attr_celeba.txt, " in message
-    assert f"give the one that has the classes, as of {celeba}/identity_CelebA.txt, or a pattern" in message
+    assert f"give the one that has the classes, such as {celeba}/identity_CelebA.txt, or a pattern" in message
     monkeypatch.setattr(CelebA, "_check_integrity", lambda _: True)
     for text, target in (("identity_CelebA", "identity"), ("list_attr_celeba", "attr")):
         known = CelebA(str(celeba.parent), "all", target)
@@ -111,7 +111,7 @@ def test_each_text_of_fgvc_aircraft_is_what_torchvision_reads(tmp_path: Path) ->
             write(root / f"images_{level}_{split}.txt", lines)
         write(root / ("variants.txt" if level == "variant" else "manufacturers.txt"), sorted({*names}))
     write(root / "images_box.txt", [f"{name} 3 144 998 431" for name in ids])
-    assert f"as of {root}/images_manufacturer_train.txt" in refused(root)
+    assert f"such as {root}/images_manufacturer_train.txt" in refused(root)
     for level in ("variant", "manufacturer"):
         for split in ("train", "val", "test"):
             known = FGVCAircraft(str(tmp_path), split, level)

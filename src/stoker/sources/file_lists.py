@@ -8,6 +8,7 @@ so that a build names it among the rejects.
 In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label, and the
 first line may be a header. A list is one if a path of it is there up to such a separator and not as a whole; then all
 its lines must have a label, otherwise none. A label is the id of a class if all of them are numbers, or else its name.
+Where some of the numbers are no ids, the list is a table with a field.
 Without labels the class is the folder of the image, or the one above that if it is called ``images``.
 """
 
@@ -17,12 +18,13 @@ import dataclasses
 import os
 import re
 import shlex
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
-from stoker.config import option
+from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
@@ -36,6 +38,7 @@ from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.table_columns import are_no_ids
 from stoker.sources.tables import IMAGE_WORDS
 from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
@@ -78,7 +81,7 @@ def _list(look: Look, path: Location) -> Source:
     builder = SourceBuilder(look, base.to_uri(), (path.parent,))
     builder.takes_root = config is None
     lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.skipped.warnings)})
-    if config is None and not lists.has_labels(path) and (tables := find_tables(look, path.parent, [path])):
+    if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
     builder.numbered = lists.are_numbered()
@@ -119,9 +122,14 @@ class _FileLists:
         self._separator: bytes | None = None
         self._unlabelled = 0
 
-    def has_labels(self, path: Location) -> bool:
-        """Return whether the lines of a list next to the base are paths with labels."""
-        return self._find_separator(path) is not None
+    def has_classes(self, path: Location) -> bool:
+        """Return whether the lines of a list next to the base are paths with labels, and the first ones are classes."""
+        separator = self._find_separator(path)
+        if separator is None:
+            return False
+        lines = [line for number, line in islice(numbered_lines(path), _UNDECIDED_LINES) if line.strip()]
+        labels = [os.fsdecode(line.strip().rpartition(separator)[2].strip()) for line in lines]
+        return not are_no_ids(labels[self._is_header(lines[0]) :])
 
     def fill(self) -> None:
         for path, split in self._lists.items():
@@ -152,6 +160,11 @@ class _FileLists:
         repeated = repeats_in(self._hashes.finish())
         if repeated:
             self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
+        if not self._unlabelled and are_no_ids([os.fsdecode(name) for name in names]):
+            shown = format_some(sorted(map(os.fsdecode, names)), 2, repr)
+            message = f"the labels in {self._builder.root} are numbers that are no class ids ({shown}); to read them as"
+            message += " a field, write a table metadata.csv with file_name and a name for them in its first line"
+            raise SourceError(message, path=self._builder.root)
 
     def are_numbered(self) -> bool:
         """Return whether all images have labels, and these are the ids of classes."""

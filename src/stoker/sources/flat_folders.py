@@ -83,7 +83,7 @@ def _claim(look: Look) -> _Contents | None:
         masks = masks_among(base / os.fsdecode(path), [os.fsdecode(name) for name, _ in listing.files])
         if masks is not None:
             message = f"{look.root} holds {masks}; move the masks to a folder masks/ beside images/"
-            raise SourceError(f"{message}, or name the images by a pattern, as of '*.jpg'", path=look.root)
+            raise SourceError(f"{message}, or name the images by a pattern such as '*.jpg'", path=look.root)
     return None if _are_told(look, look.layout) else _Contents(base, listings, names, seen)
 
 

@@ -44,7 +44,7 @@ _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
 """What columns of 0 and 1 are called that say splits."""
 _CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
-_NO_CLASSES = "or a pattern, as of '*.jpg', to read no classes"
+_NO_CLASSES = "or a pattern such as '*.jpg' to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
 _FEW, _SOME, _LONGEST_CELL = 4, 16, 40
 
@@ -227,7 +227,7 @@ def _tables_that_name(
     if len({table.words for table in seen if table.is_text}) > 1:
         names = shown_names([os.fsencode(table.place.name) for table in seen])
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
-        message = f"several texts in {base} name the images ({names}); give the one that has the classes, as of"
+        message = f"several texts in {base} name the images ({names}); give the one that has the classes, such as"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     return None if best is None or best.says_nothing else best, seen
@@ -292,7 +292,7 @@ def check_against_folders(
     if agree.issuperset(classes.columns):
         return []
     of_table = format_some(classes.columns, _FEW, repr)
-    message = f"{best.place} names the images, and the classes may be its {of_table}, or the folders, as of"
+    message = f"{best.place} names the images, and the classes may be its {of_table}, or the folders, such as that of"
     message += f" {best.rows[0][best.image]}; give {look.root if best.place.parent == base else best.place} with"
     message += f" {option_with('label_column', ','.join(classes.columns))}"
     if best.place.parent != base:

@@ -35,7 +35,7 @@ from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
 from stoker.sources.tables import damaged, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
-from stoker.storage import Location, from_uri, is_absolute, is_web
+from stoker.storage import Location, from_uri, is_absolute, is_web, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -219,7 +219,9 @@ class _Images:
             sizes.update((folder + name, size) for name, size in listing.files)
         ignored = self._builder.skipped.ignored
         ignored -= Counter(table.place.suffix for table in self._tables)  # which leaves none below 1
-        tables = {table.folder + os.fsencode(table.place.name) for table in self._tables}
+        base = self._builder.base + b"/"
+        places = (join(table.place.parent.to_uri(), os.fsencode(table.place.name)) for table in self._tables)
+        tables = {place.removeprefix(base) for place in places}
         self._find_moved(sizes)
         if self._is_found:
             self._find_files(sizes)
@@ -251,10 +253,9 @@ class _Images:
             differ |= name != folder
             if differ and is_guessed and self._classes.columns[:1] not in ((), (LABEL,)):
                 column = self._classes.columns[0]
-                message = f"the classes may be the column {column!r} or the folders, as of {os.fsdecode(path)}; give"
-                message += (
-                    f" {option_with('label_column', column)}, or {option_with('label_column', 'none')} for the folders"
-                )
+                message = f"the classes may be column {column!r} or the folders, such as that of {os.fsdecode(path)}"
+                message += f"; give {option_with('label_column', column)}"
+                message += f", or {option_with('label_column', 'none')} for the folders"
                 raise SourceError(f"{table}: {message}", path=str(table))
             group = (split, name, prefix)
             if group not in groups:

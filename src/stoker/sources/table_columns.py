@@ -133,6 +133,11 @@ class Classes:
         return None
 
 
+def are_no_ids(texts: Collection[str]) -> bool:
+    """Return whether all labels are numbers, and some of these no ids of classes, as of a regression."""
+    return all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts))
+
+
 def _is_set(cell: Any) -> bool:
     return TRUTH_VALUES.get(str(cell), str(cell) in ("1", "1.0"))
 
@@ -237,7 +242,7 @@ def _with_form(
     if between or any(isinstance(value, list) for value in known):
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
         return Classes(columns, "several", between)
-    if all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts)):
+    if are_no_ids(texts):
         warnings.append(
             f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
         )
