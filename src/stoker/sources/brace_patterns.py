@@ -24,7 +24,7 @@ from stoker.errors import SourceError
 from stoker.sources.walking import is_image_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 MAX_NAMES = 2**20
 """Most names that a pattern may stand for."""
@@ -45,9 +45,8 @@ def expand_braces(pattern: str) -> list[str]:
 def image_patterns(pattern: str) -> list[str]:
     """Return the names that a pattern stands for, if these are images or have wildcards; else nothing."""
     names = expand_braces(pattern) if "{" in pattern else []
-    return (
-        names if all(glob.has_magic(name) or is_image_name(name.encode("utf-8", "replace")) for name in names) else []
-    )
+    are_images = all(glob.has_magic(name) or is_image_name(name.encode("utf-8", "replace")) for name in names)
+    return names if are_images else []
 
 
 def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:
@@ -56,67 +55,56 @@ def _expanded(text: str, pattern: str, depth: int) -> Sequence[str]:
         raise SourceError(f"{pattern} has more than {_MAX_DEPTH} braces inside each other", path=pattern)
     expanded: Sequence[str] = [""]
     start = 0
-    for first, end in _pairs(text, pattern):
-        inside = text[first + 1 : end]
-        chosen = _choices(inside, pattern, depth)
-        if chosen is None:  # the braces mean themselves, but what is between them may be a pattern
-            chosen = [f"{{{inner}}}" for inner in _expanded(inside, pattern, depth + 1)]
+    for first, *commas, end in _braces(text, pattern):
+        chosen = _range(text[first + 1 : end], pattern) or []
+        parts = pairwise((first, *commas, end)) if commas else () if chosen else ((first, end),)
+        for before, after in parts:
+            chosen += _expanded(text[before + 1 : after], pattern, depth + 1)
+            _check_count(len(chosen), pattern)
+        if parts and not commas:  # the braces mean themselves, but what is between them may be a pattern
+            chosen = [f"{{{inner}}}" for inner in chosen]
         _check_count(len(expanded) * len(chosen), pattern)
         expanded = [before + text[start:first] + choice for before in expanded for choice in chosen]
         start = end + 1
     return [before + text[start:] for before in expanded]
 
 
-def _choices(text: str, pattern: str, depth: int) -> Sequence[str] | None:
-    """Return what braces with a text between them stand for; None if that is no list and no range."""
-    if numbers := _NUMBERS.fullmatch(text):
-        first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1) or 1
-        values = range(first, last + 1, step) if first < last else range(first, last - 1, -step)
-        _check_count(len(values), pattern)
-        is_padded = _LEADING_ZERO.match(numbers[1]) or _LEADING_ZERO.match(numbers[2])
-        width = max(len(numbers[1]), len(numbers[2])) if is_padded else 0
-        return [f"{number:0{width}d}" for number in values]
-    if letters := _LETTERS.fullmatch(text):
-        first, last = (_ORDERED_LETTERS.index(letter) for letter in letters.group(1, 2))
-        step = int(letters[3] or 1) or 1
-        some = range(first, last + 1, step) if first < last else range(first, last - 1, -step)
-        return [_ORDERED_LETTERS[at] for at in some]
-    starts = [0]
-    pairs = dict(_pairs(text, pattern))
-    at = 0
-    while at < len(text):
-        if text[at] == ",":
-            starts.append(at + 1)
-        at = pairs.get(at, at) + 1 + (text[at] == "\\")
-    if len(starts) == 1:
+def _range(text: str, pattern: str) -> list[str] | None:
+    """Return the numbers or letters that a text between braces stands for; None if it is no range."""
+    show: Callable[[int], str]
+    if match := _NUMBERS.fullmatch(text):
+        first, last = int(match[1]), int(match[2])
+        is_padded = _LEADING_ZERO.match(match[1]) or _LEADING_ZERO.match(match[2])
+        show = f"{{:0{max(len(match[1]), len(match[2])) if is_padded else 0}d}}".format
+    elif match := _LETTERS.fullmatch(text):
+        first, last = map(_ORDERED_LETTERS.index, match.group(1, 2))
+        show = _ORDERED_LETTERS.__getitem__
+    else:
         return None
-    parts = [text[start : end - 1] for start, end in pairwise([*starts, len(text) + 1])]
-    found_names: list[str] = []
-    for part in parts:
-        found_names += _expanded(part, pattern, depth + 1)
-        _check_count(len(found_names), pattern)
-    return found_names
+    step = int(match[3] or 1) or 1
+    values = range(first, last + 1, step) if first < last else range(first, last - 1, -step)
+    _check_count(len(values), pattern)
+    return [*map(show, values)]
 
 
-def _pairs(text: str, pattern: str) -> list[tuple[int, int]]:
-    """Return where each brace stands that lies in no other, and where its partner does."""
-    pairs: list[tuple[int, int]] = []
-    depth = first = at = 0
+def _braces(text: str, pattern: str) -> list[list[int]]:
+    """Return where each brace stands that lies in no other, the commas that lie in no other one, and its partner."""
+    braces: list[list[int]] = []
+    depth = at = 0
     while at < len(text):
-        if text[at] == "{":
-            first = at if depth == 0 else first
-            depth += 1
-        elif text[at] == "}":
-            depth -= 1
-            if depth == 0:
-                pairs.append((first, at))
-            elif depth < 0:
-                break
-        at += 1 + (text[at] == "\\")
+        character = text[at]
+        depth += (character == "{") - (character == "}")
+        if depth < 0:
+            break
+        if (character, depth) == ("{", 1):
+            braces.append([at])
+        elif (character, depth) in ((",", 1), ("}", 0)):
+            braces[-1].append(at)
+        at += 1 + (character == "\\")
     if depth != 0:
         message = f"{pattern} has a brace without a partner; write it as in shards/train-{{000000..000146}}.tar"
         raise SourceError(message, path=pattern)
-    return pairs
+    return braces
 
 
 def _check_count(count: int, pattern: str) -> None:
