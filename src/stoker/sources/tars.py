@@ -7,8 +7,12 @@ folder.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
+from collections import Counter
+from contextlib import contextmanager
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from stoker.config import format_count
@@ -27,7 +31,7 @@ from stoker.storage import Location, location
 
 if TYPE_CHECKING:
     import tarfile
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.source import Source
@@ -134,72 +138,65 @@ def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), {}))
 
 
+@dataclasses.dataclass(slots=True)
 class _Tar:
-    """Adds the images of one tar, folder by folder.
+    """Adds the images of one tar, folder by folder."""
 
-    Args:
-        builder: Of the source.
-        images: Receives them.
-        split: Their split, unless the tar itself has folders called after splits.
-        labels: Classes of the images by their names; the folders then mean nothing.
-        places: Where such a list was looked for.
-    """
-
-    def __init__(
-        self,
-        builder: SourceBuilder,
-        images: TarImages,
-        split: str,
-        labels: ValidationLabels | None,
-        places: Sequence[Location],
-    ) -> None:
-        self._split = split
-        self._number = len(builder.archives)
-        self._collector, self._skipped = builder.collector, builder.skipped
-        self._images = images
-        self._labels = labels
-        self._places = places
-        self._last_name = b""
-        self._groups: dict[tuple[bytes, bytes | None], int] = {}
-        self._counts: dict[bytes, int] = {}
+    builder: SourceBuilder
+    images: TarImages
+    split: str  # that of the images, unless the tar itself has folders called after splits
+    labels: ValidationLabels | None  # classes of the images by their names; the folders then mean nothing
+    places: Sequence[Location]  # where such a list was looked for
+    last_name: bytes = b""
+    groups: dict[tuple[bytes, bytes | None], int] = dataclasses.field(default_factory=dict)
+    counts: Counter[bytes] = dataclasses.field(default_factory=Counter)  # images in each folder
 
     def read(self, place: Location) -> None:
-        for window, member, path in self._images.members(place):
-            if member.isdir():
-                if path:  # which may be an empty class
-                    self._group(path, None)
-            elif not self._images.is_file(member, path):
-                continue
-            elif path[-4:].lower() == b".tar":
-                self._add_inner(window.inner(member), path)
-            elif self._is_image(path):
-                self._add(path, member.size, window.start + member.offset_data)
+        with self.images.open(place) as window:
+            for member, path in self.images.named(window):
+                if member.isdir():
+                    if path:  # which may be an empty class
+                        self._group(path, None)
+                elif path[-4:].lower() == b".tar":
+                    self._add_inner(window.inner(member), path)
+                elif self._is_image(path):
+                    self._add(path, member.size, window.start + member.offset_data)
         self._settle(str(place))
 
     def _add(self, path: bytes, size_bytes: int, offset: int) -> None:
-        folder, _, name = path.rpartition(b"/")
-        self._last_name = name
-        group = self._group(folder, self._labels.class_of(name) if self._labels else None)
-        self._counts[folder] = self._counts.get(folder, 0) + 1
-        self._images.add(group, path, size_bytes, offset)
+        folder, _, self.last_name = path.rpartition(b"/")
+        group = self._group(folder, self.labels.class_of(self.last_name) if self.labels else None)
+        self.counts[folder] += 1
+        self.images.add(group, path, size_bytes, offset)
 
     def _add_inner(self, window: FileWindow, outer: bytes) -> None:
         """Add the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
-        group = self._collector.add_group(Group(self._split, name, len(outer) + 1, self._number))
-        for member, path in self._images.named(window):
-            if self._images.is_file(member, path) and self._is_image(path):
-                self._images.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
+        group = self._add_group(name, outer)
+        for member, path in self.images.named(window):
+            if not member.isdir() and self._is_image(path):
+                self.images.add(group, outer + b"/" + path, member.size, window.start + member.offset_data)
 
     def _is_image(self, path: bytes) -> bool:
         name = path[path.rfind(b"/") + 1 :]
         if name.startswith(b"."):
-            self._skipped.ignored["hidden"] += 1
+            self.builder.skipped.ignored["hidden"] += 1
         elif is_sidecar(name):
-            self._skipped.count_sidecar(name)
+            self.builder.skipped.count_sidecar(name)
         else:
             return True
         return False
+
+    def _group(self, folder: bytes, class_name: bytes | None) -> int:
+        key = (folder, class_name)
+        if key not in self.groups:
+            self.groups[key] = self._add_group(class_name, folder)
+        return self.groups[key]
+
+    def _add_group(self, class_name: bytes | None, folder: bytes) -> int:
+        prefix_bytes = len(folder) + 1 if folder else 0
+        group = Group(self.split, class_name, prefix_bytes, len(self.builder.archives) - 1)
+        return self.builder.collector.add_group(group)
 
     def _settle(self, where: str) -> None:
         """Decide what the folders are; count and warn of images outside any class.
@@ -207,78 +204,53 @@ class _Tar:
         A folder that all others lie in means nothing. Below it are the folders of splits, if they are called so, and
         the classes. Images of the test split that all lie in one folder have no label.
         """
-        folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self._groups}
-        filled = [folder for folder in folders if folder in self._counts]
-        if self._labels is not None or not folders:
+        folders = {folder: folder.split(b"/") if folder else [] for folder, _ in self.groups}
+        filled = [folder for folder in folders if folder in self.counts]
+        if self.labels is not None or not folders:
             return
-        top = _common_parts(folders.values())
-        if len(filled) == 1 and folders[filled[0]] == top:
+        levels = zip(*folders.values(), strict=False)
+        top = len([*takewhile(lambda names: len({*names}) == 1, levels)])
+        if len(filled) == 1 and len(folders[filled[0]]) == top:
             self._settle_one(filled[0], where)
             return
-        with_splits = self._are_splits([parts[len(top) :] for parts in folders.values()], where)
-        loose = sum(
-            self._settle_folder(folder, parts, len(top), with_splits=with_splits) for folder, parts in folders.items()
-        )
+        first = {parts[top] for parts in folders.values() if len(parts) > top}
+        deep = {parts[top] for parts in folders.values() if len(parts) > top + 1}
+        with_splits = deep == first and are_splits(first, where)
+        loose = 0
+        for folder, parts in folders.items():
+            group = self.builder.collector.groups[self.groups[folder, None]]
+            depth = top + (with_splits and len(parts) > top)
+            if depth > top:
+                group.split = SPLIT_FOLDERS[parts[top]]
+            if len(parts) > depth:
+                group.class_name = parts[depth]
+                group.prefix_bytes = len(b"/".join(parts[: depth + 1])) + 1
+            else:
+                group.split = None
+                loose += self.counts[folder]
         if loose:
-            self._skipped.ignored["outside a class folder"] += loose
+            self.builder.skipped.ignored["outside a class folder"] += loose
             message = f"{format_count(loose, 'image')} in {where} outside any class folder: not used"
-            self._skipped.warnings.append(message)
-
-    def _group(self, folder: bytes, class_name: bytes | None) -> int:
-        key = (folder, class_name)
-        if key not in self._groups:
-            prefix_bytes = len(folder) + 1 if folder else 0
-            self._groups[key] = self._collector.add_group(Group(self._split, class_name, prefix_bytes, self._number))
-        return self._groups[key]
+            self.builder.skipped.warnings.append(message)
 
     def _settle_one(self, folder: bytes, where: str) -> None:
         """Settle a tar whose images all lie in one folder: one class, or the test images."""
-        for (other, _), number in self._groups.items():
-            self._collector.groups[number].split = self._split if other == folder else None
+        groups = self.builder.collector.groups
+        for (other, _), number in self.groups.items():
+            groups[number].split = self.split if other == folder else None
         name = folder[folder.rfind(b"/") + 1 :]
-        if self._split == "test":
+        if self.split == "test":
             return
-        if self._split == "validation" or not name:
-            message = f"the images in {where} do not lie in class folders"
-            is_validation = self._split == "validation"
-            advice = (
-                missing_labels_advice(self._places, self._last_name) if is_validation else "give a tar that has them"
-            )
-            raise SourceError(f"{message}; {advice}", path=where)
-        self._collector.groups[self._groups[folder, None]].class_name = name
-
-    def _settle_folder(self, folder: bytes, parts: list[bytes], skip: int, *, with_splits: bool) -> int:
-        """Give one folder its class; return how many images in it have none."""
-        group = self._collector.groups[self._groups[folder, None]]
-        if with_splits and len(parts) > skip:
-            group.split = SPLIT_FOLDERS[parts[skip]]
-            skip += 1
-        if len(parts) <= skip:
-            group.split = None
-            return self._counts.get(folder, 0)
-        group.class_name = parts[skip]
-        group.prefix_bytes = len(b"/".join(parts[: skip + 1])) + 1
-        return 0
-
-    def _are_splits(self, folders: list[list[bytes]], where: str) -> bool:
-        """Return whether the first parts are the names of splits, below which lie classes."""
-        first = {parts[0] for parts in folders if parts}
-        deep = {parts[0] for parts in folders if len(parts) > 1}
-        return deep == first and are_splits(first, where)
-
-
-def _common_parts(folders: Iterable[list[bytes]]) -> list[bytes]:
-    """Return the folders that all of some folders lie in, or are."""
-    common = []
-    for parts in zip(*folders, strict=False):
-        if len(set(parts)) > 1:
-            break
-        common.append(parts[0])
-    return common
+        if self.split == "validation" or not name:
+            advice = "give a tar that has them"
+            if self.split == "validation":
+                advice = missing_labels_advice(self.places, self.last_name)
+            raise SourceError(f"the images in {where} do not lie in class folders; {advice}", path=where)
+        groups[self.groups[folder, None]].class_name = name
 
 
 class TarImages:
-    """Collects images that are members of tars; tells which members are files that may be used, and reports the others.
+    """Collects images that are members of tars; tells which members may be used, and reports the others.
 
     Args:
         builder: Receives them.
@@ -295,19 +267,22 @@ class TarImages:
     def __len__(self) -> int:
         return len(self._archives)
 
-    def members(self, path: Location) -> Iterator[tuple[FileWindow, tarfile.TarInfo, bytes]]:
-        """Yield the members of another tar, which must not be compressed, as `named` does, after what has them."""
+    @contextmanager
+    def open(self, path: Location) -> Iterator[FileWindow]:
+        """Open another tar, which must not be compressed."""
         if is_compressed(path):
             message = f"{path} is compressed, so its images cannot be read in place; unpack it with gunzip first"
             raise SourceError(message, path=str(path))
         self._builder.archives.append(path.to_uri())
         self._size, self._before = path.size(), len(self)
         with path.reader() as file:
-            window = FileWindow(file, 0, self._size, str(path))
-            yield from ((window, *named) for named in self.named(window))
+            yield FileWindow(file, 0, self._size, str(path))
 
     def named(self, window: FileWindow) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-        """Yield the members that neither lead out of a tar nor lie in `JUNK`, with their paths without ``.`` parts."""
+        """Yield the files and the folders of a tar that may be used, with their paths without ``.`` parts.
+
+        Others are counted: those that lead out of the tar or lie in `JUNK`, links, and special files.
+        """
         for member in tar_members(window):
             name = member.name.encode("utf-8", "surrogateescape")
             parts = [part for part in name.split(b"/") if part not in (b"", b".")]
@@ -316,19 +291,13 @@ class TarImages:
                 _note(self._unsafe, name)
             elif not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
                 self._skipped.ignored["junk"] += 1
-            else:
+            elif member.issym() or member.islnk():
+                self._skipped.ignored["link"] += 1
+                _note(self._links, b"/".join(parts))
+            elif member.isdir() or (member.isreg() and not member.issparse() and parts):
                 yield member, b"/".join(parts)
-
-    def is_file(self, member: tarfile.TarInfo, path: bytes) -> bool:
-        """Return whether a member of that path is a file; count links and special files."""
-        if member.isreg() and not member.issparse() and path:
-            return True
-        if member.issym() or member.islnk():
-            self._skipped.ignored["link"] += 1
-            _note(self._links, path)
-        elif not member.isdir():
-            self._skipped.ignored["special file"] += 1
-        return False
+            else:
+                self._skipped.ignored["special file"] += 1
 
     def add(self, group: int, path: bytes, size_bytes: int, offset: int) -> None:
         """Add an image that begins at a byte of the tar; how many there will be is a guess from that."""

@@ -12,7 +12,8 @@ import contextlib
 import dataclasses
 import os
 import re
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,7 +34,7 @@ from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
     import tarfile
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stoker.sources.source import Source
     from stoker.storage import Child, Location
@@ -173,7 +174,6 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
 class _Sample:
     """One sample while it is read."""
 
-    key: bytes  # its key
     # path, size and offset of each image
     images: list[tuple[bytes, int, int]] = dataclasses.field(default_factory=list)
     class_id: int = -1  # its class; -1 for none
@@ -193,19 +193,24 @@ class _Samples:
 
     def add(self, path: Location, split: str) -> None:
         keys = set[bytes]()
-        sample = None
-        for window, member, name in self._images.members(path):
-            if not self._images.is_file(member, name):
-                continue
+        with self._images.open(path) as window:
+            for key, members in groupby(self._members(window), itemgetter(0)):
+                sample = _Sample()
+                for _, suffix, name, member in members:
+                    self._add_member(sample, name, suffix, window, member)
+                self._add_sample(key, sample, path, split, is_repeated=key in keys)
+                keys.add(key)
+
+    def _members(self, window: FileWindow) -> Iterator[tuple[bytes, bytes, bytes, tarfile.TarInfo]]:
+        """Yield the key, the suffix and the whole name of each member of a sample, and the member."""
+        for member, name in self._images.named(window):
             key, suffix = _split(name)
+            if member.isdir():
+                continue
             if key is None or _META.match(name):
                 self._builder.skipped.ignored["not in a sample"] += 1
-                continue
-            if sample is None or key != sample.key:
-                self._end(sample, path, split, keys)
-                sample = _Sample(key)
-            self._add_member(sample, name, suffix, window, member)
-        self._end(sample, path, split, keys)
+            else:
+                yield key, suffix, name, member
 
     def _add_member(
         self, sample: _Sample, name: bytes, suffix: bytes, window: FileWindow, member: tarfile.TarInfo
@@ -213,6 +218,7 @@ class _Samples:
         if suffix in sample.suffixes:
             sample.problem = "sample with a member twice"
         sample.suffixes.add(suffix)
+        field = suffix.decode() if suffix in _FIELDS else _name_of_image(suffix)
         if suffix in IMAGES:
             sample.images.append((name, member.size, member.offset_data))
         elif suffix == _CLASS:
@@ -221,29 +227,22 @@ class _Samples:
                 sample.problem = sample.problem or "sample with a bad class"
             else:
                 sample.class_id = class_id
+        elif field is None:
+            kind = f".{suffix.decode()}" if _PLAIN_SUFFIX.fullmatch(suffix) else "other member"
+            self._builder.skipped.ignored[kind] += 1
         else:
-            field = suffix.decode() if suffix in _FIELDS else _name_of_image(suffix)
-            if field is None:
-                kind = f".{suffix.decode()}" if _PLAIN_SUFFIX.fullmatch(suffix) else "other member"
-                self._builder.skipped.ignored[kind] += 1
-            else:
-                sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
-                sample.slices[field] = member.offset_data, member.size
+            sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
+            sample.slices[field] = member.offset_data, member.size
 
-    def _end(self, sample: _Sample | None, path: Location, split: str, keys: set[bytes]) -> None:
+    def _add_sample(self, key: bytes, sample: _Sample, path: Location, split: str, *, is_repeated: bool) -> None:
         """Add a sample that is whole, or note why it is not an item."""
-        if sample is None:
-            return
-        problem = sample.problem
-        if sample.key in keys:
-            problem = "repeated key"
-        elif len(sample.images) != 1 and problem is None:
+        problem = "repeated key" if is_repeated else sample.problem
+        if len(sample.images) != 1 and problem is None:
             problem = "sample with several images" if sample.images else "sample without an image"
-        keys.add(sample.key)
         if problem is not None:
             self._builder.skipped.ignored[problem] += 1
             if len(self._problems[problem]) < _MAX_NOTED:
-                self._problems[problem].append(os.fsencode(path.name) + b": " + sample.key)
+                self._problems[problem].append(os.fsencode(path.name) + b": " + key)
             return
         group = split, sample.class_id
         if group not in self._groups:
