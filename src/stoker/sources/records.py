@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
@@ -238,7 +237,6 @@ def list_records(
     starts = np.cumsum([0, *map(len, known.given.values())])
     total = int(starts[-1])
     numbers = row_range(0, total)  # the rows of the splits, too: of few bytes a record
-    sample = known.sample
     return Source(
         root=ROOT,
         classes=classes,
@@ -246,13 +244,13 @@ def list_records(
         table=ItemTable(
             paths=RecordNames(numbers, starts[:-1]),
             labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
-            sizes=np.broadcast_to(np.int64(sample.size_bytes), total),
+            sizes=np.broadcast_to(np.int64(known.size_bytes), total),
             numbers=numbers,
             objects=np.broadcast_to(np.int32(-1), total),
         ),
         splits={name: numbers[starts[at] : starts[at + 1]] for at, name in enumerate(known.given) if known.given[name]},
         reader=SequenceReader(
-            [*known.given.values()], known.fields, sample.latency, sample.identity, known.version, readers
+            [*known.given.values()], known.fields, known.latency, known.identity, known.version, readers
         ),
     )
 
@@ -281,10 +279,8 @@ def index_records(
     known = _Sequences.look(given, chosen, progress)
     if known.fields.is_guess and len(known.given[split]):
         known.fields.boxes_of(read_record(known.given[split], 0))  # all may be in pixels where the first are
-    index = _RecordIndex(known.given[split], known.fields)
-    index.fill(progress)
-    table, missing = index.table(), index.missing
-    digest = hashlib.sha256(known.sample.identity.encode() + known.version.encode())
+    table, missing = _index(known.given[split], known.fields, progress)
+    digest = hashlib.sha256(known.identity.encode() + known.version.encode())
     for column in (table.labels, table.sizes):
         digest.update(column.tobytes())
     sequence = [known.given[split]]
@@ -307,8 +303,10 @@ class _Sequences:
 
     given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
     fields: RecordFields  # what makes images of their records
-    sample: _Sample  # what a few of them tell
     version: str  # what their library says stands for all of their values; empty where it says nothing
+    size_bytes: int  # mean bytes of a few of their images
+    latency: Latency  # what reading these waits for
+    identity: str  # of the whole source
 
     @classmethod
     def look(
@@ -318,86 +316,77 @@ class _Sequences:
         versions = [version_of(records) for records in given.values()]
         version = f"fingerprints {' '.join(versions)}" if all(versions) else ""
         given = {name: undecoded(records) for name, records in given.items()}
-        lengths = {name: len(records) for name, records in given.items()}
-        if not sum(lengths.values()):
+        filled = next((records for records in given.values() if len(records)), None)
+        if filled is None:
             raise SourceError(f"{ROOT} holds no records")
-        filled = next(records for records in given.values() if len(records))
         record_fields = chosen if chosen is not None else fields_of_first(filled, lambda: read_record(filled, 0))
         reader = RecordFields.of(record_fields, is_guess=chosen is None)
         name = reader.roles.label
         has_no_names = reader.label is not None and reader.label.names is None
         if has_no_names and name is not None and (names := _class_names(given, filled, name, progress)):
             reader = RecordFields.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
-        return cls(given, reader, _Sample(given, lengths, reader), version)
+        lengths = sorted((name, len(records)) for name, records in given.items())
+        digest = hashlib.sha256(repr((lengths, reader.description())).encode())
+        sizes, places = [], []
+        for records in given.values():
+            for position in _sampled(len(records)):
+                if (record := _readable(records, position)) is not None:
+                    digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
+                    sizes.append(size_of(record.get(reader.roles.image)))
+                    places.append(place_of(record.get(reader.roles.image)))
+        known = [size for size in sizes if size]
+        size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
+        return cls(given, reader, version, size_bytes, latency_of(places), digest.hexdigest()[:32])
 
 
-class _RecordIndex:
-    """The columns of the records of one sequence.
+def _index(
+    records: RecordSequence, record_fields: RecordFields, progress: Progress | None
+) -> tuple[ItemTable, list[bytes]]:
+    """Return the table of a sequence, and the paths of images that lead to no file; refuse a class that is none.
 
-    Attributes:
-        missing: Paths of images that lead to no file.
+    Records are read if neither their library nor a list tells enough of them.
     """
-
-    def __init__(self, records: RecordSequence, record_fields: RecordFields) -> None:
-        self._records, self._fields = records, record_fields
-        self._names, self._labels, self._sizes = GrowingBlobs(), GrowingColumn("i"), GrowingColumn("q")
-        self._is_file = GrowingColumn("i")
-        self._wrong: list[str] = []
-        self.missing: list[bytes] = []
-
-    def fill(self, progress: Progress | None) -> None:
-        """Add every record; those are read of which neither their library nor a list tells enough."""
-        name, image = self._fields.roles.label, self._fields.roles.image
-        labels = None if name is None else _trusted_labels(self._records, name)
-        images = stated_images(self._records, image)
-        reads = (name is not None and labels is None) or (images is None and isinstance(self._records, (list, tuple)))
-        for position in range(len(self._records)):
-            if progress is not None and position % _REPORT_EVERY == 0:
-                progress(done=position, total=len(self._records), size_bytes=0, rejects=0)
-            record: Mapping[str, Any] | None = {}
-            if reads:
-                try:
-                    record = read_record(self._records, position)
-                except SourceError:  # said where its sample is used
-                    record = None
-            self._add_label(position, record if labels is None else {name: labels[position]})
-            known = path_and_size((record or {}).get(image)) if images is None else images[position]
-            self._add_image(position, *known)
-
-    def _add_label(self, position: int, record: Mapping[Any, Any] | None) -> None:
+    name, image = record_fields.roles.label, record_fields.roles.image
+    stated = None if name is None else _trusted_labels(records, name)
+    images = stated_images(records, image)
+    reads = (name is not None and stated is None) or (images is None and isinstance(records, (list, tuple)))
+    names, labels, sizes, are_files = GrowingBlobs(), GrowingColumn("i"), GrowingColumn("q"), GrowingColumn("i")
+    wrong: list[str] = []
+    missing: list[bytes] = []
+    for position in range(len(records)):
+        if progress is not None and position % _REPORT_EVERY == 0:
+            progress(done=position, total=len(records), size_bytes=0, rejects=0)
+        record = _readable(records, position) if reads else {}
+        labelled = record if name is None or stated is None else {name: stated[position]}
+        label = -1
         try:
-            label = -1 if record is None else self._fields.label_of(record)
+            label = -1 if labelled is None else record_fields.label_of(labelled)
         except SourceError as error:
-            self._wrong.append(f"record {position}: {error}")
-            label = -1
-        self._labels.append(label)
-
-    def _add_image(self, position: int, path: bytes, size: int | None) -> None:
+            wrong.append(f"record {position}: {error}")
+        path, size = path_and_size((record or {}).get(image)) if images is None else images[position]
         is_file = size is None and bool(path) and not is_web(path) and from_uri(path).is_local
         if is_file:
             try:
                 size = os.stat(path).st_size  # noqa: PTH116 - bytes
             except (OSError, ValueError):
-                self.missing.append(path)
+                missing.append(path)
                 size = 0
-        self._names.append((os.path.abspath(path) if is_file else path) or b"%d" % position)  # noqa: PTH100 - bytes
-        self._sizes.append(-1 if size is None else size)
-        self._is_file.append(is_file)
-
-    def table(self) -> ItemTable:
-        """Return the columns; `SourceError` if the class of a record is none."""
-        if self._wrong:
-            message = f"{len(self._wrong)} of {len(self._records)} records of {ROOT} have no class that is right"
-            raise SourceError(f"{message}; the first is {self._wrong[0]}")
-        count = len(self._records)
-        return ItemTable(
-            paths=self._names.finish(),
-            labels=self._labels.finish(),
-            sizes=self._sizes.finish(),
-            numbers=row_range(0, count),
-            objects=np.broadcast_to(np.int32(-1), count),
-            columns={"is_file": self._is_file.finish()},
-        )
+        names.append((os.path.abspath(path) if is_file else path) or b"%d" % position)  # noqa: PTH100 - bytes
+        labels.append(label)
+        sizes.append(-1 if size is None else size)
+        are_files.append(is_file)
+    if wrong:
+        message = f"{len(wrong)} of {len(records)} records of {ROOT} have no class that is right"
+        raise SourceError(f"{message}; the first is {wrong[0]}")
+    table = ItemTable(
+        paths=names.finish(),
+        labels=labels.finish(),
+        sizes=sizes.finish(),
+        numbers=row_range(0, len(records)),
+        objects=np.broadcast_to(np.int32(-1), len(records)),
+        columns={"is_file": are_files.finish()},
+    )
+    return table, missing
 
 
 def _class_names(
@@ -427,21 +416,18 @@ def _class_ids(known: _Sequences, progress: Progress | None) -> NDArray[np.int32
 
 
 def _all_labels(given: Mapping[str, RecordSequence], name: str, progress: Progress | None) -> Iterator[Any]:
-    """Yield the label of each record of all splits, as `_labels` does."""
-    total = sum(map(len, given.values()))
-    for done, label in enumerate(chain.from_iterable(_labels(records, name) for records in given.values())):
-        if progress is not None and done % _REPORT_EVERY == 0:
-            progress(done=done, total=total, size_bytes=0, rejects=0)
-        yield label
-
-
-def _labels(records: RecordSequence, name: str) -> Iterator[Any]:
-    """Yield the label of each record; None where it cannot be read, which makes the record a reject.
+    """Yield the label of each record of all splits; None where it cannot be read, which makes the record a reject.
 
     No image is read where the library of the records states the labels, and some records have the same.
     """
-    stated = _trusted_labels(records, name)
-    yield from (_label_at(records, at, name) for at in range(len(records))) if stated is None else stated
+    done, total = 0, sum(map(len, given.values()))
+    for records in given.values():
+        stated = _trusted_labels(records, name)
+        for label in (_label_at(records, at, name) for at in range(len(records))) if stated is None else stated:
+            if progress is not None and done % _REPORT_EVERY == 0:
+                progress(done=done, total=total, size_bytes=0, rejects=0)
+            yield label
+            done += 1
 
 
 def _trusted_labels(records: RecordSequence, name: str) -> Sequence[Any] | None:
@@ -454,8 +440,13 @@ def _trusted_labels(records: RecordSequence, name: str) -> Sequence[Any] | None:
 
 
 def _label_at(records: RecordSequence, position: int, name: str) -> Any:
+    return (_readable(records, position) or {}).get(name)
+
+
+def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | None:
+    """Return a record; None where it cannot be read, which is said where its sample is used."""
     try:
-        return read_record(records, position).get(name)
+        return read_record(records, position)
     except SourceError:
         return None
 
@@ -463,32 +454,3 @@ def _label_at(records: RecordSequence, position: int, name: str) -> Any:
 def _sampled(length: int) -> list[int]:
     """Return the positions of some records, the same each time."""
     return [*map(int, _native.permute(0, min(_SAMPLED, length), length, 0, 0))]
-
-
-class _Sample:
-    """What a few records tell of all.
-
-    Attributes:
-        size_bytes: Mean bytes of their images.
-        latency: What reading these waits for.
-        identity: Of the whole source.
-    """
-
-    def __init__(self, given: Mapping[str, RecordSequence], lengths: Mapping[str, int], reader: RecordFields) -> None:
-        digest = hashlib.sha256()
-        roles = reader.roles
-        digest.update(repr((sorted(lengths.items()), reader.description())).encode())
-        sizes, places = [], []
-        for name, length in lengths.items():
-            for position in _sampled(length):
-                try:
-                    record = read_record(given[name], position)
-                except SourceError:
-                    continue
-                digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
-                sizes.append(size_of(record.get(roles.image)))
-                places.append(place_of(record.get(roles.image)))
-        self.latency = latency_of(places)
-        known = [size for size in sizes if size]
-        self.size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
-        self.identity = digest.hexdigest()[:32]
