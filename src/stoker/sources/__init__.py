@@ -10,7 +10,7 @@
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
-- ``source``: the result; ``listing_file``: that as a file
+- ``source``: the result, which ``listing`` writes and reads as a file
 - ``imagenet``: formats of labels and boxes
 - ``walking``, ``tar_format``, ``reading``: reading folders, tars and files; ``moved_files``: paths of other computers
 
@@ -28,8 +28,7 @@ from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence
-from stoker.sources.listing import SOURCE_KINDS, list_source
-from stoker.sources.listing_file import read_listing, write_listing
+from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow
 from stoker.sources.parquet_reader import UNPACKED_FOLDER, is_in_use, unpacked_files

@@ -1,35 +1,58 @@
-"""One function that lists any source of images, by asking each kind of source in turn.
+"""Listing any source of images, by asking each kind of source in turn; and a listed source as one file.
 
 To add a kind: write a module with a function that claims a place and one that lists it, which fills a
 `stoker.sources.source_builder.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
 `KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
+
+Other processes read the file in place of listing the source again. First come the columns: numbers little-endian, each
+at a multiple of 8 bytes, and bytes, which are followed by the column of their starts, at a multiple of 64 KiB. Then
+comes a JSON object that says what they are and everything else about the source; then the length of that object (8
+bytes), and the CRC-32C of all bytes before it (4 bytes), both unsigned and little-endian. A column with the same number
+in every row is not stored.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import math
+import mmap
+import struct
+from typing import IO, TYPE_CHECKING, Any
 
+import numpy as np
+
+from stoker import _native
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.coco import COCO
+from stoker.sources.columns import Blobs, Column, chunks, row_range
 from stoker.sources.file_lists import FILE_LISTS
 from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
-from stoker.sources.kind import Kind, Look
+from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
+from stoker.sources.items import SPLITS, ItemTable
+from stoker.sources.kind import Look
 from stoker.sources.mask_folders import MASK_FOLDERS
 from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
+from stoker.sources.reader import to_bytes, to_text
+from stoker.sources.source import Source
+from stoker.sources.table_boxes import Annotations, TableBoxes
 from stoker.sources.tars import TARS
 from stoker.sources.url_lists import URLS
 from stoker.sources.voc import VOC
 from stoker.sources.webdataset import WEBDATASET
 from stoker.sources.yolo import YOLO
+from stoker.storage import Location, Staging, append_to_scratch, scratch_file
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
     from stoker.sources.options import SourceOptions
-    from stoker.sources.source import Source
-    from stoker.storage import Location
     from stoker.types import Progress
 
 
@@ -52,6 +75,25 @@ KINDS = (
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))
 """What `list_source` takes, in the words of help and messages."""
+
+_FORMAT, _VERSION = "stoker-listing", 4
+_ANNOTATIONS: dict[str, type[Annotations]] = {each.name: each for each in (BoxFolder, MappedBoxes, TableBoxes)}
+_ANNOTATIONS |= {each.name: each for kind in KINDS for each in kind.annotations}
+_READERS = {kind.reader.name: kind.reader for kind in KINDS}
+_END = struct.Struct("<QI")
+_ALIGNMENT = 8
+_MAPPED_ALIGNMENT = 2**16
+"""Where mappings of files may begin on any system."""
+_CHUNK_BYTES = 2**22
+_WHY = "the listing of the source is copied there"
+_TABLE = ("paths", "labels", "sizes", "numbers", "objects")
+_OWN = "own "  # before the names of columns of the kind of source
+_STARTS = " starts"
+_TYPES = frozenset({"<i4", "<i8", "<f8", "|u1"})
+# What a file of another program raises.
+_DAMAGED = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+
+_NamedColumns = dict[str, Any]  # of `Column`s
 
 
 def list_source(
@@ -80,14 +122,245 @@ def list_source(
     for kind in KINDS:
         claim = kind.claim(look)
         if claim:
-            _check_options(kind, look)
+            for name, value in look.options.given().items():
+                if value is not False and name not in kind.options:
+                    message = f"{option(name)} has no effect on {look.root}, which is read as {kind.name}; omit it"
+                    raise ConfigError(message)
             return kind.list(look, claim)
     problem = "is neither a folder nor a file" if look.path.exists() else "does not exist"
     raise SourceError(f"{root} {problem}; give a {SOURCE_KINDS}, or the URL of one", path=root)
 
 
-def _check_options(kind: Kind, look: Look) -> None:
-    for name, value in look.options.given().items():
-        if value is not False and name not in kind.options:
-            message = f"{option(name)} has no effect on {look.root}, which is read as {kind.name}; omit it"
-            raise ConfigError(message)
+def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
+    """Write a source to a file, whole or not at all, in place of any there is.
+
+    Args:
+        place: The file; its folder must exist if it is on this machine.
+        tree: The source.
+        about: What else the file says, as JSON has it.
+
+    Raises:
+        OSError: The disk is full, the store has gone, or the like.
+    """
+    staged = place.parent.stage(place.name)
+    try:
+        writer = _Writer(staged)
+        described = _write_tree(writer, tree)
+        text = json.dumps(
+            {
+                "format": _FORMAT,
+                "version": _VERSION,
+                "about": about,
+                "tree": described,
+                "columns": writer.columns,
+            }
+        ).encode()
+        writer.write(text)
+        staged.write([_END.pack(len(text), writer.crc32c)])
+        staged.publish()
+    finally:
+        staged.discard()
+
+
+def read_listing(place: Location) -> tuple[dict[str, Any], Source] | None:
+    """Return what `write_listing` has written; None if there is no such file, or a damaged one.
+
+    The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
+    which disappears with the process.
+
+    Raises:
+        OSError: The file cannot be read, or there is no space for the copy.
+    """
+    with scratch_file(_WHY) as scratch:
+        try:
+            size, crc32c = _copy(place, scratch)
+            return _read(scratch, size, crc32c)
+        except (FileNotFoundError, *_DAMAGED):
+            return None
+
+
+def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], Source]:
+    if size < _END.size:
+        raise ValueError("a file without an end")
+    content = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ)
+    length, wanted = _END.unpack_from(content, size - _END.size)
+    if wanted != crc32c or length > size - _END.size:
+        raise ValueError("a wrong checksum")
+    end = size - _END.size - length
+    footer = parse_json(content[end : end + length])
+    if (footer["format"], footer["version"]) != (_FORMAT, _VERSION):
+        raise ValueError("another format")
+    return dict(footer["about"]), _read_tree(footer["tree"], _columns(scratch, content, footer["columns"], end))
+
+
+class _Writer:
+    """Writes columns and notes what they are."""
+
+    def __init__(self, staged: Staging) -> None:
+        self.columns: dict[str, dict[str, Any]] = {}
+        self.crc32c = 0
+        self._size_bytes = 0
+        self._staged = staged
+
+    def write(self, data: bytes) -> None:
+        self._staged.write([data])
+        self.crc32c = _native.crc32c(data, self.crc32c)
+        self._size_bytes += len(data)
+
+    def add(self, name: str, column: Column) -> None:
+        """Append a column, or note its value if it is the same in every row.
+
+        Starts of bytes are always there, so that no file has more rows than bytes.
+        """
+        if isinstance(column, Blobs):
+            self.columns[name] = {"at": self._align(_MAPPED_ALIGNMENT), "bytes": len(column.data)}
+            for first in range(0, len(column.data), _CHUNK_BYTES):
+                self.write(column.data[first : first + _CHUNK_BYTES])
+            self.add(f"{name}{_STARTS}", column.starts)
+            return
+        kind = column.dtype.newbyteorder("<").str
+        described = {"type": kind, "shape": column.shape}
+        is_fixed = column.size and kind[1] == "i" and not name.endswith(_STARTS)
+        if is_fixed and bool((column == column.flat[0]).all()):
+            self.columns[name] = {**described, "value": int(column.flat[0])}
+            return
+        self.columns[name] = {**described, "at": self._align(_ALIGNMENT)}
+        for first, end in chunks(len(column)):
+            self.write(column[first:end].astype(kind).tobytes())
+
+    def _align(self, multiple: int) -> int:
+        """Pad with zeros to a multiple of ``multiple`` bytes, and return the offset."""
+        self.write(b"\0" * (-self._size_bytes % multiple))
+        return self._size_bytes
+
+
+def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
+    table = tree.table
+    for name in _TABLE:
+        writer.add(name, getattr(table, name))
+    for name, column in table.columns.items():
+        writer.add(f"{_OWN}{name}", column)
+    return {
+        "root": tree.root,
+        "classes": list(map(to_text, tree.classes)),
+        "texts": list(map(to_text, tree.texts)),
+        "ignored": tree.ignored,
+        "warnings": tree.warnings,
+        "label_warnings": tree.label_warnings,
+        "is_ordered": tree.is_ordered,
+        "reader": {"name": tree.stored.name, **tree.stored.to_json()},
+        "splits": {name: [int(rows[0]), len(rows)] if len(rows) else [0, 0] for name, rows in tree.splits.items()},
+        "boxes": {split: {"name": boxes.name, **boxes.to_json()} for split, boxes in tree.boxes.items()},
+    }
+
+
+def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
+    own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
+    table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
+    classes = _bytes_of(described["classes"])
+    _check_table(table, len(classes))
+    try:
+        reader = _READERS[described["reader"]["name"]].from_json(described["reader"], table)
+    except ConfigError as error:
+        raise ValueError(str(error)) from error
+    tree = Source(
+        root=str(described["root"]),
+        classes=classes,
+        texts=_bytes_of(described["texts"]),
+        table=table,
+        splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in described["splits"].items()},
+        ignored={str(kind): int(count) for kind, count in described["ignored"].items()},
+        listing_warnings=tuple(map(str, described["warnings"])),
+        boxes={
+            _split(split): _ANNOTATIONS[annotation["name"]].from_json(annotation, table, len(classes))
+            for split, annotation in described["boxes"].items()
+        },
+        reader=reader,
+        label_warnings=tuple(map(str, described["label_warnings"])),
+        is_ordered=bool(described["is_ordered"]),
+    )
+    if len(tree.texts) != len(classes):
+        raise ValueError(f"{len(tree.texts)} texts of {len(classes)} classes")
+    return tree
+
+
+def _check_table(table: ItemTable, classes: int) -> None:
+    """Check that all columns are of one length and their values in range."""
+    own = {name: column for name, column in table.columns.items() if not isinstance(column, Blobs)}
+    numbers = {**{name: getattr(table, name) for name in _TABLE[1:]}, **own}
+    if any(len(column) != len(table.paths) for column in (*numbers.values(), *table.columns.values())):
+        raise ValueError("columns of different lengths")
+    if table.paths.data.find(b"\0") >= 0:
+        raise ValueError("a name with a NUL byte")
+    limits = {"labels": (-1, classes), "objects": (-1, 2**31)}
+    for name, column in numbers.items():
+        least, end = limits.get(name, (-1 if column.ndim > 1 else 0, 2**63))
+        for first, last in chunks(len(column)):
+            some = column[first:last]
+            if some.dtype.kind != "i" or (some.size and not least <= int(some.min()) <= int(some.max()) < end):
+                raise ValueError(f"{name} out of range")
+
+
+def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
+    """Copy a file; return its length, and the checksum of all but its last bytes, which hold that."""
+    size, crc32c, last = 0, 0, b""
+    with place.reader() as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            append_to_scratch(scratch, chunk, _WHY)
+            size += len(chunk)
+            held = last + chunk
+            crc32c = _native.crc32c(held[: -_END.size], crc32c) if len(held) > _END.size else crc32c
+            last = held[-_END.size :]
+    return size, crc32c
+
+
+def _columns(scratch: IO[bytes], content: mmap.mmap, described: dict[str, dict[str, Any]], end: int) -> _NamedColumns:
+    """Return the columns, all of which end before the description begins."""
+    columns: _NamedColumns = {}
+    for name, column in described.items():
+        if "bytes" in column:
+            at, size = _extent(column["at"], column["bytes"], end)
+            columns[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
+            continue
+        kind, shape = np.dtype(column["type"]), tuple(map(int, column["shape"]))
+        if column["type"] not in _TYPES or min(shape) < 0:
+            raise ValueError("a column that is not understood")
+        if "value" in column and not name.endswith(_STARTS):
+            columns[name] = np.broadcast_to(np.asarray(column["value"], kind), shape)
+            continue
+        at, size = _extent(column["at"], math.prod(shape) * kind.itemsize, end)
+        columns[name] = np.frombuffer(content, kind, size // kind.itemsize, at).reshape(shape)
+    for name in [name for name, column in described.items() if "bytes" in column]:
+        columns[name] = _blobs(columns[name], columns.pop(f"{name}{_STARTS}"))
+    return columns
+
+
+def _extent(at: Any, size: Any, end: int) -> tuple[int, int]:
+    if type(at) is not int or type(size) is not int or not 0 <= at <= end or not 0 <= size <= end - at:
+        raise ValueError("a column that is longer than the file")
+    return at, size
+
+
+def _blobs(data: bytes | mmap.mmap, starts: NDArray[Any]) -> Blobs:
+    if starts.dtype != np.int64 or not len(starts) or starts[0] != 0 or starts[-1] != len(data):
+        raise ValueError("bytes that do not fill their column")
+    for first, end in chunks(len(starts)):
+        if bool((np.diff(starts[first : end + 1]) < 0).any()):
+            raise ValueError("bytes that overlap")
+    return Blobs(data, starts)
+
+
+def _rows(first: int, count: int, total: int) -> NDArray[np.int64]:
+    if not 0 <= first <= total or not 0 <= count <= total - first:
+        raise ValueError("a split that is not there")
+    return row_range(first, count)
+
+
+def _split(name: str) -> str:
+    if name not in SPLITS:
+        raise ValueError(f"no split {name!r}")
+    return name
+
+
+def _bytes_of(texts: list[str]) -> tuple[bytes, ...]:
+    return tuple(map(to_bytes, texts))
