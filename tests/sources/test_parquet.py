@@ -559,6 +559,16 @@ def test_rows_without_an_image_are_rejects_that_name_them(tmp_path: Path, images
     assert [reject.key for reject in caught.value.report.rejects] == ["p.parquet/000000000"]
 
 
+@pytest.mark.parametrize("inside", ["bbox", "mask"])
+def test_objects_with_boxes_are_told(inside: str, tmp_path: Path) -> None:
+    columns = {"image": [image(picture(0))], "objects": pa.array([{inside: [["1", "2"]]}])}
+    tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
+    assert [*tree.fields] == ["objects"]
+    assert [warning.partition(";")[0] for warning in tree.warnings] == ["'objects' is a field of JSON"] * (
+        inside == "bbox"
+    )
+
+
 def test_columns_that_no_field_holds_are_named(tmp_path: Path) -> None:
     images = [image(picture(0))]
     columns = {"image": images, "odd": pa.array([{"x": b"1"}]), "none": pa.array([None], pa.null())}

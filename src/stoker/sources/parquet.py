@@ -31,7 +31,7 @@ from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is
 from stoker.sources.parquet_reader import Columns, ParquetReader
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import LABEL, LABEL_NAME, check_columns, find_label
+from stoker.sources.table_columns import LABEL, LABEL_NAME, OBJECTS_AS_JSON, check_columns, find_label
 from stoker.sources.tars import named_tars
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Head:
     fields: dict[str, Field]  # what these are beside the image, by name, in the same order
     label: str | None  # the column of the class; None without one
     names: tuple[str, ...] | None  # of the classes; None where labels are numbers or text
-    unused: tuple[str, ...]  # columns that no field can hold
+    warnings: tuple[str, ...]  # what the user is told of columns that are not read, or not as they may expect
 
     @property
     def description(self) -> tuple[Any, ...]:
@@ -192,7 +192,11 @@ def _read_head(
     except ConfigError as error:
         raise SourceError(f"{file.place}: {error}", path=str(file.place)) from error
     columns = Columns(image, _is_image(types[image]), tuple(fields))
-    return _Head(columns, fields, label, names, tuple(name for name, field in by_column.items() if field is None))
+    unused = [name for name, field in by_column.items() if field is None]
+    warnings = [f"{file.place}: column {name!r} is not used: no field can hold its type" for name in unused]
+    if isinstance(fields.get("objects"), Json) and "bbox" in str(types["objects"]):
+        warnings.append(OBJECTS_AS_JSON)
+    return _Head(columns, fields, label, names, tuple(warnings))
 
 
 def _image_column(types: Mapping[str, Any]) -> str | None:
@@ -360,10 +364,7 @@ class _Rows:
             if head.names is not None and head.label != LABEL:
                 message = f"{path}: nothing is called {LABEL!r}; the classes are {head.label!r}"
                 self._builder.skipped.warnings.append(message)
-            for name in head.unused:
-                self._builder.skipped.warnings.append(
-                    f"{path}: column {name!r} is not used: no field can hold its type"
-                )
+            self._builder.skipped.warnings += head.warnings
         elif self._first[1].description != head.description:
             ours, theirs = ({**file_head.fields, file_head.columns.image: None} for file_head in (head, self._first[1]))
             names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))

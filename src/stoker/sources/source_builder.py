@@ -12,7 +12,6 @@ import numpy as np
 
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
-from stoker.fields import Json
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
@@ -91,8 +90,7 @@ class SourceBuilder:
         self.names_may_be_numbers = True
         self.takes_root = False
         self._text_folders = text_folders
-        if look.layout is not None and look.layout.is_alone and base == look.layout.base.to_uri():
-            self.skipped.warnings.append(f"{look.root} holds one folder alone, which is read: {look.layout.base.name}")
+        self._layout = look.layout
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
@@ -133,9 +131,9 @@ class SourceBuilder:
             self._warn_of_missing_files(self._table)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
         reader = reader or FileReader.of(self.base, self._table.paths, cells)
-        are_boxes = cells is None or not len(self._table) or b'"bbox"' in self._table.columns["cells"][0]
-        if isinstance(reader.fields.get("objects"), Json) and are_boxes:
-            warnings.append("'objects' is a field of JSON; docs/how-to/detection.md shows how to read it as boxes")
+        layout = self._layout
+        if layout is not None and layout.is_alone and self.base == layout.base.to_uri():
+            warnings.insert(0, f"{self.root} holds one folder alone, which is read: {layout.base.name}")
         return Source(
             root=self.root,
             classes=box_classes or tuple(self._names),

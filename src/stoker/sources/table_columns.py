@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 LABEL = "label"
 """The column of the classes."""
 
+OBJECTS_AS_JSON = "'objects' is a field of JSON; docs/how-to/detection.md shows how to read it as boxes"
+"""What is said where that column has boxes, as the library ``datasets`` writes them."""
+
 IMAGE_NAME = "_file_name"
 """How names of columns with paths of images end."""
 
@@ -281,6 +284,7 @@ class _Column:
     kinds: set[str] = dataclasses.field(default_factory=set)
     count: int = 0  # how many there were
     is_long: bool = False  # whether one is a whole number that float32 may not have
+    has_boxes: bool = False  # whether one has boxes of objects
 
     def add(self, value: Any, *, is_json: bool) -> None:
         """Note a value: of JSON, or the text of a cell."""
@@ -288,6 +292,7 @@ class _Column:
         if kind is not None:
             self.kinds.add(kind)
             self.count += 1
+            self.has_boxes |= kind == "json" and _has_boxes(value)
             self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
 
     def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
@@ -302,6 +307,11 @@ class _Column:
         if self.kinds <= {"whole", "decimal"}:
             return Float()
         return Json() if is_json and self.kinds != {"text"} else Text()
+
+
+def _has_boxes(value: Any) -> bool:
+    objects = value if isinstance(value, list) else [value]
+    return any("bbox" in each for each in objects if isinstance(each, dict))
 
 
 def _kind(value: Any) -> str | None:
@@ -452,6 +462,8 @@ class TableRows:
             field = self._field(name, column, fills=fills)
             is_image = field is not None and field.is_image
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
+            if name == "objects" and column.has_boxes:
+                warnings.append(OBJECTS_AS_JSON)
             if field is None:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
                 warnings.append(f"{self._place}: {what}: not used")
