@@ -105,46 +105,41 @@ def _has_bytes(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
-class _CsvLines:
-    """Gives the lines of a file to a reader of CSV.
-
-    Attributes:
-        number: Number of the last one.
-        record_bytes: Bytes of those that the record read now has so far; whoever reads records sets it to 0.
-    """
-
-    def __init__(self, place: Location, errors: str) -> None:
-        self.number = 0
-        self._errors = errors
-        self.record_bytes = 0
-        self._place = place
-
-    def __iter__(self) -> Iterator[str]:
-        if self._place.read_head(2) in _UTF_16:
-            yield from self._of_utf_16()
-            return
-        for number, line in raw_lines(self._place, _MAX_LINE_BYTES):
-            self.number = number
-            self.record_bytes += len(line)
-            if self.record_bytes > _MAX_LINE_BYTES:
-                raise damaged(self._place, self.number, f"its row has more than {_MAX_LINE_BYTES} bytes")
-            try:
-                yield line.decode("utf-8", self._errors)
-            except UnicodeDecodeError as error:
-                where = shlex.quote(str(self._place))
-                typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
-                message = (
-                    f"it is not UTF-8 at byte {error.start}; if it is Windows-1252, as Excel writes it, type: {typed}"
-                )
-                raise damaged(self._place, self.number, message) from error
-
-    def _of_utf_16(self) -> Iterator[str]:
+def _text_lines(place: Location, errors: str) -> Iterator[str]:
+    """Yield the lines of a file of UTF-8, or UTF-16."""
+    if place.read_head(2) in _UTF_16:
         try:
-            text = io.StringIO(self._place.read_bytes().decode("utf-16", self._errors), newline="\n")
+            text = place.read_bytes().decode("utf-16", errors)
         except UnicodeDecodeError as error:
-            raise damaged(self._place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
-        for self.number, line in enumerate(text, 1):
-            yield line
+            raise damaged(place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
+        yield from io.StringIO(text, newline="\n")
+        return
+    for number, line in raw_lines(place, _MAX_LINE_BYTES):
+        try:
+            yield line.decode("utf-8", errors)
+        except UnicodeDecodeError as error:
+            where = shlex.quote(str(place))
+            typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
+            message = f"it is not UTF-8 at byte {error.start}; if it is Windows-1252, as Excel writes it, type: {typed}"
+            raise damaged(place, number, message) from error
+
+
+@dataclasses.dataclass(slots=True)
+class _Position:
+    """Where reading a file is."""
+
+    line: int  # number of the last line
+    row_size: int = 0  # of the lines that the row has so far; whoever reads rows sets it to 0
+
+
+def _counted(lines: Iterable[str], place: Location, position: _Position) -> Iterator[str]:
+    """Yield lines, of which no row has too many."""
+    for line in lines:
+        position.line += 1
+        position.row_size += len(line)
+        if position.row_size > _MAX_LINE_BYTES:
+            raise damaged(place, position.line, f"its row has more than {_MAX_LINE_BYTES} bytes")
+        yield line
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,36 +208,38 @@ def _has_names(cells: Sequence[str]) -> bool:
     return not is_row or any(map(_IMAGE_WORD.fullmatch, cells))
 
 
+def _header_of(cells: list[str]) -> tuple[list[str], bool]:
+    """Return the names of the columns of a table, given its first line, and whether that is a row."""
+    if len(cells) == len(_TOKEN) and _NUMBERED.fullmatch(cells[0]):
+        return _TOKEN, True
+    return (cells, False) if _has_names(cells) else (_nameless(len(cells)), True)
+
+
 def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = _CsvLines(place, errors)
     dialect = _dialect_of(place, separator)
-    reader = dialect.read(islice(lines, dialect.first, None))
+    position = _Position(dialect.first)
+    reader = dialect.read(_counted(islice(_text_lines(place, errors), dialect.first, None), place, position))
     header = None if dialect.names is None else list(dialect.names)
     _check_header(place, dialect.first, header or ())
-    numbered: re.Pattern[str] | None = None
     while True:
-        number, lines.record_bytes = lines.number + 1, 0
+        number, position.row_size = position.line + 1, 0
         try:
             cells = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
             raise damaged(place, number, f"{error}; is a quote not closed, or not doubled?") from error
-        number = max(number, dialect.first + 1)
         if not cells:
             continue
-        is_token = header is None and len(cells) == len(_TOKEN) and _NUMBERED.fullmatch(cells[0]) is not None
-        if header is None and (is_token or not _has_names(cells)):
-            header, numbered = (_TOKEN, _NUMBERED) if is_token else (_nameless(len(cells)), None)
         if header is None:
-            header = cells
+            header, is_row = _header_of(cells)
             _check_header(place, number, header)
-            continue
+            if not is_row:
+                continue
         if len(cells) != len(header):
-            raise damaged(
-                place, number, f"it has {format_count(len(cells), 'cell')}, but there are {len(header)} columns"
-            )
-        if numbered is not None and (match := numbered.fullmatch(cells[0])):
+            held = format_count(len(cells), "cell")
+            raise damaged(place, number, f"it has {held}, but there are {len(header)} columns")
+        if header is _TOKEN and (match := _NUMBERED.fullmatch(cells[0])):
             cells[0] = match[1]
         yield number, dict(zip(header, cells, strict=True))
 
