@@ -175,17 +175,21 @@ def _folder(place: Location) -> Path:
         message = f"{place} is read by way of a cache, and this user has no home directory"
         raise ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder")
     folder = directory / UNPACKED_FOLDER
-    try:
+    with _writing_to(folder, place):
         make_directory(directory)
         folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise _no_cache(folder, place, error) from error
     return folder
 
 
-def _no_cache(folder: Path, place: Location, error: OSError) -> ConfigError:
-    message = f"{place} cannot be unpacked in {folder}: {error.strerror or error}"
-    return ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder of a disk that has space for it")
+@contextlib.contextmanager
+def _writing_to(folder: Path, place: Location) -> Iterator[None]:
+    """Say what to do where the cache cannot be written in the ``with`` block."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{place} cannot be unpacked in {folder}: {error.strerror or error}"
+        advice = "set STOKER_CACHE_DIR to a folder of a disk that has space for it"
+        raise ConfigError(f"{message}; {advice}") from error
 
 
 def _key(source: ParquetFile, columns: Columns) -> str:
@@ -200,10 +204,8 @@ def _key(source: ParquetFile, columns: Columns) -> str:
 @contextlib.contextmanager
 def _locked(path: Path, place: Location) -> Iterator[None]:
     """Hold a lock in the ``with`` block; where the file system has none, several may write the same file."""
-    try:
+    with _writing_to(path.parent, place):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise _no_cache(path.parent, place, error) from error
     try:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -224,10 +226,8 @@ def _remove_older(path: Path) -> None:
 
 def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable[[int], None] | None) -> None:
     pa, _ = import_pyarrow()
-    try:
+    with _writing_to(path.parent, source.place):
         staged = location(path.parent).stage(path.name)
-    except OSError as error:
-        raise _no_cache(path.parent, source.place, error) from error
     try:
         schema, writer, done = None, None, 0
         for table in _tables(source, columns):
@@ -256,10 +256,8 @@ class _Sink:
         self._staged, self._path, self._source = staged, path, source
 
     def write(self, data: Any) -> int:
-        try:
+        with _writing_to(self._path.parent, self._source):
             self._staged.write([bytes(data)])
-        except OSError as error:
-            raise _no_cache(self._path.parent, self._source, error) from error
         return len(data)
 
     def flush(self) -> None:
