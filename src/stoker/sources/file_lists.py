@@ -33,7 +33,7 @@ from stoker.sources.imagenet.annotations import BoxSearch
 from stoker.sources.imagenet.boxes import BoxTable, MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
-from stoker.sources.items import Group, ItemCollector
+from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from stoker.sources.source import Source
     from stoker.sources.table_boxes import Annotations
     from stoker.storage import FileInfo, Location
-    from stoker.types import Progress
 
 
 _NO_CLASS = SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
@@ -149,7 +148,7 @@ class _FileLists:
         if self._labels is not None and self._uses_labels:
             # A part of the images must have the labels of the whole.
             self._builder.classes |= self._labels.class_names()
-        _fill_sizes(collector, self._stored_folders(), self._builder.progress)
+        self._fill_sizes()
         names = collector.class_names()
         if names and names <= _NO_CLASS and not self._labels and self._unlabelled:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
@@ -302,10 +301,31 @@ class _FileLists:
         message += f" {_SEPARATORS[self._separator]}; give every line its label (-1 for none), or no line one"
         return SourceError(message, path=self._builder.root)
 
-    def _stored_folders(self) -> dict[int, bytes]:
-        """Return the URL of the folder of each group that lies in a store."""
-        folders = ((number, join(self._builder.base, folder)) for (_, folder, _), number in self._folders.items())
-        return {number: folder for number, folder in folders if not from_uri(folder).is_local}
+    def _fill_sizes(self) -> None:
+        """Set the size of each image in a store; 0 for what is not there.
+
+        It comes from listings of the folders, where they have many images: not one request for each object.
+        """
+        collector, progress = self._builder.collector, self._builder.progress
+        numbers: dict[bytes, int] = {}
+        folder_of = np.full(len(collector.groups), -1, np.int64)
+        for (_, folder, _), group in self._folders.items():
+            url = join(self._builder.base, folder)
+            if not from_uri(url).is_local:
+                folder_of[group] = numbers.setdefault(url, len(numbers))
+        if not numbers:
+            return
+        urls, paths = list(numbers), collector.paths()
+        tasks = (
+            (urls[number], rows, [paths[row].rpartition(b"/")[2] for row in rows])
+            for number, rows in collector.rows_by(folder_of)
+        )
+        done = 0
+        for rows, sizes in in_order(_sizes, tasks):
+            collector.set_sizes(rows, sizes)
+            done += len(rows)
+            if progress is not None and done < len(collector):
+                progress(done=done, total=len(collector), size_bytes=0, rejects=0)
 
     def _path(self, text: bytes) -> bytes:
         return text if is_absolute(text) else self._before + text
@@ -346,51 +366,20 @@ class _FileLists:
         return self._folders[key]
 
 
-def _fill_sizes(collector: ItemCollector, folders: Mapping[int, bytes], progress: Progress | None) -> None:
-    """Set the size of each image in a store, given the URL of the folder of each group; 0 for what is not there.
-
-    It comes from listings of the folders, where they have many images: not one request for each object.
-    """
-    if not folders:
-        return
-    by_url = {url: number for number, url in enumerate(dict.fromkeys(folders.values()))}
-    folder_of = np.full(len(collector.groups), -1, np.int64)
-    for group, url in folders.items():
-        folder_of[group] = by_url[url]
-    urls, paths = list(by_url), collector.paths()
-    tasks = (
-        (urls[number], rows, [paths[row].rpartition(b"/")[2] for row in rows])
-        for number, rows in collector.rows_by(folder_of)
-    )
-    done = 0
-    for rows, sizes in in_order(_sizes, tasks):
-        collector.set_sizes(rows, sizes)
-        done += len(rows)
-        if progress is not None and done < len(collector):
-            progress(done=done, total=len(collector), size_bytes=0, rejects=0)
-
-
 def _sizes(task: tuple[bytes, list[int], list[bytes]]) -> tuple[list[int], list[int]]:
     """Return the rows of files of a folder and the size of each; 0 for what is not there."""
     url, rows, names = task
-    listed = _listed(url, names) if len(names) >= _LISTED_FROM else None
-    if listed is None:
-        return rows, [size_or_zero(url, name) for name in names]
-    return rows, [listed[name] for name in names]
-
-
-def _listed(url: bytes, names: list[bytes]) -> dict[bytes, int] | None:
-    """Return the size of each name that lies directly in a folder; None if that cannot be listed."""
-    sizes = dict.fromkeys(names, 0)
-    try:
-        for path, size in from_uri(url).files_below():
-            if path in sizes:
-                sizes[path] = size or 0
-    except StorageError:
-        raise
-    except OSError:
-        return None
-    return sizes
+    if len(names) >= _LISTED_FROM:
+        sizes = dict.fromkeys(names, 0)
+        try:
+            sizes.update((path, size or 0) for path, size in from_uri(url).files_below() if path in sizes)
+        except StorageError:
+            raise
+        except OSError:  # it cannot be listed
+            pass
+        else:
+            return rows, [sizes[name] for name in names]
+    return rows, [size_or_zero(url, name) for name in names]
 
 
 def find_files(patterns: Iterable[str]) -> list[bytes]:

@@ -125,10 +125,6 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
             yield name
 
 
-def _is_file(look: Look) -> bool:
-    return look.path.is_file()
-
-
 def _holds_folders(look: Look) -> bool:
     return look.layout is not None and any(_other_folders(look.layout.base, NOT_CLASSES, look.without))
 
@@ -142,6 +138,7 @@ class Look:
         options: What the user says about it.
         progress: Called after every few images or annotations.
         without: A folder that is not part of it though it lies in it.
+        is_file: Whether it is a file.
         layout: Where the parts of a folder lie; None of anything else.
     """
 
@@ -153,6 +150,7 @@ class Look:
         self.options = options or SourceOptions()
         self.progress = progress
         self.without = without
+        self.is_file = self.path.is_file()
         self.layout: Layout | None = None
         self._results: dict[Any, Any] = {}
         if self.path.is_dir():
@@ -161,11 +159,6 @@ class Look:
             self.layout = find_layout(self.path.resolve(), self.without)
 
     # No `functools.cached_property`: before Python 3.12 it has a lock, which a forked process may find taken for good.
-    @property
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-        return self.once(_is_file)
-
     @property
     def holds_folders(self) -> bool:
         """Whether it is a folder in which folders lie that could be classes or splits."""

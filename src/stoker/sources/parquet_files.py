@@ -11,6 +11,7 @@ import hashlib
 import io
 from collections import Counter
 from contextlib import contextmanager
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count, format_size
@@ -119,16 +120,19 @@ class ParquetFile:
             message += f" {_VALUES_PER_BYTE} times as many, so it is not read; write it without compression"
             raise SourceError(message, path=str(self.place))
 
+    def _groups(self) -> Iterator[tuple[Any, list[Any]]]:
+        """Yield what the footer says of each row group, and of each of its columns."""
+        for number in range(self._reader.metadata.num_row_groups):
+            group = self._reader.metadata.row_group(number)
+            yield group, [group.column(at) for at in range(group.num_columns)]
+
     def groups(self, leaf: str) -> list[tuple[int, int]]:
         """Return the rows of each group, and the bytes that a column, as ``image.bytes``, takes uncompressed in it."""
-        groups = []
         with reported_damage(f"the footer of {self.place}", self.place):
-            metadata = self._reader.metadata
-            for number in range(metadata.num_row_groups):
-                group = metadata.row_group(number)
-                columns = (group.column(at) for at in range(group.num_columns))
-                size = next((column.total_uncompressed_size for column in columns if column.path_in_schema == leaf), 0)
-                groups.append((group.num_rows, size))
+            groups = [
+                (group.num_rows, sum(each.total_uncompressed_size for each in columns if each.path_in_schema == leaf))
+                for group, columns in self._groups()
+            ]
         if sum(rows for rows, _ in groups) != self.rows or any(rows < 0 for rows, _ in groups):
             message = f"the footer of {self.place} is damaged: its row groups do not have its {self.rows:,} rows"
             raise SourceError(message, path=str(self.place))
@@ -138,13 +142,10 @@ class ParquetFile:
         """Return how many rows have no value in each of some columns, as far as the footer says."""
         counts: Counter[str] = Counter()
         with reported_damage(f"the footer of {self.place}", self.place):
-            metadata = self._reader.metadata
-            for number in range(metadata.num_row_groups):
-                group = metadata.row_group(number)
-                for column in (group.column(at) for at in range(group.num_columns)):
-                    statistics = column.statistics if column.path_in_schema in names else None
-                    if statistics is not None and statistics.has_null_count:
-                        counts[column.path_in_schema] += statistics.null_count
+            for column in chain.from_iterable(columns for _, columns in self._groups()):
+                statistics = column.statistics if column.path_in_schema in names else None
+                if statistics is not None and statistics.has_null_count:
+                    counts[column.path_in_schema] += statistics.null_count
         return counts
 
     def batches(self, columns: Sequence[str], rows: int = _BATCH_ROWS) -> Generator[Any]:

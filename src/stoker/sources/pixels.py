@@ -61,7 +61,11 @@ class RecordPixels:
             if width * height != wanted[0] * wanted[1]:
                 _check_size(name, "mask", (width, height), wanted)
 
-        given = _drawn(name, value, wanted) if isinstance(value, DrawnMask) else read_image(name, value)[0]
+        if isinstance(value, DrawnMask):
+            with _of_field(name, (ImageError, SourceError)):
+                given = value.draw(wanted)
+        else:
+            given = read_image(name, value)[0]
         with _of_field(name):
             ids = given if isinstance(given, np.ndarray) else mask_ids(given, check_size)
         pixels = mask_pixels(name, ids, bits)
@@ -108,17 +112,10 @@ def features_beside(data: bytes, fields: Mapping[str, Field], values: Mapping[st
 
 
 @contextmanager
-def _of_field(name: str) -> Iterator[None]:
+def _of_field(name: str, caught: tuple[type[Exception], ...] = (ImageError,)) -> Iterator[None]:
     try:
         yield
-    except ImageError as error:
-        raise SourceError(f"field {name!r}: {error}") from error
-
-
-def _drawn(name: str, value: DrawnMask, wanted: tuple[int, int]) -> Any:
-    try:
-        return value.draw(wanted)
-    except (ImageError, SourceError) as error:
+    except caught as error:
         raise SourceError(f"field {name!r}: {error}") from error
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from stoker.errors import ConfigError, SourceError, StokerError
 from stoker.sources.columns import row_range
-from stoker.sources.items import Item, ItemTable, ItemTableBuilder
+from stoker.sources.items import Item, ItemTableBuilder
 from stoker.sources.known_datasets import undecoded
 from stoker.sources.record_reader import (
     ROOT,
@@ -30,9 +30,7 @@ from stoker.sources.record_reader import (
 from stoker.sources.source import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Iterator
 
     from stoker.sources.reader import SourceImage
     from stoker.sources.records import Given
@@ -87,7 +85,12 @@ class RecordStream(RecordReader):
     def source(self) -> Source:
         """Return the first records as a source, of the first split that has some; they are not taken by that."""
         name, ahead = next((name, ahead) for name, ahead in self._ahead.items() if ahead)
-        table = _table_of([self.item(*pair)[0] for pair in ahead], self._first)
+        builder = ItemTableBuilder()
+        for at, pair in enumerate(ahead):
+            item = self.item(*pair)[0]
+            builder.add(replace(item, columns={}))
+            self._first[at] = item.columns["record"]
+        table = replace(builder.finish(), columns={"record": self._first})
         self.size_bytes = 0
         classes = self.record_fields.classes
         return Source(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
@@ -146,11 +149,3 @@ class RecordStream(RecordReader):
         if isinstance(values, SourceError):
             raise values
         return self.record_fields.read(item.number, values)
-
-
-def _table_of(items: Sequence[Item], records: NDArray[Any]) -> ItemTable:
-    builder = ItemTableBuilder()
-    for at, item in enumerate(items):
-        builder.add(replace(item, columns={}))
-        records[at] = item.columns["record"]
-    return replace(builder.finish(), columns={"record": records})

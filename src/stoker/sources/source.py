@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import os
@@ -170,14 +169,20 @@ class Source:
         return digest.digest() if is_read else b""
 
     def _boxes_as_bytes(self, split: str, item: Item) -> bytes:
-        try:
-            boxes = self.read_boxes(item, split)
-        except SourceError:
+        boxes = self._sound_boxes(split, item)
+        if boxes is None:
             return b"damaged"
         numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
         labels = [box.label for box in boxes if box.label is not None]
         columns = np.asarray(numbers, "<f8"), np.asarray(labels, "<i4")
         return struct.pack("<q", len(boxes)) + b"".join(column.tobytes() for column in columns)
+
+    def _sound_boxes(self, split: str, item: Item) -> list[Box] | None:
+        """Return the boxes of an image; None if its annotation is damaged, which the build meets again, and reports."""
+        try:
+            return self.read_boxes(item, split)
+        except SourceError:
+            return None
 
     def box_counts(self) -> dict[str, list[int]]:
         """Return how many boxes each class has in each split, where they have classes of their own.
@@ -196,9 +201,8 @@ class Source:
     def _read_counts(self, split: str, rows: NDArray[np.int64]) -> list[int]:
         counts = [0] * len(self.classes)
         for row in rows.tolist():
-            with contextlib.suppress(SourceError):  # the build meets it again, and reports it
-                for box in self.read_boxes(self.table[row], split):
-                    counts[box.label or 0] += 1
+            for box in self._sound_boxes(split, self.table[row]) or ():
+                counts[box.label or 0] += 1
         return counts
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:
@@ -290,9 +294,9 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
     splits, first_row = {}, 0
     for split, rows in tree.splits.items():
         items = (tree.table[row] for start, end in chunks(len(rows)) for row in rows[start:end].tolist())
-        counted = in_order(partial(_count_boxes, tree, split), items, tree.requests_at_once)
+        boxes = in_order(partial(tree._sound_boxes, split), items, tree.requests_at_once)
         first = int(rows[0]) if len(rows) else 0
-        for row, count in enumerate(counted, first):
+        for row, count in enumerate((len(of_image or ()) for of_image in boxes), first):
             objects_of[row], counts[row] = count, max(1, count)
             if progress is not None and (row - first) % _PROGRESS_ITEMS == 0:
                 progress(done=row, total=len(tree.table), size_bytes=0, rejects=0)
@@ -308,10 +312,3 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
         numbers = np.arange(ends[-1]) - np.repeat(ends - some, some)
         objects[first:last] = np.where(np.repeat(objects_of[start:end], some) > 0, numbers, -1)
     return dataclasses.replace(tree, table=dataclasses.replace(tree.table.take(images), objects=objects), splits=splits)
-
-
-def _count_boxes(tree: Source, split: str, item: Item) -> int:
-    try:
-        return len(tree.read_boxes(item, split))
-    except SourceError:
-        return 0  # the build meets it again, and reports it

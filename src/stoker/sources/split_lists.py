@@ -99,19 +99,28 @@ class _List:
     twice: tuple[int, bytes] | None = None  # A line that names another image, too, and that
     rest: tuple[int, bytes] | None = None  # A line that has more than a name, and that; nothing if none has
 
-    def read(self, folders: Collection[bytes]) -> None:
-        """Read all lines; ends of names that begin with one of ``folders``, first on paths of images, are no paths."""
-        for number, line in nonblank_lines(self.place):
-            name, rest = divided(line)
-            if name.startswith(b"#"):
-                continue
-            self.rest = self.rest or ((number, rest) if rest else None)
-            parts = [part for part in name.replace(b"\\", b"/").split(b"/") if part not in (b"", b".", b"..")]
-            for form in (line.strip(), *_forms(b"/".join(parts))):
-                self.lines.setdefault(form, number)
-            inner = range(1, len(parts)) if parts and parts[0] not in folders else ()
-            for form in (form for at in inner for form in _forms(b"/".join(parts[at:]))):
-                self.ends[form] = None if self.ends.get(form, number) != number else number
+    def read(self, folders: Collection[bytes]) -> bool:
+        """Read all lines, and return whether they are some of a list.
+
+        Ends of names that begin with one of ``folders``, first on paths of images, are no paths.
+        """
+        try:
+            for number, line in nonblank_lines(self.place):
+                name, rest = divided(line)
+                if not name.startswith(b"#"):
+                    self.rest = self.rest or ((number, rest) if rest else None)
+                    self._add(number, line.strip(), name, folders)
+        except SourceError:
+            return False
+        return True
+
+    def _add(self, number: int, line: bytes, name: bytes, folders: Collection[bytes]) -> None:
+        parts = [part for part in name.replace(b"\\", b"/").split(b"/") if part not in (b"", b".", b"..")]
+        for form in (line, *_forms(b"/".join(parts))):
+            self.lines.setdefault(form, number)
+        inner = range(1, len(parts)) if parts and parts[0] not in folders else ()
+        for form in (form for at in inner for form in _forms(b"/".join(parts[at:]))):
+            self.ends[form] = None if self.ends.get(form, number) != number else number
 
     def find(self, path: bytes) -> None:
         whole = (path, divide_suffix(path)[0])
@@ -146,7 +155,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         lists += [_List(None, place / name) for name in others]
         paths = list(collector.paths().values(0, len(collector))) if lists else []
         folders = {path.partition(b"/")[0] for path in paths if b"/" in path}
-        lists = [each for each in lists if _is_read(each, folders)]
+        lists = [each for each in lists if each.read(folders)]
         for path in paths:
             for each in lists:
                 each.find(path)
@@ -180,14 +189,6 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
                 folder / name for folder in folders for name in look.look_into(folder)[0] if name.lower() in _PLACES
             ]
             yield from ((folder, top in beside) for folder in (top, *folders, *inner))
-
-
-def _is_read(each: _List, folders: Collection[bytes]) -> bool:
-    try:
-        each.read(folders)
-    except SourceError:
-        return False
-    return True
 
 
 def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[bytes]) -> None:
