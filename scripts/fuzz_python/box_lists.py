@@ -14,20 +14,20 @@ from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar, read_tiny_
 from stoker.sources.table_boxes import BOX
 
 if TYPE_CHECKING:
-    from stoker.sources.imagenet.boxes import BoxTableBuilder
+    from stoker.sources.table_boxes import BoxTable
 
 _FOLDER = folder()
 _NAMES = frozenset((b"n1", b"n2"))
 
 
-def _check(builder: BoxTableBuilder | None) -> None:
-    if builder is None:
+def _check(found: BoxTable | None) -> None:
+    if found is None:
         return
     images = ItemTableBuilder()
     for name in (b"a.JPEG", b"n1/a.JPEG", b"", b"n1_0.JPEG"):
         images.add(Item(name, 0, 0))
     table = images.finish()
-    for boxes, _ in builder.finish(_NAMES).columns(table, np.arange(len(table)), [b"n1"]):
+    for boxes, _ in found.columns(table, np.arange(len(table)), [b"n1", b"n2"]):
         for xmin, ymin, xmax, ymax in np.frombuffer(boxes, BOX)["corners"].tolist():
             assert 0.0 <= xmin < xmax <= 1.0
             assert 0.0 <= ymin < ymax <= 1.0

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, shuffled
-from stoker.sources.imagenet.boxes import BoxFolder, read_boxes
+from stoker.sources.imagenet.boxes import BoxFolder
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
@@ -38,6 +38,6 @@ from stoker.sources.record_reader import image_digest
 from stoker.sources.record_stream import RecordStream
 from stoker.sources.records import Given, RecordSequence, given_splits, index_records, list_records
 from stoker.sources.source import Source, with_objects
-from stoker.sources.table_boxes import Annotations
+from stoker.sources.table_boxes import Annotations, read_boxes
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.walking import is_dataset

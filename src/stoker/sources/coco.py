@@ -30,7 +30,6 @@ from stoker.sources.coco_folders import CocoFile, find_coco, find_images, of_eac
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
-from stoker.sources.imagenet.boxes import place_box
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
@@ -38,7 +37,7 @@ from stoker.sources.moved_files import find_moved
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_boxes import BOX, TableBoxes
+from stoker.sources.table_boxes import BOX, TableBoxes, place_box
 from stoker.sources.walking import Walk, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES

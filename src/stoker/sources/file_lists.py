@@ -29,8 +29,7 @@ from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
-from stoker.sources.imagenet.annotations import BoxSearch
-from stoker.sources.imagenet.boxes import BoxTable, MappedBoxes, annotations_beside
+from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside, find_boxes
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stoker.sources.source import Source
-    from stoker.sources.table_boxes import Annotations
+    from stoker.sources.table_boxes import Annotations, BoxTable
     from stoker.storage import FileInfo, Location
 
 
@@ -187,10 +186,8 @@ class _FileLists:
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
         splits = dict.fromkeys(self._lists.values(), b"")
-        explicit = self._builder.options.boxes
-        if explicit is not None:
-            search = BoxSearch(explicit, (), from_uri(self._builder.base), splits)
-            return search.find(class_names, self._builder.skipped.warnings)
+        if self._builder.options.boxes is not None:
+            return find_boxes(self._builder, (), from_uri(self._builder.base), splits, class_names)
         base = self._builder.base
         beside = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
         mapped = {folder for folder in beside if folder is not None}

@@ -29,8 +29,7 @@ from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.coco_folders import coco_of_classes, find_coco
-from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS, BoxSearch
-from stoker.sources.imagenet.boxes import TINY_LIST, BoxTable, read_tiny_boxes
+from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, find_boxes, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     LABEL_LISTS,
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.imagenet.labels import ValidationLabels
     from stoker.sources.source import Source
-    from stoker.sources.table_boxes import Annotations
 
 
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
@@ -79,25 +77,18 @@ def _list(look: Look, layout: Layout) -> Source:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
     divide_by_lists(builder, look)
     class_names = builder.settle()
-    boxes = _find_boxes(builder, layout, splits, class_names)
-    tree = builder.finish(boxes)
+    listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
+    tiny = None
+    if builder.options.boxes is None:
+        tiny = read_tiny_boxes(layout.base, class_names if listed else (), builder.skipped.warnings)
+    if tiny is None:
+        paths = {split: folder.path for split, folder in splits.items()}
+        tree = builder.finish(find_boxes(builder, layout.tops, layout.base, paths, class_names))
+    else:
+        tree = builder.finish(dict.fromkeys(splits, tiny))
     _refuse_tables(look.path, tree)
     unused = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
     return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *unused))
-
-
-def _find_boxes(
-    builder: SourceBuilder, layout: Layout, splits: dict[str, _SplitFolder], class_names: frozenset[bytes]
-) -> dict[str, Annotations | BoxTable]:
-    warnings = builder.skipped.warnings
-    if builder.options.boxes is None:
-        listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
-        tiny = read_tiny_boxes(layout.base, class_names if listed else (), warnings)
-        if tiny is not None:
-            return dict.fromkeys(splits, tiny.finish(class_names))
-    paths = {split: folder.path for split, folder in splits.items()}
-    search = BoxSearch(builder.options.boxes, layout.tops, layout.base, paths, builder.progress)
-    return search.find(class_names, warnings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables
-from stoker.sources.imagenet.annotations import ANNOTATION_FOLDERS
+from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order

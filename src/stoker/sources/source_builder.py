@@ -15,8 +15,7 @@ from stoker.errors import SourceError
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
-from stoker.sources.imagenet.annotations import BoxSearch
-from stoker.sources.imagenet.boxes import BoxTable
+from stoker.sources.imagenet.boxes import find_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     bundled_label_map,
@@ -29,7 +28,7 @@ from stoker.sources.items import ItemCollector, ItemTable
 from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
-from stoker.sources.table_boxes import Annotations, TableBoxes
+from stoker.sources.table_boxes import Annotations, BoxTable, TableBoxes
 from stoker.sources.walking import Skipped, shown_names
 from stoker.storage import Location, from_uri, is_absolute
 from stoker.types import MAX_CLASSES
@@ -155,8 +154,7 @@ class SourceBuilder:
         """Settle the source and return it, with the annotations that lie in its folder; see `settle` and `finish`."""
         class_names = self.settle()
         splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
-        search = BoxSearch(self.options.boxes, (folder,), folder.resolve(), splits, self.progress)
-        return self.finish(search.find(class_names, self.skipped.warnings), reader, cells)
+        return self.finish(find_boxes(self, (folder,), folder.resolve(), splits, class_names), reader, cells)
 
     def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         """Return the table with the boxes that have been read by now as columns of it."""

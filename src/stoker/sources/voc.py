@@ -1,7 +1,7 @@
 """Pascal VOC's folders, and what CVAT, Roboflow and LabelImg write as such: XML beside images, masks, lists of splits.
 
 docs/reference/images.md says which folders and lists are read. Images have no class; their boxes do. Coordinates are
-read as `stoker.sources.imagenet.boxes` reads them: divided by the size that the XML states. Every annotation is read
+read as `stoker.sources.table_boxes` reads them: divided by the size that the XML states. Every annotation is read
 once.
 """
 
@@ -22,7 +22,6 @@ from stoker.fields import Array, Mask
 from stoker.sources.class_folders import splits_among
 from stoker.sources.colour_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_label_map, voc_colours
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
-from stoker.sources.imagenet.boxes import NamedBox, parse_annotation
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
@@ -30,7 +29,7 @@ from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
-from stoker.sources.table_boxes import BOX, TableBoxes
+from stoker.sources.table_boxes import BOX, NamedBox, TableBoxes, parse_annotation
 from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field

@@ -124,6 +124,19 @@ def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
     return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
 
 
+def image_stem(path: bytes) -> bytes:
+    """Return the name of a file without its folders and its ending, which is what its annotation is called."""
+    return divide_suffix(path.rpartition(b"/")[2])[0]
+
+
+def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
+    """Rename the last part of a path that has a name; return whether there is one."""
+    if name not in parts:
+        return False
+    parts[len(parts) - 1 - parts[::-1].index(name)] = new
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What lies in a folder at any depth."""

@@ -17,7 +17,6 @@ from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import BOX_NUMBERS, drawn_mask, read_yolo_labels
-from stoker.sources.imagenet.boxes import place_box, replace_last
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
@@ -25,7 +24,8 @@ from stoker.sources.moved_files import own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk, divide_suffix, seen_in
+from stoker.sources.table_boxes import place_box
+from stoker.sources.walking import Walk, divide_suffix, replace_last, seen_in
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 

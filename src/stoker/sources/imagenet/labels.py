@@ -54,9 +54,9 @@ from typing import TYPE_CHECKING, Any, cast
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
-from stoker.sources.imagenet.boxes import image_stem
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
+from stoker.sources.walking import image_stem
 from stoker.storage import Location, location
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
