@@ -9,7 +9,7 @@ import zipfile
 from scripts.fuzz_python.made import sealed, tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.download.catalogue import Unpacking
-from stoker.download.unpack import is_unpacked, unpack
+from stoker.download.run import is_unpacked, unpack
 
 _FOLDER = folder()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scripts.fuzz_python.made import dataset
 from scripts.fuzz_python.scratch import folder
 from stoker.format import read_rejects, write_rejects
-from stoker.format.labels import read_labels, write_labels
+from stoker.format.directory import read_labels, write_labels
 
 _FOLDER, _AGAIN = folder(), folder()
 

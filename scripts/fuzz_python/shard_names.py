@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from stoker import _native
-from stoker.format.directory import group_shards
 from stoker.format.layouts import recognise
-from stoker.format.shard_names import parse_shard_name
+from stoker.format.shard_names import group_shards, parse_shard_name
 from stoker.storage import LocalLocation
 
 

@@ -18,8 +18,8 @@ from stoker import _native
 from stoker.builder import BuildReport, SourceSettings
 from stoker.errors import DestinationError
 from stoker.format import ImagenetSchema
+from stoker.format.directory import read_labels
 from stoker.format.index import read_index
-from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.loader import open_dataset
 from stoker.recipe import Recipe, parse_resize

@@ -15,7 +15,7 @@ import pytest
 from download.faulty_server import FaultyServer, Recorder, get, remote
 from stoker.download import DownloadError
 from stoker.download.catalogue import DATASETS, RemoteFile, Unpacking
-from stoker.download.unpack import unpack
+from stoker.download.run import unpack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

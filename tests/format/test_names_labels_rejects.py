@@ -8,9 +8,8 @@ import pytest
 
 from stoker.errors import ConfigError, ManifestError
 from stoker.format import read_rejects, write_rejects
-from stoker.format.directory import FoundSplit, find_shards
-from stoker.format.labels import ClassLabel, read_labels, write_labels
-from stoker.format.shard_names import ShardName, ShardNaming, parse_shard_name
+from stoker.format.directory import ClassLabel, read_labels, write_labels
+from stoker.format.shard_names import FoundSplit, ShardName, ShardNaming, find_shards, parse_shard_name
 from stoker.types import Reject
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from small_datasets import list_again, manifest_text
 from stoker.cli.main import main
 from stoker.errors import ManifestError, StokerError
 from stoker.format import read_rejects
+from stoker.format.directory import read_labels
 from stoker.format.journal import parse_result, parse_settings, with_checksum
-from stoker.format.labels import read_labels
 from stoker.format.manifest import read_manifest
 from stoker.loader.cache_directory import _read_about
 

@@ -19,7 +19,7 @@ from small_datasets import manifest_text
 from stoker import _native
 from stoker.download import DownloadError
 from stoker.download.catalogue import Unpacking
-from stoker.download.unpack import unpack
+from stoker.download.run import unpack
 from stoker.errors import ExampleError, ManifestError, SourceError
 from stoker.format import read_rejects
 from stoker.format.journal import parse_result, parse_settings, with_checksum

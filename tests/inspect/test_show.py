@@ -19,7 +19,7 @@ from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format import ImagenetSchema
-from stoker.format.labels import ClassLabel
+from stoker.format.directory import ClassLabel
 from stoker.inspect import (
     SampleTransformer,
     SheetSpec,

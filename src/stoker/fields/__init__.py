@@ -25,13 +25,22 @@ others are stored. No value may be missing or ``None``.
 """
 
 from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column
-from stoker.fields.boxes import Boxes
-from stoker.fields.classes import Label, Labels
+from stoker.fields.classes import Boxes, Label, Labels
 from stoker.fields.images import Image, Mask, mask_pixels
-from stoker.fields.kinds import KINDS, from_json, infer, is_pil_image, named_image
-from stoker.fields.numbers import TRUTH_VALUES, Array, Float, Int
-from stoker.fields.records import Roles, check_extra, encode_fields, given_value, roles, stored_values
-from stoker.fields.texts import Bytes, Json, Text
+from stoker.fields.records import (
+    KINDS,
+    Roles,
+    check_extra,
+    encode_fields,
+    from_json,
+    given_value,
+    infer,
+    is_pil_image,
+    named_image,
+    roles,
+    stored_values,
+)
+from stoker.fields.values import TRUTH_VALUES, Array, Bytes, Float, Int, Json, Text
 
 __all__ = [
     "KINDS",

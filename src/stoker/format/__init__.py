@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from stoker.format.directory import (
+    BACKGROUND,
     BUILD_FOLDER,
     JOURNAL_NAME,
     LABELS_NAME,
     MANIFEST_NAME,
     REJECTS_NAME,
     SIZES_NAME,
-    FoundSplit,
+    ClassLabel,
     ListedFile,
     check_listed,
-    find_shard_folder,
-    find_shards,
     is_unfinished,
-    no_records,
+    read_class_names,
+    read_classes,
+    read_labels,
     read_rejects,
-    refuse_incomplete,
     sizes_path,
+    write_labels,
     write_listed,
     write_rejects,
 )
@@ -47,7 +48,6 @@ from stoker.format.index import (
     write_index,
 )
 from stoker.format.journal import ItemReject, Journal, ShardResult, open_journal, read_journal, read_journal_head
-from stoker.format.labels import BACKGROUND, ClassLabel, read_class_names, read_classes, read_labels, write_labels
 from stoker.format.layouts import (
     DlbsSchema,
     DogsSchema,
@@ -73,6 +73,16 @@ from stoker.format.manifest import (
     read_manifest,
     write_manifest,
 )
-from stoker.format.shard_names import INDEX_SUFFIX, MAX_SHARDS, ShardNaming, parse_shard_name
+from stoker.format.shard_names import (
+    INDEX_SUFFIX,
+    MAX_SHARDS,
+    FoundSplit,
+    ShardNaming,
+    find_shard_folder,
+    find_shards,
+    no_records,
+    parse_shard_name,
+    refuse_incomplete,
+)
 from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import sync_directory, write_atomically

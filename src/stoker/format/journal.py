@@ -21,8 +21,9 @@ import json
 import os
 import re
 import stat
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Protocol, Self
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
 from stoker import _native
 from stoker.config import option
@@ -52,12 +53,8 @@ _SETTINGS_NAME = "settings.json"
 _SHARDS_NAME = "shards"
 _SUFFIX = ".json"
 _CHECKSUM = re.compile(rb', "checksum": "([0-9a-f]{8})"}\n\Z')
-_DAMAGED = (
-    AttributeError,
-    KeyError,
-    TypeError,
-    ValueError,
-)  # what a line raises that is damaged, or of another program
+# What a line raises that is damaged, or of another program.
+_DAMAGED = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class ShardResult:
     boxes: Mapping[int, int] = field(default_factory=dict)
 
 
-class Journal(Protocol):
+class Journal(ABC):
     """The journal of one destination; for one thread at a time.
 
     Attributes:
@@ -98,14 +95,20 @@ class Journal(Protocol):
         results: The shards that are complete.
     """
 
-    has_lock: bool
-    settings: dict[str, Any] | None
+    has_lock: ClassVar[bool]
+    settings: dict[str, Any] | None = None
     results: list[ShardResult]
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *exception: object) -> None: ...
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
+    def close(self) -> None:  # noqa: B027 - a folder holds nothing open
+        """Let other builds write to the destination. Idempotent."""
+
+    @abstractmethod
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build.
 
@@ -114,7 +117,15 @@ class Journal(Protocol):
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete; that lasts when this returns."""
+        assert self.settings is not None, "no build has begun"
+        self._write(result.file.name, format_result(result, self.settings))
+        self.results.append(result)
 
+    @abstractmethod
+    def _write(self, shard: str, line: bytes) -> None:
+        """Write the line of a shard."""
+
+    @abstractmethod
     def remove(self) -> None:
         """Delete the journal, at the end of a build."""
 
@@ -166,7 +177,7 @@ def read_journal_head(destination: Location) -> bytes:
         return _read_line(file)
 
 
-class JournalFile:
+class JournalFile(Journal):
     """The journal of one destination, locked as long as this object is open; see `Journal`.
 
     The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
@@ -182,10 +193,7 @@ class JournalFile:
         self._path = directory / JOURNAL_NAME
         self._process = process_number()
         self._file = self._open_locked()
-        self.settings: dict[str, Any] | None = None
-        """Settings of the build that was begun here; None if none was."""
-        self.results: list[ShardResult] = []
-        """Shards that it has finished."""
+        self.results = []
         try:
             with attach_filename(self._path):
                 self._read()
@@ -193,26 +201,13 @@ class JournalFile:
             self.close()
             raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
     def begin(self, settings: dict[str, Any]) -> None:
         """Start the journal of a new build."""
         with attach_filename(self._path):
             os.ftruncate(self._file, 0)
-            self._write_line(format_settings(settings))
+            self._append(format_settings(settings))
         sync_directory(self._directory)
         self.settings = settings
-
-    def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete; it is on the disk when this returns."""
-        with attach_filename(self._path):
-            assert self.settings is not None, "no build has begun"
-            self._write_line(format_result(result, self.settings))
-        self.results.append(result)
 
     def close(self) -> None:
         """Give the lock back. Idempotent."""
@@ -255,7 +250,11 @@ class JournalFile:
             message = f"{self._path} is a pipe or a device, not the journal of a build; delete it"
             raise DestinationError(message, path=str(self._path))
 
-    def _write_line(self, line: bytes) -> None:
+    def _write(self, shard: str, line: bytes) -> None:  # noqa: ARG002 - all shards have one file
+        with attach_filename(self._path):
+            self._append(line)
+
+    def _append(self, line: bytes) -> None:
         write_all(self._file, [line])
         os.fsync(self._file)
 
@@ -272,7 +271,7 @@ class JournalFile:
         os.ftruncate(self._file, good)
 
 
-class JournalFolder:
+class JournalFolder(Journal):
     """The journal of one destination in a store, or of a build in parts; see `Journal`.
 
     Any number of processes may use one at the same time: each shard has a file of its own.
@@ -286,14 +285,8 @@ class JournalFolder:
     def __init__(self, destination: Location) -> None:
         self._folder = destination / BUILD_FOLDER
         self._begun = self._folder / _SETTINGS_NAME
-        self.settings: dict[str, Any] | None = self._read_settings()
-        self.results: list[ShardResult] = self._read_results() if self.settings is not None else []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        return
+        self.settings = self._read_settings()
+        self.results = self._read_results() if self.settings is not None else []
 
     def begin(self, settings: dict[str, Any]) -> None:
         """Put the settings there, unless another build has just put its own, which then hold."""
@@ -301,20 +294,14 @@ class JournalFolder:
         created = self._begun.create(format_settings(settings))
         self.settings = settings if created else self._read_settings()
 
-    def append(self, result: ShardResult) -> None:
-        """Note that a shard is complete."""
-        assert self.settings is not None, "no build has begun"
-        entry = self._entry(result.file.name)
-        entry.parent.make_directory(within=self._folder)
-        entry.write_atomically(format_result(result, self.settings))
-        self.results.append(result)
-
     def remove(self) -> None:
         """Delete everything of it."""
         self._folder.remove_folder()
 
-    def _entry(self, shard: str) -> Location:
-        return self._folder / _SHARDS_NAME / f"{shard}{_SUFFIX}"
+    def _write(self, shard: str, line: bytes) -> None:
+        entry = self._folder / _SHARDS_NAME / f"{shard}{_SUFFIX}"
+        entry.parent.make_directory(within=self._folder)
+        entry.write_atomically(line)
 
     def _read_settings(self) -> dict[str, Any] | None:
         try:

@@ -80,6 +80,7 @@ class Schema(ABC):
     Attributes:
         label_base: Number of the first class: 0 or 1.
         stores: What the images in its records must be.
+        layout: What a reader needs to know where labels start at 0 and there are no extra fields.
 
     Raises:
         ConfigError: It has no such label base.
@@ -87,13 +88,14 @@ class Schema(ABC):
 
     label_base: int = 0
     stores: ClassVar[ImageEncoding] = "jpeg"
+    layout: ClassVar[SchemaInfo]
 
     def __post_init__(self) -> None:
         check_range(option("label_base"), self.label_base, 0, 1)
 
-    @abstractmethod
-    def info(self, classes: int) -> SchemaInfo:
+    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key of most depends on it
         """Return what a reader needs to know, for a dataset of so many classes."""
+        return replace(self.layout, label_base=self.label_base)
 
     @abstractmethod
     def to_features(self, sample: StoredSample) -> Features:
@@ -104,8 +106,26 @@ class Schema(ABC):
         if not fields:
             return self
         names = ", ".join(fields)
-        message = f"preset {self.info(0).preset} has no place for the fields of the source: {names}"
+        message = f"preset {self.layout.preset} has no place for the fields of the source: {names}"
         raise ConfigError(f"{message}; omit {option('preset')}, or use {option('preset')} imagenet")
+
+
+def _image_class_layout(preset: str, features: dict[str, FeatureSpec], box_prefix: str | None = None) -> SchemaInfo:
+    """Return a layout that shares the ``image/...`` keys of Google's."""
+    raw = "image/order" in features
+    return SchemaInfo(
+        preset=preset,
+        features=dict(sorted(features.items())),
+        image_key="image/encoded",
+        label_key=_LABEL_KEY,
+        filename_key="image/filename",
+        label_base=0,
+        image_encoding="raw" if raw else "jpeg",
+        height_key="image/height" if raw else None,
+        width_key="image/width" if raw else None,
+        order_key="image/order" if raw else None,
+        box_prefix=box_prefix,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,19 +145,22 @@ class ImagenetSchema(Schema):
         ConfigError: Two fields have the same key, or one that of the image.
     """
 
+    layout: ClassVar[SchemaInfo] = _image_class_layout(
+        "imagenet", _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}, BOX_PREFIX
+    )
+
     fields: Mapping[str, Field] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         Schema.__post_init__(self)
         check_extra(self.fields)
 
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
+    def info(self, classes: int) -> SchemaInfo:
         """Return the 15 keys and those of the fields."""
-        features = _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}
+        features = dict(self.layout.features)
         for name, kind in self.fields.items():
             features |= kind.features(name)
-        info = _image_class_info("imagenet", features, self.label_base, box_prefix=BOX_PREFIX)
-        return replace(info, fields=self.fields)
+        return replace(Schema.info(self, classes), features=dict(sorted(features.items())), fields=self.fields)
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 15 features of one record, and those of its fields."""
@@ -168,9 +191,7 @@ class NvidiaSchema(Schema):
         label_base: Number of the first class: 0, or 1 as the original writes it.
     """
 
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
-        """Return the 9 keys."""
-        return _image_class_info("imagenet-nvidia", _SHARED, self.label_base)
+    layout: ClassVar[SchemaInfo] = _image_class_layout("imagenet-nvidia", _SHARED)
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 9 features of one record."""
@@ -182,6 +203,16 @@ class NvidiaSchema(Schema):
 class DogsSchema(Schema):
     """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
 
+    layout: ClassVar[SchemaInfo] = SchemaInfo(
+        preset="dogs-onehot",
+        features={"image": _ONE_BYTES},
+        image_key="image",
+        label_key="label",
+        filename_key=None,
+        label_base=0,
+        label_encoding="one-hot",
+    )
+
     def __post_init__(self) -> None:
         if self.label_base != 0:
             raise ConfigError(
@@ -190,15 +221,7 @@ class DogsSchema(Schema):
 
     def info(self, classes: int) -> SchemaInfo:
         """Return the two keys."""
-        return SchemaInfo(
-            preset="dogs-onehot",
-            features={"image": _ONE_BYTES, "label": FeatureSpec("int64", classes)},
-            image_key="image",
-            label_key="label",
-            filename_key=None,
-            label_base=0,
-            label_encoding="one-hot",
-        )
+        return replace(self.layout, features={**self.layout.features, "label": FeatureSpec("int64", classes)})
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the two features of one record."""
@@ -213,16 +236,14 @@ class TfdsSchema(Schema):
         label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
     """
 
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
-        """Return the three keys."""
-        return SchemaInfo(
-            preset="tfds",
-            features={"file_name": _ONE_BYTES, "image": _ONE_BYTES, "label": FeatureSpec("int64", 1)},
-            image_key="image",
-            label_key="label",
-            filename_key="file_name",
-            label_base=self.label_base,
-        )
+    layout: ClassVar[SchemaInfo] = SchemaInfo(
+        preset="tfds",
+        features={"file_name": _ONE_BYTES, "image": _ONE_BYTES, "label": _ONE_INT64},
+        image_key="image",
+        label_key="label",
+        filename_key="file_name",
+        label_base=0,
+    )
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the three features of one record."""
@@ -242,10 +263,7 @@ class DlbsSchema(Schema):
     """
 
     stores: ClassVar[ImageEncoding] = "raw"
-
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no key depends on it
-        """Return the 11 keys."""
-        return _image_class_info("dlbs", _DLBS, self.label_base)
+    layout: ClassVar[SchemaInfo] = _image_class_layout("dlbs", _DLBS)
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 11 features of one record."""
@@ -267,27 +285,24 @@ class TinySchema(Schema):
     """
 
     stores: ClassVar[ImageEncoding] = "raw"
-
-    def info(self, classes: int) -> SchemaInfo:  # noqa: ARG002 - no length depends on it
-        """Return the six keys."""
-        return SchemaInfo(
-            preset="tiny-imagenet",
-            features={
-                "channel": _ONE_INT64,
-                "height": _ONE_INT64,
-                "image_raw": _ONE_BYTES,
-                "label": _ONE_INT64,
-                "label_one_hot": _ONE_BYTES,
-                "width": _ONE_INT64,
-            },
-            image_key="image_raw",
-            label_key="label",
-            filename_key=None,
-            label_base=self.label_base,
-            image_encoding="raw",
-            height_key="height",
-            width_key="width",
-        )
+    layout: ClassVar[SchemaInfo] = SchemaInfo(
+        preset="tiny-imagenet",
+        features={
+            "channel": _ONE_INT64,
+            "height": _ONE_INT64,
+            "image_raw": _ONE_BYTES,
+            "label": _ONE_INT64,
+            "label_one_hot": _ONE_BYTES,
+            "width": _ONE_INT64,
+        },
+        image_key="image_raw",
+        label_key="label",
+        filename_key=None,
+        label_base=0,
+        image_encoding="raw",
+        height_key="height",
+        width_key="width",
+    )
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the six features of one record."""
@@ -304,26 +319,6 @@ class TinySchema(Schema):
 def format_name(stored: str) -> bytes:
     """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
     return b"tensor" if stored == "raw" else stored.upper().encode()
-
-
-def _image_class_info(
-    preset: str, features: dict[str, FeatureSpec], label_base: int, *, box_prefix: str | None = None
-) -> SchemaInfo:
-    """Return the description of a layout that shares the ``image/...`` keys of Google's."""
-    raw = "image/order" in features
-    return SchemaInfo(
-        preset=preset,
-        features=dict(sorted(features.items())),
-        image_key="image/encoded",
-        label_key="image/class/label",
-        filename_key="image/filename",
-        label_base=label_base,
-        image_encoding="raw" if raw else "jpeg",
-        height_key="image/height" if raw else None,
-        width_key="image/width" if raw else None,
-        order_key="image/order" if raw else None,
-        box_prefix=box_prefix,
-    )
 
 
 def _shared_features(sample: StoredSample, label: int) -> Features:
@@ -478,17 +473,17 @@ def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
 
 def _image_class(features: Features) -> SchemaInfo:
     if "image/order" in features or _text(features, "image/format") == b"tensor":
-        info = DlbsSchema().info(0)
+        info = DlbsSchema.layout
     elif "image/class/synset" not in features and _SYNSET.fullmatch(_text(features, "image/class/text")):
-        info = NvidiaSchema().info(0)
+        info = NvidiaSchema.layout
     else:
-        info = ImagenetSchema().info(0)
+        info = ImagenetSchema.layout
     label_key = _LABEL_KEY if _LABEL_KEY in features else ""
-    return _named(replace(info, features={}, label_key=label_key, label_base=0), features)
+    return _named(replace(info, features={}, label_key=label_key), features)
 
 
 def _tiny(features: Features) -> SchemaInfo:
-    info = replace(TinySchema().info(0), features={})
+    info = replace(TinySchema.layout, features={})
     if "label" not in features:
         info = replace(info, label_key="label_one_hot", label_encoding="one-hot")
     if not {"height", "width"} <= features.keys():
@@ -503,7 +498,7 @@ def _pair(features: Features) -> SchemaInfo | None:
     one_hot = kind == "bytes" or len(values) > 1
     if one_hot and not _is_one_hot(kind, values):
         return None
-    info = replace(TfdsSchema().info(0), features={}, preset="dogs-onehot" if one_hot else "tfds")
+    info = replace(TfdsSchema.layout, features={}, preset="dogs-onehot" if one_hot else "tfds")
     encoding: LabelEncoding = "one-hot" if one_hot else "id"
     return _named(replace(info, label_encoding=encoding, box_prefix=_tfds_boxes(features)), features)
 

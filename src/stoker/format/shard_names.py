@@ -1,13 +1,28 @@
-"""The names of shards: written in the project's own way or those of other systems, and read in any of them."""
+"""The names of shards: written in the project's own way or those of other systems, and read in any of them.
+
+Shards are found by their names, and those with other names by their first bytes: a directory of well-named shards is
+listed and nothing of it is read. Of other files that may be shards, twelve bytes are read: of all of one extension, or
+of the first hundred if none of those is a shard.
+"""
 
 from __future__ import annotations
 
+import itertools
+import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from stoker.config import SPLIT_NAMES, full_split_name, option
-from stoker.errors import ConfigError
-from stoker.storage import TEMPORARY_MARK
+from stoker.errors import ConfigError, DatasetNotFoundError
+from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
+from stoker.format.frames import holds_records
+from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from stoker.storage import Child, Location, LocationLike
 
 INDEX_SUFFIX = ".idx"
 MAX_SHARDS = 99_999
@@ -36,6 +51,16 @@ _OTHER = re.compile(
 )
 """Texts, archives and indexes. They and images are never looked into to see whether they hold records."""
 _SPLIT_WORD = re.compile(rf"(?:^|[^a-z])({'|'.join(SPLIT_NAMES)})(?:$|[^a-z])", re.ASCII)
+
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MANY_WITHOUT = 100
+"""Where so many files of one extension were looked into and none holds records, the others are not looked into."""
+_FOLDERS_TRIED = 8
+_NAMES_TRIED = 64
+_DEEPEST = 3
+_PROBED = 2
+_HEAD_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +190,210 @@ def _split_in(stem: str) -> str:
     if match is None:
         return "train"
     return full_split_name(match[1])
+
+
+# Which files of a place are shards.
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSplit:
+    """The shards of one split, found by their names."""
+
+    # their paths, in the order of their numbers, those without one in the order of their names
+    paths: tuple[Location, ...]
+    missing: tuple[int, ...]  # numbers that the other names promise and that are not there
+
+
+def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
+    """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
+
+    Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
+    they count when none lies in the directory itself. Of a file or a pattern nothing is missing: who names some of the
+    shards wants those.
+
+    Raises:
+        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
+    """
+    place = location(named)
+    if not place.is_dir():
+        groups: dict[str, list[Location]] = {}
+        alone = place.is_file()
+        # A pipe that a pattern matches is not waited for; a link that leads nowhere is a shard that is missing.
+        matching = (path for path in place.matching() if parse_shard_name(path.name) is not None or path.is_file())
+        for shard_name, path in _shards_among([place] if alone else matching, alone=alone):
+            groups.setdefault(shard_name.split, []).append(path)
+        return {split: FoundSplit(tuple(paths), ()) for split, paths in sorted(groups.items())}
+    children = place.children()
+    folders = (os.fsdecode(child.name) for child in children if child.is_folder)
+    return group_shards(
+        _files(place, children), {name: _below(place / name) for name in folders if name in SPLIT_NAMES}
+    )
+
+
+def _below(folder: Location) -> Iterator[Location]:
+    yield from _files(folder, folder.children())
+
+
+def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
+    return (folder / os.fsdecode(child.name) for child in children if child.is_file)
+
+
+def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None:
+    """See that all shards are there that the names of the others promise."""
+    for split in splits.values():
+        if split.missing:
+            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
+            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
+
+
+def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, FoundSplit]:
+    """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
+
+    See `find_shards`.
+    """
+    groups: dict[str, list[tuple[ShardName, Location]]] = {}
+    for shard_name, path in _shards_among(files):
+        groups.setdefault(shard_name.split, []).append((shard_name, path))
+    if not groups:
+        for folder, below in folders.items():
+            shards = [
+                (replace(shard_name, split=SPLIT_NAMES[folder]), path) for shard_name, path in _shards_among(below)
+            ]
+            groups.setdefault(SPLIT_NAMES[folder], []).extend(shards)
+    return {split: _found_split(shards) for split, shards in sorted(groups.items()) if shards}
+
+
+def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tuple[ShardName, Location]]:
+    """Return which of some files are shards, in their order; with ``alone``, as a person names one, by any name."""
+    named = [(path, parse_shard_name(path.name)) for path in paths]
+    others = [path for path, shard_name in named if shard_name is None and (alone or may_hold_records(path.name))]
+    holding = set(_holding_records(others, alone=alone))
+    candidates = (
+        (shard_name or (name_of_records(path.name) if path in holding else None), path) for path, shard_name in named
+    )
+    return [(shard_name, path) for shard_name, path in candidates if shard_name is not None]
+
+
+def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
+    """Yield the files that begin as a TFRecord does; after many without records, an extension is given up.
+
+    One that may not be read is an error only if others of its extension are shards, or a person has named it.
+    """
+    if not paths:
+        return
+    groups: dict[str, list[Location]] = {}
+    for path in paths:
+        groups.setdefault(_NUMBER.sub("", path.suffix), []).append(path)
+    with stoppable_pool(paths[0].requests_at_once, "stoker-find") as pool:
+        for alike in groups.values():
+            has_records, refused = False, None
+            for first in range(0, len(alike), _MANY_WITHOUT):
+                some = alike[first : first + _MANY_WITHOUT]
+                for path, holds in zip(some, pool.map(_holds_records, some), strict=True):
+                    if isinstance(holds, PermissionError):
+                        refused = refused or holds
+                    elif holds:
+                        has_records = True
+                        yield path
+                if refused is not None and (has_records or alone):
+                    raise refused
+                if not has_records:
+                    break
+
+
+def _holds_records(path: Location) -> bool | PermissionError:
+    try:
+        return holds_records(path)
+    except PermissionError as error:
+        return error
+
+
+def find_shard_folder(place: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
+    """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
+
+    For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
+    images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
+    empty. ``without`` says which folders do not count.
+    """
+    level = [place]
+    for _ in range(_DEEPEST):
+        below: list[Location] = []
+        for folder in level:
+            children = _some_children(folder)
+            names = sorted({os.fsdecode(child.name) for child in children if child.is_folder})
+            inner = [folder / name for name in names if not name.startswith(".")][:_FOLDERS_TRIED]
+            below += [candidate for candidate in inner if without is None or not without(candidate)]
+        for folder in below[:_FOLDERS_TRIED]:
+            files = [os.fsdecode(child.name) for child in _some_children(folder) if child.is_file]
+            if any(map(is_image_name, files)):
+                continue
+            if any(parse_shard_name(name) is not None for name in files):
+                return folder
+            unknown = [folder / name for name in sorted(set(files)) if may_hold_records(name)]
+            if _shards_among(unknown[:_PROBED]):
+                return folder
+        level = below[:_FOLDERS_TRIED]
+    return None
+
+
+def _some_children(folder: Location) -> list[Child]:
+    try:
+        return list(itertools.islice(folder.some_children(), _NAMES_TRIED))
+    except PermissionError:  # listing it as a folder of images gives a better error
+        return []
+
+
+def no_records(place: Location) -> DatasetNotFoundError:
+    """Return the error about a place that names no shard: it says what there is instead, and what to give."""
+    return DatasetNotFoundError(_what_instead(place), path=str(place))
+
+
+def _what_instead(place: Location) -> str:
+    is_folder = place.is_dir()
+    if not is_folder and place.exists():
+        return _what_file(place)
+    not_one = f"{place} is not a dataset: "
+    if not is_folder:
+        matches = len(place.matching())
+        if not matches:
+            return not_one + "there is no such file or directory, and no file matches it"
+        files = "1 file matches" if matches == 1 else f"{matches} files match"
+        return not_one + f"{files} it, but none begins as a TFRecord does"
+    if next(iter(place.some_children()), None) is None:
+        return not_one + "the directory is empty"
+    below = find_shard_folder(place)
+    if below is not None:
+        return not_one + f"no manifest.json and no TFRecord lies in it; the TFRecords are in {below}, give that"
+    return not_one + "no manifest.json and no TFRecord lies in it; 'stoker build' makes a dataset of images"
+
+
+def _what_file(path: Location) -> str:
+    if path.name in (MANIFEST_NAME, LABELS_NAME, REJECTS_NAME, JOURNAL_NAME):
+        return f"{path} is not a TFRecord, but the {path.name} of a dataset; give the directory, {path.parent}"
+    if path.suffix == INDEX_SUFFIX:
+        return f"{path} is not a TFRecord, but the index of one; give the TFRecord itself"
+    head = path.read_head(_HEAD_BYTES) if path.is_file() else b""
+    if not path.is_file():
+        what = "is a pipe or a device"
+    elif not head:
+        what = "is empty"
+    elif all(byte in b"\t\n\f\r" or 32 <= byte != 127 for byte in head):
+        what = "is a text file"
+    else:
+        what = f"begins with the bytes {head[:4].hex(' ')}"
+    return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
+
+
+def _found_split(shards: list[tuple[ShardName, Location]]) -> FoundSplit:
+    ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
+    promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
+    there = {shard_name.shard for shard_name, _ in shards}
+    # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
+    missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
+    return FoundSplit(tuple(path for _, path in ordered), missing)
+
+
+def _natural(name: str) -> tuple[int, str]:
+    """Return a key that puts ``10.tfrecords`` behind ``9.tfrecords``."""
+    leading = _NUMBER.match(name)
+    return (int(leading[0]) if leading else -1, name)
