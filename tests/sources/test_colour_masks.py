@@ -19,7 +19,7 @@ from sources.making import fill
 from stoker import fields
 from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.colour_masks import ColouredMask, Colours
+from stoker.sources.drawn_masks import ColouredMask, Colours
 from stoker.sources.reader import Cells
 from storage.places import copy, place_in
 

@@ -231,9 +231,12 @@ def _look(data: bytes, recipe: Recipe) -> _Found:
         info = _native.probe_jpeg(data)
         recipe.check_pixels(info.width, info.height)
         _native.check_jpeg(data)
+        foreign = "arithmetic jpeg" if info.arithmetic else None
+        if info.color not in _PLAIN_COLORS:
+            foreign = f"{info.color} jpeg"
         turned = info.orientation if recipe.exif == "apply" else 1
-        grey = info.color == "grey"
-        return _Found(kind, _foreign_kind(info), info.width, info.height, turned, is_lossy=True, is_grey=grey)
+        is_grey = info.color == "grey"
+        return _Found(kind, foreign, info.width, info.height, turned, is_lossy=True, is_grey=is_grey)
     if kind not in FORMATS:
         raise ImageError(not_an_image(kind, data))
     if kind not in KEPT_FORMATS:
@@ -249,7 +252,7 @@ def _look(data: bytes, recipe: Recipe) -> _Found:
 
 def _decide(header: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
     """Return how an image is stored, and how it is encoded if it is not kept."""
-    fits = crop is None and _keeps_size(header, recipe)
+    fits = crop is None and _keeps(header, recipe)
     if fits and header.foreign is None and header.orientation == 1:
         return Storing(header.kind, cast("StoredFormat", header.kind), "kept"), JpegEncode()
     is_whole = recipe.resize is None and crop is None and header.orientation == 1
@@ -260,22 +263,19 @@ def _decide(header: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, 
     return Storing(source, encode.format, "encoded"), encode
 
 
-def _keeps_size(header: _Found, recipe: Recipe) -> bool:
+def _keeps(header: _Found, recipe: Recipe) -> bool:
     """Return whether the recipe leaves the bytes of an ordinary image alone."""
-    if not _keeps_format(header.kind, recipe):
-        return False
-    resize = recipe.resize
-    if resize is None or (recipe.restart and header.kind == "jpeg"):
-        return resize is None  # with markers to be written, what fits into `max` is encoded like the rest
-    return resize.mode == "max" and resize.target(header.width, header.height) == (header.width, header.height)
-
-
-def _keeps_format(kind: str, recipe: Recipe) -> bool:
-    encode = recipe.encode
+    encode, resize = recipe.encode, recipe.resize
     if encode is None:
-        return kind in recipe.formats
-    is_lossless = isinstance(encode, PngEncode) or encode == WebpEncode()
-    return encode.format == kind and (is_lossless or recipe.resize is not None)
+        keeps_format = header.kind in recipe.formats
+    else:
+        is_lossless = isinstance(encode, PngEncode) or encode == WebpEncode()
+        keeps_format = encode.format == header.kind and (is_lossless or resize is not None)
+    if resize is None or not keeps_format:
+        return keeps_format
+    if recipe.restart and header.kind == "jpeg":
+        return False  # with markers to be written, what fits into `max` is encoded like the rest
+    return resize.mode == "max" and resize.target(header.width, header.height) == (header.width, header.height)
 
 
 def _check_further(data: bytes, kind: str, recipe: Recipe) -> None:
@@ -334,23 +334,16 @@ def _convert_jpeg(
 ) -> StoredImage:
     turned = header.orientation
     corners = _part(header.width, header.height, recipe, crop, turned)
-    window = window_of(corners, header.width, header.height, turned)
+    geometry = Geometry(turned, window_of(corners, header.width, header.height, turned))
+    unmade = StoredImage(b"", 0, 0, storing, geometry, source_size=(header.width, header.height))
     if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
         stored, width, height = _reencode(data, corners, recipe, encode)
-        return StoredImage(stored, width, height, storing, Geometry(1, window), "HWC", (header.width, header.height))
+        return replace(unmade, data=stored, width=width, height=height)
     part = turn_corners(corners, header.width, header.height, turned)
     pixels: Pixels = _native.decode_image(data, part, max_pixels=recipe.max_pixels, turns=turned != 1)
     if header.is_grey and "L" in _modes(encode, recipe):
         pixels = np.ascontiguousarray(pixels[:, :, :1])
-    size = header.width, header.height
-    return _store(_Picture(pixels, turned, window, storing, size), recipe, encode)
-
-
-def _foreign_kind(info: _native.JpegInfo) -> str | None:
-    """Return what keeps a JPEG from being one that every reader decodes to RGB."""
-    if info.color not in _PLAIN_COLORS:
-        return f"{info.color} jpeg"
-    return "arithmetic jpeg" if info.arithmetic else None
+    return _store(pixels, unmade, recipe, encode)
 
 
 def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
@@ -420,8 +413,9 @@ def _convert_pixels(
     recipe.check_pixels(width, height)
     left, top, right, bottom = corners = _part(width, height, recipe, crop, orientation)
     part = np.ascontiguousarray(turn(pixels[top:bottom, left:right], orientation))
-    window = window_of(corners, width, height, orientation)
-    return _store(_Picture(part, orientation, window, storing, (width, height)), recipe, encode)
+    geometry = Geometry(orientation, window_of(corners, width, height, orientation))
+    unmade = StoredImage(b"", 0, 0, storing, geometry, source_size=(width, height))
+    return _store(part, unmade, recipe, encode)
 
 
 def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
@@ -433,35 +427,23 @@ def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation
     return left, top, right, bottom
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """Pixels on their way into a record."""
-
-    pixels: Pixels  # (H, W, C), turned already
-    orientation: int  # EXIF orientation by which they were turned
-    # where they lie in the turned source image (left, top, right, bottom), in fractions
-    window: tuple[float, float, float, float]
-    storing: Storing  # as in `StoredImage`
-    source_size: tuple[int, int]  # the same
-
-
-def _store(picture: _Picture, recipe: Recipe, encode: Encode) -> StoredImage:
-    pixels, window = picture.pixels, picture.window
+def _store(pixels: Pixels, unmade: StoredImage, recipe: Recipe, encode: Encode) -> StoredImage:
+    """Return an image with its data, given those of the source that it is made of, turned already."""
+    geometry = unmade.geometry
     if recipe.resize is not None:
         if recipe.resize.mode == "square":
-            pixels, window = _cut_square(pixels, window)
+            pixels, window = _cut_square(pixels, geometry.window)
+            geometry = replace(geometry, window=window)
         pixels = _resized(pixels, recipe, encode)
     height, width = pixels.shape[:2]
-    geometry = Geometry(picture.orientation, window)
+    image = replace(unmade, width=width, height=height, geometry=geometry)
     if isinstance(encode, RawEncode):
         axes = pixels if encode.order == "HWC" else np.ascontiguousarray(pixels.transpose(2, 0, 1))
-        size = picture.source_size
-        return StoredImage(axes.tobytes(), width, height, picture.storing, geometry, encode.order, size)
+        return replace(image, data=axes.tobytes(), order=encode.order)
     if max(width, height) > encode.max_side:
         fits = f"fit into a {_NAMES[encode.format]}, whose sides end at {encode.max_side}"
         raise ImageError(f"{width}x{height} pixels do not {fits}")
-    data = _encoded(pixels, encode, recipe)
-    return StoredImage(data, width, height, picture.storing, geometry, "HWC", picture.source_size)
+    return replace(image, data=_encoded(pixels, encode, recipe))
 
 
 def _encoded(pixels: Pixels, encode: JpegEncode | PngEncode | WebpEncode, recipe: Recipe) -> bytes:

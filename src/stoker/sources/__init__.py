@@ -5,7 +5,7 @@
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
 - ``reader``: what reads the items of a source; ``parquet_reader``, ``parquet_files``: those of Parquet
 - ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
-- ``table_boxes``: boxes; ``drawn_masks``, ``colour_masks``: masks
+- ``table_boxes``: boxes; ``drawn_masks``: masks
 - ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``records``, ``record_stream``: what a program has, in sequences and in iterables
 - ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries

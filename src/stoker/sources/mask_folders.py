@@ -29,8 +29,8 @@ from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
 from stoker.sources.coco_folders import find_coco
-from stoker.sources.colour_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.columns import GrowingBlobs
+from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.reader import Cells, json_bytes

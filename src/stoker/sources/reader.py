@@ -17,9 +17,8 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.fields import from_json
-from stoker.sources.colour_masks import ColouredMask
 from stoker.sources.columns import Blobs, chunks
-from stoker.sources.drawn_masks import CocoMask, DrawnMask, YoloMask
+from stoker.sources.drawn_masks import CocoMask, ColouredMask, DrawnMask, YoloMask
 from stoker.sources.reading import read_file
 from stoker.storage import Location, from_uri, join, without_signature
 

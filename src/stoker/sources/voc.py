@@ -20,8 +20,8 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
 from stoker.sources.class_folders import splits_among
-from stoker.sources.colour_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_label_map, voc_colours
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
+from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
@@ -141,7 +141,7 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
     builder.is_ordered = False
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
-    objects = _Objects(read_label_map(tops))
+    objects = _Objects(read_mask_classes(tops))
     tasks = images.add_all(Walk(builder.base, look.without))
     for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
         objects.add(*contents)
