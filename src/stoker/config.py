@@ -40,6 +40,16 @@ VALIDATION_NAMES = ("validation", "val", "valid", "dev")
 SPLIT_NAMES = {"train": "train", **dict.fromkeys(VALIDATION_NAMES, "validation"), "test": "test"}
 """What people call splits and their folders, and which these are."""
 
+IMAGE_SUFFIXES = {
+    **dict.fromkeys(("jpg", "jpeg", "jpe", "jfif"), "jpeg"),
+    **{name: name for name in ("png", "webp", "gif", "bmp", "avif")},
+    **dict.fromkeys(("tif", "tiff"), "tiff"),
+    **dict.fromkeys(("heic", "heif"), "heif"),
+    "jp2": "jpeg2000",
+    **dict.fromkeys(("ppm", "pgm", "pbm"), "ppm"),
+}
+"""What the names of images end with behind a dot, and the format of each in the words of `stoker.recipe.sniff`."""
+
 _AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
 _OTHER_OPTIONS = {"allow_huge": "--yes"}

@@ -27,6 +27,7 @@ import numpy as np
 
 from stoker.builder import Report, Tally
 from stoker.config import (
+    IMAGE_SUFFIXES,
     check_range,
     check_size,
     format_count,
@@ -67,21 +68,8 @@ __all__ = ["FORMATS", "ExportFormat", "ExportReport", "ExportedSplit", "export"]
 ExportFormat = Literal["webdataset", "parquet", "folder"]
 FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 _METADATA = "metadata.jsonl"
-_SUFFIXES = {
-    "jpeg": "jpg",
-    "png": "png",
-    "webp": "webp",
-    "gif": "gif",
-    "bmp": "bmp",
-    "tiff": "tif",
-    "jpeg2000": "jp2",
-    "ppm": "ppm",
-    "avif": "avif",
-    "heif": "heic",
-}
+_SUFFIXES = {image_format: suffix for suffix, image_format in reversed(IMAGE_SUFFIXES.items())}
 _SAME_SUFFIXES = {"jpeg": "jpg", "tiff": "tif", "heif": "heic"}
-_IMAGE_SUFFIXES = {*_SUFFIXES, *_SUFFIXES.values(), "pgm"}
-"""By which readers of folders tell images, among others."""
 _RESERVED = ("image", "label", "class", "boxes", "file_name")
 """Names of what the export itself writes of each record."""
 _CAPTIONS = ("txt", "caption")
@@ -261,7 +249,7 @@ def _check(dataset: Dataset, to: ExportFormat) -> None:
             raise ConfigError(f"field {name!r} of {dataset.path} has a name that the export itself uses; rename it")
         if to == "parquet" or not field.is_image:
             continue
-        is_suffix = to == "folder" and name.lower() in _IMAGE_SUFFIXES
+        is_suffix = to == "folder" and name.lower() in IMAGE_SUFFIXES
         if is_suffix or not name.replace("-", "_").isidentifier():
             message = f"field {name!r} of {dataset.path} cannot be a part of the names of files"
             raise ConfigError(f"{message}; export to parquet, or rename it")

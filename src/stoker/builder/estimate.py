@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import Counter
@@ -15,7 +16,7 @@ from stoker import _native
 from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
 from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.plan import Plan, RecordSize, make_plan
-from stoker.config import format_size, option
+from stoker.config import IMAGE_SUFFIXES, format_size, option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
 from stoker.sources import counts_of
@@ -47,22 +48,6 @@ SURVEY_LIMIT = 20_000
 SURVEY_LIMIT_BY_URL = 256
 _PROGRESS_ITEMS = 64
 
-_CLAIMS = {
-    b"jpg": "jpeg",
-    b"jpeg": "jpeg",
-    b"jpe": "jpeg",
-    b"jfif": "jpeg",
-    b"png": "png",
-    b"gif": "gif",
-    b"bmp": "bmp",
-    b"webp": "webp",
-    b"tif": "tiff",
-    b"tiff": "tiff",
-    b"jp2": "jpeg2000",
-    b"avif": "avif",
-    b"heic": "heif",
-    b"heif": "heif",
-}
 _USUAL_BYTES = 100_000
 """Of a record of an image by URL. Nothing is measured: answers differ, and the shards of a list must not."""
 
@@ -182,7 +167,7 @@ def _survey(
         for row, (content, result, is_turned) in zip(rows, pool.map(check, rows), strict=True):
             item, split = sample.item(row)
             formats[content] += 1
-            claimed = _CLAIMS.get(item.path[item.path.rfind(b".") + 1 :].lower())
+            claimed = IMAGE_SUFFIXES.get(os.fsdecode(item.path[item.path.rfind(b".") + 1 :]).lower())
             if content in _NO_IMAGE or claimed not in (None, content):
                 odd.append(OddFile(item.key, content))
             reject = known.get(row)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stoker.config import SPLIT_NAMES, full_split_name, option
+from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, full_split_name, option
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
 from stoker.format.frames import holds_records
@@ -43,7 +43,6 @@ _NUMBERED = re.compile(
 )
 _NUMBERED_ANYHOW = re.compile(_NUMBERED.pattern.replace(r"(?:\.tfrecords?)?", r"(?:\.[a-zA-Z0-9_.]+)?"), re.ASCII)
 _PLAIN = re.compile(r"(?P<stem>.+)\.tfrecords?(?:\.gz)?", re.ASCII)
-_IMAGE = re.compile(r".*\.(?:jpe?g|png|gif|bmp|webp|tiff?|ppm|jp2|avif|hei[cf])", re.ASCII | re.IGNORECASE | re.DOTALL)
 _OTHER = re.compile(
     r".*\.(?:txt|jsonl?|[ct]sv|xml|html|md|ya?ml|toml|log|py|ipynb|sh|tar|tgz|zip|parquet|arrow|np[yz]|mat|pdf|svg|idx"
     r"|index)",
@@ -182,7 +181,8 @@ def may_hold_records(name: str) -> bool:
 
 def is_image_name(name: str) -> bool:
     """Return whether the extension of a file is that of an image."""
-    return _IMAGE.fullmatch(name) is not None
+    _, dot, suffix = name.rpartition(".")
+    return bool(dot) and suffix.lower() in IMAGE_SUFFIXES
 
 
 def _split_in(stem: str) -> str:

@@ -4,7 +4,7 @@
 
     photos/1.jpg          train/1.jpg  test/2.jpg          2026/07/1.jpg          DCIM/100APPLE/1.jpg
 
-An item is a file with a suffix of `IMAGE_SUFFIXES`, or without one: videos and documents may lie beside images.
+An item is a file with a suffix of images, or without one: videos and documents may lie beside images.
 """
 
 from __future__ import annotations

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from stoker.config import format_count, format_some
+from stoker.config import IMAGE_SUFFIXES, format_count, format_some
 from stoker.errors import SourceError, StorageError
+from stoker.format import BUILD_FOLDER, JOURNAL_NAME, MANIFEST_NAME
 from stoker.sources.reading import in_order
 from stoker.storage import Child, Location, from_uri
 
@@ -22,21 +23,16 @@ if TYPE_CHECKING:
 SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
 """Suffixes of files that lie beside images and are never images."""
 
-IMAGE_SUFFIXES = frozenset(
-    b".jpg .jpeg .jpe .jfif .png .webp .gif .bmp .tif .tiff .heic .heif .avif .jp2 .ppm .pgm .pbm".split()
-)
-"""Suffixes of images, where other files lie among these."""
-
 JUNK = frozenset(
     b"__MACOSX .ipynb_checkpoints __pycache__ @eaDir @Recycle @Recently-Snapshot @tmp #recycle #snapshot lost+found"
     b" $RECYCLE.BIN $Recycle.Bin RECYCLER".split()
 ) | {b"System Volume Information"}
 """Folders that archivers, notebooks, network storage and systems leave among those of users: never classes."""
 
-_MANIFEST, _JOURNAL, _BUILD_FOLDER = "manifest.json", "build.journal", ".stoker-build"
-_DATASET_MARKS = frozenset(map(str.encode, (_MANIFEST, _JOURNAL, _BUILD_FOLDER)))
+_DATASET_MARKS = frozenset(map(str.encode, (MANIFEST_NAME, JOURNAL_NAME, BUILD_FOLDER)))
 """What lies directly in a dataset of Stoker's: the first in one that is built, the others in one that is not yet: on
 this machine and in a store."""
+_IMAGE_SUFFIXES = frozenset(f".{suffix}".encode() for suffix in IMAGE_SUFFIXES)
 _MANIFEST_BEGINS = re.compile(rb'\s*\{\s*"format":\s*"stoker-dataset"')
 _HEAD_BYTES = 128
 
@@ -82,14 +78,14 @@ def is_dataset(folder: Location) -> bool:
     Raises:
         StorageError: The store cannot be reached.
     """
-    begun = (folder / _JOURNAL).lexists() if folder.has_locks else (folder / _BUILD_FOLDER).is_dir()
-    return begun or ((folder / _MANIFEST).lexists() and _holds_manifest(folder))
+    begun = (folder / JOURNAL_NAME).lexists() if folder.has_locks else (folder / BUILD_FOLDER).is_dir()
+    return begun or ((folder / MANIFEST_NAME).lexists() and _holds_manifest(folder))
 
 
 def _holds_manifest(folder: Location) -> bool:
     """Return whether the manifest in a folder is one of Stoker's: other programs write files of that name, too."""
     try:
-        return _MANIFEST_BEGINS.match((folder / _MANIFEST).read_head(_HEAD_BYTES)) is not None
+        return _MANIFEST_BEGINS.match((folder / MANIFEST_NAME).read_head(_HEAD_BYTES)) is not None
     except StorageError:
         raise
     except OSError:
@@ -98,7 +94,7 @@ def _holds_manifest(folder: Location) -> bool:
 
 def is_image_name(name: bytes) -> bool:
     """Return whether the suffix of a file is that of an image."""
-    return suffix_of(name) in IMAGE_SUFFIXES
+    return suffix_of(name) in _IMAGE_SUFFIXES
 
 
 def may_be_image(name: bytes) -> bool:

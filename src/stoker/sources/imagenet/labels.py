@@ -53,6 +53,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
+from stoker.format import BACKGROUND, LABELS_NAME, MANIFEST_NAME
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
@@ -94,7 +95,6 @@ _WNID = re.compile(rb"n[0-9]{8}")
 _WNID_IN_FRONT = re.compile(rb"\s*n[0-9]{8}(?!\S)")
 _DEVKIT_LINE = re.compile(rb"\s*(n[0-9]{8})\s+([0-9]{1,9})\s+(\S.*)", re.DOTALL)
 _MAX_JSON_BYTES = 2**26
-_DATASET_LABELS, _DATASET_MANIFEST, _BACKGROUND = "labels.txt", "manifest.json", b"background"
 _MAX_GROUND_TRUTH_BYTES = 2**24
 _VALIDATION_IMAGES = 50_000
 _GROUND_TRUTH_SHA256 = (
@@ -164,11 +164,11 @@ def read_label_map(where: str) -> LabelMap:
 
 def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return the lines without the numbers in front that TF-Slim has, and without the background of a dataset."""
-    starts_at_1 = path.name == _DATASET_LABELS and _starts_at_1(path.with_name(_DATASET_MANIFEST))
+    starts_at_1 = path.name == LABELS_NAME and _starts_at_1(path.with_name(MANIFEST_NAME))
     if _are_numbered(lines, 0) or _are_numbered(lines, 1):
         lines = [(number, line.partition(b":")[2]) for number, line in lines]
-        starts_at_1 = starts_at_1 or not path.with_name(_DATASET_MANIFEST).is_file()
-    return lines[1:] if starts_at_1 and lines and lines[0][1] == _BACKGROUND else lines
+        starts_at_1 = starts_at_1 or not path.with_name(MANIFEST_NAME).is_file()
+    return lines[1:] if starts_at_1 and lines and lines[0][1] == BACKGROUND.encode() else lines
 
 
 def _are_numbered(lines: list[tuple[int, bytes]], first: int) -> bool:
