@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 PORTS = {"http": 80, "https": 443}
 
+RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Answers after which the same request may succeed."""
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LONGEST_LINE = 2**16  # of a head
 _NAME_SECONDS = 60

@@ -49,7 +49,6 @@ _READ_BYTES = 2**20
 _FIRST_WAIT = 1.0
 _LONGEST_WAIT = 60.0
 _MAX_REDIRECTS = 5
-_BUSY = {408, 425, 429, 500, 502, 503, 504}
 _REMEDIES = {
     401: "the server requires an account: give the right user name and access key, and agree to its terms of use",
     403: "the server refuses it: see on its page whether your account may download it, or give a mirror with --url",
@@ -386,7 +385,7 @@ class _Transfer:
     def _check_head(self, response: ClientResponse) -> int | None:
         """Check that what follows continues the part; return the size of the whole file, None if it is not known."""
         status, size = response.status, self._remote.size_bytes
-        if status in _BUSY:
+        if status in http_client.RETRIED:
             wait = min(http_client.retry_after(response), LONGEST_RETRY_AFTER)
             raise _Interruption(f"the server is busy (HTTP {status})", wait=wait)
         if status == 200:

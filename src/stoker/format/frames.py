@@ -49,7 +49,7 @@ def compression_of(path: LocationLike) -> Compression:
     A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
     is not compressed, whatever its first bytes look like.
     """
-    return compression_of_head(_head(path, HEADER_BYTES))
+    return compression_of_head(location(path).read_head(HEADER_BYTES))
 
 
 def compression_of_head(head: bytes) -> Compression:
@@ -79,10 +79,6 @@ def holds_records(path: LocationLike) -> bool:
         return payload_length(zlib.decompressobj(_ANY_HEADER).decompress(head, HEADER_BYTES)) is not None
     except zlib.error:
         return False
-
-
-def _head(path: LocationLike, count: int) -> bytes:
-    return location(path).read_head(count)
 
 
 class InflatedShard:

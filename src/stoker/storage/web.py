@@ -72,7 +72,6 @@ _DEAD_SECONDS = 60.0
 _FAMILIAR_SECONDS = 15.0
 _LOOK_SECONDS = 0.1
 
-_RETRIED = frozenset({408, 425, 429, 500, 502, 503, 504})
 _BUSY = frozenset({429, 503})
 _FORBIDDING = frozenset({"noai", "noimageai", "noindex", "noimageindex"})
 _MISSING = frozenset({404, 410})
@@ -316,7 +315,7 @@ async def _answer(response: ClientResponse, wanted: Wanted) -> Answer:
         if status in _REFUSED:
             raise RefusedError(f"HTTP {status} {name}".rstrip(), retry=False)
         seconds = min(http_client.retry_after(response), 1e6)
-        retry = status in _RETRIED and seconds <= LONGEST_WAIT
+        retry = status in http_client.RETRIED and seconds <= LONGEST_WAIT
         raise StoreError(f"HTTP {status} {name}".rstrip(), retry=retry, busy=status in _BUSY, wait_seconds=seconds)
     forbidden = None if wanted.is_stored else _forbidden_use(response.headers.getall("X-Robots-Tag", []))
     if forbidden is not None:
