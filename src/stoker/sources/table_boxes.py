@@ -298,11 +298,12 @@ class BoxTable:
         self._folders: set[bytes] = set()
         self._replacing = replacing
         self._annotations = 0
-        self._sorted: NDArray[np.void] | None = None
+        self._sorted: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
 
     def add(self, folder: bytes, stem: bytes, boxes: Iterable[NamedBox]) -> None:
         """Add the boxes of one image, given the folder, which may be the class, and the stem of its annotation."""
-        keys = _digest(self._key(folder, stem)), _digest(stem)
+        key, by_stem = self._key(folder, stem), _digest(stem)
+        by_key = _digest(key) if folder else by_stem
         self._annotations += self._replacing
         for named in boxes:
             if self._rows.tell() == _MAX_BOXES * _ROW.itemsize:
@@ -310,7 +311,7 @@ class BoxTable:
             box, name = named.box, named.name if len(self._names) < _MAX_NAMES or named.name in self._names else b""
             number = self._names.setdefault(name, len(self._names))
             corners = box.xmin, box.ymin, box.xmax, box.ymax
-            self._rows.write(_PACKED_ROW.pack(*keys, *corners, -1, self._annotations, number))
+            self._rows.write(_PACKED_ROW.pack(by_key, by_stem, *corners, -1, self._annotations, number))
 
     def add_damaged(self, folder: bytes, stem: bytes, problem: str) -> None:
         """Note that the annotation of an image is damaged."""
@@ -329,24 +330,31 @@ class BoxTable:
         """
         per_class = not self._folders.isdisjoint(classes)
         damaged = self.damaged if per_class else {key.rpartition(b"/")[2]: what for key, what in self.damaged.items()}
-        by = "key" if per_class else "stem"
         if self._sorted is None:
-            boxes = np.frombuffer(self._rows.getbuffer(), _ROW)
-            self._sorted = boxes[np.argsort(boxes[by], kind="stable")]
-        boxes, known = self._sorted, np.ascontiguousarray(self._sorted[by])
+            self._sorted = self._newest("key" if per_class else "stem")
+        known, numbers, boxes = self._sorted
         class_names, names_of_boxes = frozenset(classes), tuple(self._names)
         for start, end in chunks(len(rows)):
             labels = table.labels[rows[start:end]].tolist()
             names = [classes[label] if label >= 0 else b"" for label in labels]
             stems = map(image_stem, table.paths.values(int(rows[start]), int(rows[start]) + len(labels)))
-            keys = [name + b"/" + stem if per_class else stem for name, stem in zip(names, stems, strict=True)]
+            keys = [name + b"/" + stem if per_class and name else stem for name, stem in zip(names, stems, strict=True)]
             wanted = np.array([_digest(key) for key in keys], known.dtype)
             bounds = (np.searchsorted(known, wanted, side).tolist() for side in ("left", "right"))
             for key, name, first, last in zip(keys, names, *bounds, strict=True):
-                own = boxes[first:last] if first < last and key not in damaged else boxes[:0]
-                own = own[own["annotation"] == own["annotation"].max(initial=0)]
-                chosen = [_is_of(names_of_boxes[number], name, class_names) for number in own["name"].tolist()]
-                yield own["box"][chosen].tobytes(), damaged.get(key, "").encode("utf-8", "backslashreplace")
+                problem = damaged.get(key, "")
+                own = enumerate(numbers[first:last].tolist() if not problem else (), first)
+                chosen = [row for row, number in own if _is_of(names_of_boxes[number], name, class_names)]
+                yield boxes[chosen].tobytes(), problem.encode("utf-8", "backslashreplace")
+
+    def _newest(self, by: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return all keys, ascending, with the numbers of names and the boxes, of the last annotation of each alone."""
+        rows = np.frombuffer(self._rows.getbuffer(), _ROW)
+        rows = rows[np.argsort(rows[by], kind="stable")]
+        is_last = np.append(rows[by][1:] != rows[by][:-1], True)[: len(rows)]
+        newest = np.repeat(rows["annotation"][is_last], np.diff(np.flatnonzero(is_last), prepend=-1))
+        rows = rows[rows["annotation"] == newest]
+        return np.ascontiguousarray(rows[by]), np.ascontiguousarray(rows["name"]), np.ascontiguousarray(rows["box"])
 
     def _key(self, folder: bytes, stem: bytes) -> bytes:
         if len(stem) > _MAX_KEY_BYTES or len(folder) > _MAX_KEY_BYTES:
@@ -354,7 +362,7 @@ class BoxTable:
             message = f"{self.where} names an image {name}..., longer than any file name; is it the right file?"
             raise SourceError(message, path=self.where)
         self._folders.add(folder)
-        return folder + b"/" + stem
+        return folder + b"/" + stem if folder else stem
 
 
 def _digest(key: bytes) -> bytes:
