@@ -15,7 +15,6 @@ from stoker.format.directory import (
     check_listed,
     is_unfinished,
     read_class_names,
-    read_classes,
     read_labels,
     read_rejects,
     sizes_path,
@@ -70,6 +69,7 @@ from stoker.format.manifest import (
     Split,
     format_manifest,
     nested_counts,
+    read_classes,
     read_manifest,
     write_manifest,
 )

@@ -16,7 +16,6 @@ from stoker.types import MAX_CLASSES, Reject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from stoker.format.manifest import Manifest
     from stoker.storage import Location, LocationLike
 
 
@@ -219,23 +218,6 @@ def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tu
         ManifestError: It is not as ``listed``, too large to be a list of classes, or no regular file.
     """
     return _read_list(location(directory) / LABELS_NAME, "restore it, or build again", listed)
-
-
-def read_classes(directory: LocationLike, manifest: Manifest) -> tuple[ClassLabel, ...]:
-    """Return the classes of a dataset, of which its manifest counts the records.
-
-    Raises:
-        ManifestError: As `read_labels`; or there is no ``labels.txt``, or one of other classes than are counted.
-    """
-    where = location(directory) / LABELS_NAME
-    try:
-        classes = read_labels(directory, manifest.files.get(LABELS_NAME))
-    except FileNotFoundError as error:
-        raise ManifestError(f"{where} is missing; restore it, or build again", path=str(where)) from error
-    if len(classes) != manifest.class_ids:
-        message = f"{where} names {len(classes)} classes, but the manifest counts {manifest.class_ids}"
-        raise ManifestError(f"{message}; restore it, or build again", path=str(where))
-    return classes
 
 
 def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]:

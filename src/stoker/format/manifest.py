@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 from stoker import fields
 from stoker.errors import ConfigError, ManifestError, NewerManifestError
-from stoker.format.directory import LABELS_NAME, MANIFEST_NAME, REJECTS_NAME, ListedFile, read_text
+from stoker.format.directory import (
+    LABELS_NAME,
+    MANIFEST_NAME,
+    REJECTS_NAME,
+    ClassLabel,
+    ListedFile,
+    read_labels,
+    read_text,
+)
 from stoker.storage import location
 from stoker.strict_json import parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, Field, ImageEncoding, LabelEncoding, SchemaInfo
@@ -182,6 +190,23 @@ def read_manifest(directory: LocationLike) -> Manifest:
     """
     path = location(directory) / MANIFEST_NAME
     return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
+
+
+def read_classes(directory: LocationLike, manifest: Manifest) -> tuple[ClassLabel, ...]:
+    """Return the classes of a dataset, of which its manifest counts the records.
+
+    Raises:
+        ManifestError: As `read_labels`; or there is no ``labels.txt``, or one of other classes than are counted.
+    """
+    where = location(directory) / LABELS_NAME
+    try:
+        classes = read_labels(directory, manifest.files.get(LABELS_NAME))
+    except FileNotFoundError as error:
+        raise ManifestError(f"{where} is missing; restore it, or build again", path=str(where)) from error
+    if len(classes) != manifest.class_ids:
+        message = f"{where} names {len(classes)} classes, but the manifest counts {manifest.class_ids}"
+        raise ManifestError(f"{message}; restore it, or build again", path=str(where))
+    return classes
 
 
 def format_manifest(manifest: Manifest) -> bytes:

@@ -29,7 +29,7 @@ from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
-from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside, find_boxes
+from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
@@ -187,7 +187,7 @@ class _FileLists:
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
         splits = dict.fromkeys(self._lists.values(), b"")
         if self._builder.options.boxes is not None:
-            return find_boxes(self._builder, (), from_uri(self._builder.base), splits, class_names)
+            return self._builder.find_boxes((), from_uri(self._builder.base), splits, class_names)
         base = self._builder.base
         beside = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
         mapped = {folder for folder in beside if folder is not None}

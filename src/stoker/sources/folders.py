@@ -29,7 +29,7 @@ from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
 from stoker.sources.coco_folders import coco_of_classes, find_coco
-from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, find_boxes, read_tiny_boxes
+from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     LABEL_LISTS,
@@ -83,7 +83,7 @@ def _list(look: Look, layout: Layout) -> Source:
         tiny = read_tiny_boxes(layout.base, class_names if listed else (), builder.skipped.warnings)
     if tiny is None:
         paths = {split: folder.path for split, folder in splits.items()}
-        tree = builder.finish(find_boxes(builder, layout.tops, layout.base, paths, class_names))
+        tree = builder.finish(builder.find_boxes(layout.tops, layout.base, paths, class_names))
     else:
         tree = builder.finish(dict.fromkeys(splits, tiny))
     _refuse_tables(look.path, tree)

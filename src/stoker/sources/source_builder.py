@@ -154,7 +154,14 @@ class SourceBuilder:
         """Settle the source and return it, with the annotations that lie in its folder; see `settle` and `finish`."""
         class_names = self.settle()
         splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
-        return self.finish(find_boxes(self, (folder,), folder.resolve(), splits, class_names), reader, cells)
+        return self.finish(self.find_boxes((folder,), folder.resolve(), splits, class_names), reader, cells)
+
+    def find_boxes(
+        self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes], class_names: frozenset[bytes]
+    ) -> dict[str, Annotations | BoxTable]:
+        """Return the annotations that the user names, or that lie in a source; see `stoker.sources.imagenet.boxes`."""
+        warnings = self.skipped.warnings
+        return find_boxes(self.options.boxes, tops, base, folders, class_names, warnings, self.progress)
 
     def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         """Return the table with the boxes that have been read by now as columns of it."""

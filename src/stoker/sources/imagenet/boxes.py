@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stoker.sources.items import Item, ItemTable
-    from stoker.sources.source_builder import SourceBuilder
     from stoker.sources.table_boxes import Annotations
     from stoker.types import Box, Progress
 
@@ -51,11 +50,13 @@ _SHOWN_LINES = 5
 
 
 def find_boxes(
-    builder: SourceBuilder,
+    explicit: str | None,
     tops: tuple[Location, ...],
     base: Location,
     folders: Mapping[str, bytes],
     class_names: frozenset[bytes],
+    warnings: list[str],
+    progress: Progress | None,
 ) -> dict[str, Annotations | BoxTable]:
     """Return the annotations of each split; a split without annotations is absent.
 
@@ -65,13 +66,14 @@ def find_boxes(
     Stanford Dogs are distributed. In a folder of annotations, one for the split comes before the folder itself.
 
     Args:
-        builder: The source.
+        explicit: What the user names.
         tops: Folders in which annotations are looked for.
         base: Absolute path or URL of the images.
         folders: That of each split below ``base``: empty, or ending in a slash.
         class_names: The whole label set.
+        warnings: Receives those about a file.
+        progress: Called after every few annotations of a tar.
     """
-    explicit, warnings = builder.options.boxes, builder.skipped.warnings
     place = _named_place(explicit) if explicit is not None else _find_place(tops, base)
     if place is None:
         if kaggle := _first_file(tops, (KAGGLE_BOXES,)):
@@ -82,10 +84,10 @@ def find_boxes(
     if place.is_dir():
         boxes = {split: _boxes_in(place, os.fsdecode(folder), class_names) for split, folder in folders.items()}
     else:
-        boxes = dict.fromkeys(folders, _read_file(builder, place))
+        boxes = dict.fromkeys(folders, _read_file(place, warnings, progress))
     validation = _first_file(tops, _VALIDATION_FILES)
     if explicit is None and validation is not None and "validation" in boxes:
-        boxes["validation"] = _read_file(builder, validation)
+        boxes["validation"] = _read_file(validation, warnings, progress)
     return boxes
 
 
@@ -115,11 +117,11 @@ def _first_file(folders: tuple[Location, ...], names: tuple[str, ...]) -> Locati
     return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
 
-def _read_file(builder: SourceBuilder, path: Location) -> BoxTable:
+def _read_file(path: Location, warnings: list[str], progress: Progress | None) -> BoxTable:
     if is_compressed(path) or is_tar(path):
-        return read_box_tar(path, builder.progress)
+        return read_box_tar(path, progress)
     boxes, notes = read_box_csv(path)
-    builder.skipped.warnings += notes
+    warnings += notes
     return boxes
 
 
