@@ -10,8 +10,8 @@ from reference import pictures
 from stoker import _native
 from stoker.format import LABELS_NAME, REJECTS_NAME, ImagenetSchema, ListedFile, StoredSample, write_rejects
 from stoker.format.directory import write_labels
+from stoker.format.frames import ShardWriter
 from stoker.format.manifest import Manifest, Shard, SourceInfo, Split, with_checksum, write_manifest
-from stoker.format.writer import ShardWriter
 from stoker.types import Box, Reject
 
 if TYPE_CHECKING:

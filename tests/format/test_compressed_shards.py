@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from reference.tfrecord import frame
 from stoker import _native
 from stoker.errors import CorruptRecordError, TruncatedShardError
-from stoker.format.frames import compression_of, holds_records, inflate
-from stoker.format.writer import ShardWriter
+from stoker.format.frames import ShardWriter, compression_of, holds_records, inflate
 from stoker.storage import is_scratch_full
 
 PAYLOADS = [b"", b"x" * 100_000, bytes(range(256)) * 40]

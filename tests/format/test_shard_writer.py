@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from reference.tfrecord import frame
 from stoker import _native
+from stoker.format.frames import FramedRecords, ShardWriter
 from stoker.format.index import read_index
 from stoker.format.manifest import Shard
-from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import write_atomically
 
 if TYPE_CHECKING:

@@ -24,7 +24,9 @@ from stoker.format.directory import (
 )
 from stoker.format.frames import (
     HEADER_BYTES,
+    FramedRecords,
     InflatedShard,
+    ShardWriter,
     compression_of,
     compression_of_head,
     holds_records,
@@ -34,6 +36,7 @@ from stoker.format.frames import (
 from stoker.format.index import (
     FRAME_BYTES,
     INDEX_FOLDER,
+    INDEX_SUFFIX,
     INDEXES_FOLDER,
     KeptIndex,
     format_index,
@@ -74,7 +77,6 @@ from stoker.format.manifest import (
     write_manifest,
 )
 from stoker.format.shard_names import (
-    INDEX_SUFFIX,
     MAX_SHARDS,
     FoundSplit,
     ShardNaming,
@@ -84,5 +86,4 @@ from stoker.format.shard_names import (
     parse_shard_name,
     refuse_incomplete,
 )
-from stoker.format.writer import FramedRecords, ShardWriter
 from stoker.storage import sync_directory, write_atomically

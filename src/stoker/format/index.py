@@ -17,7 +17,6 @@ import numpy as np
 
 from stoker.config import SPLIT_NAMES, user_cache_directory
 from stoker.errors import IndexMismatchError
-from stoker.format.shard_names import INDEX_SUFFIX
 from stoker.storage import location, write_atomically
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from stoker.storage import Location, LocationLike
 
 
+INDEX_SUFFIX = ".idx"
 INDEX_FOLDER = "idx"
 PLAIN_SUFFIX = ".tfrecord"
 FOLDER_SUFFIX = ".tfrecords"

@@ -17,6 +17,7 @@ from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, full_split_name, option
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format.directory import JOURNAL_NAME, LABELS_NAME, MANIFEST_NAME, REJECTS_NAME
 from stoker.format.frames import holds_records
+from stoker.format.index import INDEX_SUFFIX
 from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from stoker.storage import Child, Location, LocationLike
 
-INDEX_SUFFIX = ".idx"
 MAX_SHARDS = 99_999
 """Most shards of a split: the names hold five digits."""
 
