@@ -215,9 +215,9 @@ def test_a_directory_is_listed_and_little_of_it_is_read(tmp_path: Path, monkeypa
         (tmp_path / f"picture.{number}").write_bytes(b"odd")
     (tmp_path / "zz.tfrec").write_bytes(framed([record(1)]))
     read: list[str] = []
-    held = stoker.format.directory.holds_records
+    held = stoker.format.shard_names.holds_records
     monkeypatch.setattr(
-        "stoker.format.directory.holds_records", lambda path: held(path) if not read.append(path.name) else False
+        "stoker.format.shard_names.holds_records", lambda path: held(path) if not read.append(path.name) else False
     )
     assert len(stoker.open(tmp_path)) == 2
     assert Counter(name.partition(".")[2].strip("0123456789") for name in read) == {"odd": 100, "": 100, "tfrec": 1}
@@ -318,7 +318,7 @@ def test_a_file_that_may_not_be_read_is_an_error_only_among_shards(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return holds_records(path)
 
-    monkeypatch.setattr("stoker.format.directory.holds_records", refusing)
+    monkeypatch.setattr("stoker.format.shard_names.holds_records", refusing)
     tree = shutil.copytree(photos, tmp_path / "photos")
     (tree / "secret.bin").write_bytes(b"x")
     with pytest.warns(SourceWarning, match=r"not used: secret\.bin"):
