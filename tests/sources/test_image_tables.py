@@ -66,6 +66,16 @@ def test_encodings_and_separators_are_found(six: Path, encoding: str, separator:
     assert values(tree) == [{"größe": "ü, 1"}] * 6
 
 
+def test_a_decimal_comma_is_not_taken_for_two_classes(six: Path) -> None:
+    write(six / "t.csv", {"id": IDS, "score": [f"{at},5" for at in range(6)]}, sep=";")
+    message = (
+        "'score' has cells such as '0,5', numbers with a decimal comma or two classes each; write a point in place"
+    )
+    assert message in refused(six)
+    tree = list_source(str(six), SourceOptions(label_separator=","))
+    assert values(tree)[1] == {"score": ["1", "5"]}
+
+
 def test_a_table_is_not_among_the_files_that_no_row_names(six: Path) -> None:
     write(six / "t.tsv", {"id": IDS, "kind": list("abaabb")}, sep="\t")
     assert "these files" not in " ".join(list_source(str(six)).warnings)

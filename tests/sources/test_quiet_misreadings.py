@@ -108,8 +108,7 @@ def test_yolo_may_say_valid(tmp_path: Path) -> None:
     "names",
     [
         ("COVID/images", "COVID/masks", "Normal/images", "Normal/masks"),
-        ("Train/cat", "Train/dog", "Test/cat", "Test/dog"),
-        ("training/cat", "training/dog", "testing/cat", "testing/dog"),
+        ("train_set/cat", "train_set/dog", "test_set/cat", "test_set/dog"),
         ("seg_train/seg_train/sea", "seg_test/seg_test/sea", "seg_pred/seg_pred"),
         ("signs_train/a", "signs_train/b", "signs_test"),
     ],

@@ -75,6 +75,20 @@ def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], nam
     assert not any("not used" in warning for warning in tree.warnings)
 
 
+@pytest.mark.parametrize(
+    "names", [("Train", "Validation", "Test"), ("TRAIN", "VAL", "TEST"), ("Training", "dev", "Testing")]
+)
+@pytest.mark.parametrize("make", [class_folders, metadata_in_splits, webdataset], ids=lambda made: made.__name__)
+def test_names_in_other_letters(make: Callable[[Path, str], Path], names: tuple[str, ...], tmp_path: Path) -> None:
+    known = list_source(str(make(tmp_path, "val")))
+    for old, new in zip(("train", "val", "test"), names, strict=True):
+        (tmp_path / old).rename(tmp_path / new)
+    tree = list_source(str(tmp_path))
+    assert (tree.classes, len(tree.warnings)) == (known.classes, len(known.warnings))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == SPLITS
+    assert len(list_source(str(tmp_path / names[0])).splits["train"]) == 2
+
+
 @pytest.mark.parametrize("make", [class_folders, webdataset, tar_of_splits], ids=lambda made: made.__name__)
 def test_two_names_of_validation_are_refused(make: Callable[[Path, str], Path], tmp_path: Path) -> None:
     make(tmp_path, "valid")

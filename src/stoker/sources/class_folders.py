@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 
-SPLIT_FOLDERS = {name.encode(): split for name, split in SPLIT_NAMES.items()}
-"""Folders that are splits, if they hold classes, and which; see `splits_among`."""
-
 SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
-"""Words in tables and in names of folders that are splits, beside words that say that something is divided."""
+"""Words for splits in tables, and in names of folders and lists."""
+
+_CASES = (str.lower, str.capitalize, str.upper)
+SPLIT_FOLDERS = {case(word).encode(): split for word, split in SPLIT_WORDS.items() for case in _CASES}
+"""Folders that are splits, if they hold classes, and which; see `splits_among`."""
 
 IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
 """Words in names of folders of images, which say nothing of what is in these."""
@@ -62,15 +64,23 @@ def split_of_folder(name: bytes) -> str | None:
 
 def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
     """Return which folders, side by side, are called after splits; ``valid`` and ``dev`` only beside ``train``."""
-    left_out = () if b"train" in names else (b"valid", b"dev")
-    return {name: split for name, split in SPLIT_FOLDERS.items() if name in names and name not in left_out}
+    splits = {name: split for name, split in SPLIT_FOLDERS.items() if name in names}
+    left_out = () if "train" in splits.values() else (b"valid", b"dev")
+    return {name: split for name, split in splits.items() if name.lower() not in left_out}
+
+
+def splits_called_like(name: bytes) -> list[bytes]:
+    """Return the names of all splits in the letters of one of them: ``Validation``, ``Test``, ... for ``Train``."""
+    case = next(case for case in _CASES if case(os.fsdecode(name)) == os.fsdecode(name))
+    return [case(word).encode() for word in SPLIT_WORDS]
 
 
 def are_splits(names: Collection[bytes], where: str) -> bool:
     """Return whether all of some folders side by side are called after splits; refuse two of one."""
     splits = splits_among(names)
-    same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if split == "validation")
-    if len(splits) == len(names) and len(same) > 1:
+    counts = Counter(splits.values())
+    same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if counts[split] > 1)
+    if len(splits) == len(names) and same:
         raise SourceError(f"{where} holds both {' and '.join(same)}; keep one of them", path=where)
     return len(splits) == len(names) > 0
 

@@ -26,7 +26,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
-from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS
+from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
 from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
@@ -181,7 +181,7 @@ class _FileLists:
             parents.add(parent or b"/")
             above, _, split = parent.rpartition(b"/")
             if split in SPLIT_FOLDERS:
-                parents.update(above + b"/" + other for other in SPLIT_FOLDERS)
+                parents.update(above + b"/" + other for other in splits_called_like(split))
         return [from_uri(folder) for folder in sorted(parents)[:_MAX_PARENTS]]
 
     def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:

@@ -11,10 +11,10 @@ Three layouts of a split are understood::
 
     root/train/<wnid>/images/*.JPEG  Tiny ImageNet: val/images with val/val_annotations.txt, test/images without labels
 
-``val`` is another name for ``validation``, as are ``valid`` and ``dev`` beside ``train``. The class of a file is the
-first folder below its split; how deep the file lies below that does not matter. Every regular file is an item, whatever
-it is called, except hidden files and the sidecars of `stoker.sources.walking.SIDECARS`: content decides later what an
-item is.
+``val`` is another name for ``validation``, as are ``valid`` and ``dev`` beside ``train``; all names of splits are in
+`stoker.sources.class_folders`. The class of a file is the first folder below its split; how deep the file lies below
+that does not matter. Every regular file is an item, whatever it is called, except hidden files and the sidecars of
+`stoker.sources.walking.SIDECARS`: content decides later what an item is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
-from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among
+from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among, splits_called_like
 from stoker.sources.coco_folders import coco_of_classes, find_coco
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
@@ -74,7 +74,8 @@ def _list(look: Look, layout: Layout) -> Source:
         builder.label_warnings += [] if builder.labels else inner_folders(look, layout.base, classes)
     _collect(builder, walk, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
-        builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in SPLIT_FOLDERS]
+        names = splits_called_like(os.fsencode(layout.base.name))
+        builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in names]
     divide_by_lists(builder, look)
     class_names = builder.settle()
     listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
@@ -123,7 +124,8 @@ class _SplitFinder:
             base = from_uri(self._base)
             built = {entry for entry in others if entry.is_folder and is_dataset(base / os.fsdecode(entry.name))}
             others = [entry for entry in others if entry not in built]
-        lone = not held.get(b"train") and any(entry.is_folder for entry in others)
+        trains = [held[name] for name, split in candidates.items() if split == "train"]
+        lone = not any(trains) and any(entry.is_folder for entry in others)
         listed = self._labels is not None and "validation" in candidates.values()
         if lone or not (any(held.values()) or listed):
             return self._without_splits(entries)

@@ -239,7 +239,11 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     if is_lone and (masks := masks_among(folder, files)):
         return masks
     splits = splits_among({*map(os.fsencode, folders)})
-    if len(folders) > 1 and not has_images and (is_lone or ("train" in folders and len(splits) == len(folders))):
+    if (
+        len(folders) > 1
+        and not has_images
+        and (is_lone or ("train" in splits.values() and len(splits) == len(folders)))
+    ):
         return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {folder}"
     return None
 

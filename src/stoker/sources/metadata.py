@@ -53,16 +53,15 @@ def find_metadata(look: Look) -> list[ImageTable]:
     if look.layout is None:
         return []
     base = look.layout.base
-    folders: dict[bytes, str | None] = {b"": None, **{name + b"/": split for name, split in SPLIT_FOLDERS.items()}}
+    splits = splits_among(look.folders_in(base.to_uri()))
+    folders: dict[bytes, str | None] = {b"": None, **{name + b"/": split for name, split in splits.items()}}
     tables = [
         ImageTable(base / (os.fsdecode(folder) + name), folder, split)
         for folder, split in folders.items()
         for name in _NAMES
     ]
     are_there = in_order(lambda table: table.place.is_file(), tables, base.requests_at_once)
-    files = [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
-    splits = splits_among({table.folder[:-1] for table in files} | ({b"train"} if (base / "train").is_dir() else set()))
-    return [table for table in files if not table.folder or table.folder[:-1] in splits]
+    return [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
 
 
 def _names_files(table: ImageTable) -> bool:
@@ -99,7 +98,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     """List the images that the tables of a folder, or of its folders of splits, name."""
     base = image_base(look)
     if not tables[0].is_found:
-        _check_places(look.root, base, tables)
+        _check_places(look, base, tables)
     builder = SourceBuilder(look, base.to_uri(), (base,))
     builder.takes_root = True
     images = _Images(builder, tables)
@@ -111,24 +110,24 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     return builder.finish_in(base, cells=cells)
 
 
-def _check_places(root: str, base: Location, tables: Sequence[ImageTable]) -> None:
+def _check_places(look: Look, base: Location, tables: Sequence[ImageTable]) -> None:
     """Refuse two tables of one split, tables of different suffixes, and splits without a table."""
     by_split = {table.split: table for table in tables}
     differ = len({table.place.suffix for table in tables}) > 1
     if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
         shown = " and ".join(str(table.place) for table in tables)
         raise SourceError(
-            f"{root} has metadata files that do not go together: {shown}; keep one, or one of a kind in each split",
-            path=root,
+            f"{look.root} has metadata files that do not go together: {shown}; keep one, or one like it in each split",
+            path=look.root,
         )
     if None in by_split:
         return
-    splits = splits_among({name for name in SPLIT_FOLDERS if (base / os.fsdecode(name)).is_dir()})
+    splits = splits_among(look.folders_in(base.to_uri()))
     lacking = [name for name, split in splits.items() if split not in by_split]
     if lacking:
         folder = base / os.fsdecode(lacking[0])
         message = f"{tables[0].place} has the images of its split, but {folder} holds none of {', '.join(_NAMES)}"
-        raise SourceError(f"{message}; write one there, or move the folder out of {root}", path=str(folder))
+        raise SourceError(f"{message}; write one there, or move the folder out of {look.root}", path=str(folder))
 
 
 class _Images:

@@ -309,9 +309,9 @@ class SourceBuilder:
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
         alike: dict[str, list[bytes]] = {}
         for name in self._names if self.labels is None and not self.numbered else ():
-            alike.setdefault(os.fsdecode(name).casefold(), []).append(name)
+            alike.setdefault("".join(os.fsdecode(name).casefold().split()), []).append(name)
         same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
-        self.skipped.warn(same, "classes whose names differ in case alone have labels of their own: {names}")
+        self.skipped.warn(same, "classes whose names differ in case or blanks alone have labels of their own: {names}")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(classes.difference(name for name in train if name is not None))

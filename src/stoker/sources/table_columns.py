@@ -40,6 +40,7 @@ IMAGE_NAME = "_file_name"
 
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0)?")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Numbers, and lists of classes."""
@@ -241,6 +242,10 @@ def _with_form(
     (name,) = columns
     texts = [str(value) for value in known]
     given = options.label_separator
+    if given is None and all(map(_DECIMAL_COMMA.fullmatch, texts)):
+        message = f"{where}: {name!r} has cells such as {texts[0]!r}, numbers with a decimal comma or two classes each;"
+        message += f" write a point in place of the comma, or give {option_with('label_separator', ',')}"
+        raise SourceError(message, path=str(where))
     between = _between(texts) if given is None else given.replace("none", "")
     if between or any(isinstance(value, list) for value in known):
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
