@@ -21,10 +21,9 @@ import numpy as np
 from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
-from stoker.loader.position import Position
 from stoker.loader.range_plan import plan_ranges
 from stoker.loader.samples import Request, Samples, upcoming
-from stoker.order import BlockShuffle, EpochOrder, Topology, shuffle_quality, steps_left
+from stoker.order import BlockShuffle, EpochOrder, Position, Topology, shuffle_quality, steps_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from stoker.loader.position import Position, RunIdentity
+from stoker.loader.feed import RunIdentity
+from stoker.order import Position
 
 _RUN = RunIdentity("d" * 64, seed=7, shuffle=True, size=1000)
 _START = _RUN.state_at(Position(0, 0))

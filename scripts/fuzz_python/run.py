@@ -23,7 +23,7 @@ _FOLLOWED = [
     "stoker.builder",
     "stoker.download",
     "stoker.loader.cache_directory",
-    "stoker.loader.position",
+    "stoker.loader.feed",
     "stoker.format",
     "stoker.sources",
     "stoker.spark",

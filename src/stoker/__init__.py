@@ -38,7 +38,6 @@ if TYPE_CHECKING:
         Mix,
         NodeCache,
         PaddedBoxes,
-        Position,
         ReadAhead,
         Sample,
         StageStats,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     )
     from stoker.loader import open_dataset as open  # noqa: A004 - `stoker.open` is the name people type
     from stoker.merging import MergeReport, merge
-    from stoker.order import BlockShuffle
+    from stoker.order import BlockShuffle, Position
     from stoker.storage import location
     from stoker.transforms import (
         CenterCrop,
@@ -126,7 +125,7 @@ _NOT_OF_LOADER = {
     "format": ("RecordKeys",),
     "inspect": ("AuditReport", "AuditedImage", "AuditedSplit", "DoctorReport", "DuplicateGroup", "audit", "doctor"),
     "merging": ("MergeReport", "merge"),
-    "order": ("BlockShuffle",),
+    "order": ("BlockShuffle", "Position"),
     "storage": ("location",),
     "transforms": (
         "CenterCrop",

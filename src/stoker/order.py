@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlockShuffle",
     "EpochOrder",
+    "Position",
     "ShuffleQuality",
     "Step",
     "Tail",
@@ -161,6 +162,21 @@ class EpochOrder:
             block, window = self.shuffle.block, self.shuffle.window
             return _native.positions_in_blocks(samples, self.n, block, window, self.seed, self.epoch)
         return _native.positions(samples, self.n, self.seed, self.epoch) if self.shuffle else samples.copy()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far an epoch is, whatever the number of ranks.
+
+    After the last batch of epoch ``E`` it is ``Position(E + 1, 0)``, whatever the tail has left out of ``E``.
+
+    Attributes:
+        epoch: Which epoch, from 0.
+        consumed: Samples of it that all ranks together have consumed.
+    """
+
+    epoch: int
+    consumed: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from stoker.loader import (
     Dataset,
     Feed,
     LoaderSettings,
-    Position,
     calling_place,
     chosen_fields,
     loader_of,
     plain_arrays,
     settings_given,
 )
+from stoker.order import Position
 from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:

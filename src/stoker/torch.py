@@ -37,18 +37,18 @@ from stoker.loader import (
     Feed,
     Loader,
     LoaderSettings,
-    Position,
     SampleEngine,
     batch_text,
     chosen_fields,
     cpu_share,
     dataset_of,
     loader_of,
+    notebook_batch,
     row_of,
     settings_given,
     value_of_sample,
 )
-from stoker.order import Step, steps_left, unrepeated
+from stoker.order import Position, Step, steps_left, unrepeated
 from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
@@ -123,9 +123,7 @@ class TorchBatch(Generic[ImagesT_co]):
         return batch_text(self)
 
     def _repr_html_(self) -> str:
-        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
-
-        return notebook.batch_block(self._each(_for_numpy))
+        return notebook_batch(self._each(_for_numpy))
 
     @overload
     def __iter__(self: TorchBatch[Tensor]) -> Iterator[Tensor]: ...
@@ -717,7 +715,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             settings = dataclasses.replace(self._settings, batch_size=self._most, threads=threads)
             self._engine = SampleEngine(Feed(self.dataset, settings))
             # At the latest when the interpreter exits; in a forked process it does nothing.
-            self._close_engine = weakref.finalize(self, self._engine.closing())
+            self._close_engine = weakref.finalize(self, self._engine.close)
         return self._engine
 
 

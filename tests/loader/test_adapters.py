@@ -172,6 +172,6 @@ def test_without_cuda_nothing_is_pinned(train: stoker.Dataset) -> None:
 
 
 def test_importing_stoker_loads_only_what_reading_needs() -> None:
-    others = "'torch', 'tensorflow', 'jax', 'stoker.inspect', 'stoker.loader.notebook'"
+    others = "'torch', 'tensorflow', 'jax', 'stoker.inspect'"
     program = f"import stoker, sys; assert not {{{others}}} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

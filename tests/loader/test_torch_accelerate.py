@@ -13,7 +13,7 @@ from accelerate.utils import send_to_device
 import stoker
 from loader.shards import write_shards
 from stoker.errors import ConfigError
-from stoker.loader import Position
+from stoker.order import Position
 from stoker.torch import DataLoader
 
 if TYPE_CHECKING:

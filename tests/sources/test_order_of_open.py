@@ -12,7 +12,8 @@ from reference import pictures
 from sources.layouts import LAYOUTS
 from sources.making import content, fill
 from stoker.errors import ConfigError, StokerError
-from stoker.loader.position import Position, RunIdentity
+from stoker.loader.feed import RunIdentity
+from stoker.order import Position
 from stoker.sources import list_source, with_objects
 
 if TYPE_CHECKING:

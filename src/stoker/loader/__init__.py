@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from stoker.loader.agreement import calling_place
-from stoker.loader.batch import Batch, BatchOrigin, Boxes, BoxOutput, PaddedBoxes, batch_text, plain_arrays
+from stoker.loader.batch import (
+    Batch,
+    BatchOrigin,
+    Boxes,
+    BoxOutput,
+    PaddedBoxes,
+    batch_text,
+    plain_arrays,
+    row_of,
+    value_of_sample,
+)
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
 from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
-from stoker.loader.feed import Feed
+from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.mixes import Mix, dataset_of, mix, parts_of
 from stoker.loader.opening import (
@@ -32,20 +40,15 @@ from stoker.loader.pictures import (
     first_mask,
     fit,
     fitted_size,
+    notebook_batch,
     usable_boxes,
     visible,
 )
-from stoker.loader.position import Position
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.record_fields import chosen_fields, row_of, value_of_sample
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.samples import Objects
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
 from stoker.loader.shards import find_splits
-from stoker.loader.stats import LoaderStats, StageStats
-from stoker.loader.tracing import Trace
-
-if TYPE_CHECKING:
-    from stoker.loader import notebook  # imported where it is used
+from stoker.loader.stats import LoaderStats, StageStats, Trace

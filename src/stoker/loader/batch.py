@@ -1,28 +1,45 @@
-"""One batch: pixels, labels and indices; the annotated objects, where the pixels went."""
+"""One batch: pixels, labels and indices; the annotated objects, where the pixels went; the fields of the records."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Never
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 import numpy as np
 
+from stoker import _native
 from stoker.config import check_range
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, ExampleError
 from stoker.fields import Padded, Ragged
 from stoker.habits import BATCHES, no_attribute
+from stoker.loader.pictures import notebook_batch
+from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel
-    from stoker.loader.position import Position
+    from stoker.order import Position
     from stoker.transforms import Output
-    from stoker.types import Mode
+    from stoker.types import BatchForm, Field, Mode
 
+
+ColumnForm = Literal["values", "bytes", "str"]
+
+Where = tuple[str, int, int]
+"""File, number of the record in it, and its first byte."""
+
+NativeColumn = tuple["NDArray[Any]", "NDArray[np.int64]"] | list[str] | list[bytes]
+"""Values (T,) and offsets (B + 1,) of one field, as the core gives them; of bytes and text a list of B."""
+
+_OBJECTS: dict[str, ColumnForm] = {"text": "str", "bytes": "bytes", "json": "bytes"}
+"""The kinds of which the core gives a list, and of what."""
+
+_SHOWN = 120  # characters of what is wrong, which may name a key of any length
 
 NativeBoxes = tuple["NDArray[np.float32]", "NDArray[np.int64]", "NDArray[np.int32]", "NDArray[np.int64]"]
 """Corners (4 T,), labels (T,), objects (T,) and offsets (B + 1,), as the core gives them."""
@@ -169,9 +186,7 @@ class Batch:
         return batch_text(self)
 
     def _repr_html_(self) -> str:
-        from stoker.loader.notebook import batch_block  # noqa: PLC0415 - only notebooks need it
-
-        return batch_block(self)
+        return notebook_batch(self)
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.images, self.labels))
@@ -226,3 +241,115 @@ def plain_arrays(value: Any) -> Any:
     if isinstance(value, Boxes | PaddedBoxes | Ragged | Padded):
         return {name: getattr(value, name) for name in type(value).__slots__}
     return value
+
+
+def _column_form(form: BatchForm) -> ColumnForm:
+    """Return what the core gives of a batch."""
+    return _OBJECTS.get(form.kind, "values")
+
+
+def _batch_value(form: BatchForm, column: NativeColumn) -> Any:
+    """Return what a batch has of a field, of what the core gives; `_BadValueError` where that is damaged."""
+    if form.kind == "json":
+        return [_loaded(row, cast("bytes", text)) for row, text in enumerate(column)]
+    if isinstance(column, list):
+        return column
+    values, offsets = column
+    if form.dtype == "bool" and (odd := np.flatnonzero(values > 1)).size:
+        row = int(np.searchsorted(offsets, odd[0], "right")) - 1
+        raise _BadValueError(row, f"holds the byte {values[odd[0]]}, and those of bool are 0 and 1")
+    numbers = values.view(np.dtype(form.dtype).newbyteorder("<")).astype(form.dtype, copy=False)
+    if form.kind == "dense":
+        return numbers.reshape(len(offsets) - 1, *form.shape)
+    numbers, offsets = numbers.reshape(-1, *form.shape), offsets // form.group
+    if form.kind == "ragged":
+        return Ragged(numbers, offsets)
+    (numbers,) = padded(offsets, form.pad_to, [(numbers, form.fill)])
+    return Padded(numbers, np.diff(offsets))
+
+
+def value_of_sample(form: BatchForm, value: Any) -> Any:
+    """Return one of `Sample.fields` as a batch has it for each of its samples; see `row_of`."""
+    if form.is_plane or form.kind in ("text", "bytes", "json"):
+        return value
+    numbers = np.asarray(value, form.dtype)
+    if form.kind != "padded":
+        return numbers
+    return padded(np.array([0, len(numbers)], np.int64), form.pad_to, [(numbers, form.fill)])[0][0]
+
+
+def row_of(value: Any, row: int) -> Any:
+    """Return what one sample of a batch has in a field, of what the batch has: without counts where it is padded."""
+    if isinstance(value, tuple):
+        return tuple(row_of(each, row) for each in value)
+    if isinstance(value, Ragged):
+        return value.values[value.offsets[row] : value.offsets[row + 1]]
+    return value.values[row] if isinstance(value, Padded) else value[row]
+
+
+class _BadValueError(ValueError):
+    """A value of the sample in a row of its batch is damaged."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def _loaded(row: int, text: bytes) -> Any:
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise _BadValueError(row, f"is not JSON: {str(error)[:_SHOWN]}") from error
+
+
+class FieldReader:
+    """What the core reads of the records' fields, and what a batch has of that.
+
+    Attributes:
+        forms: How batches have each.
+        columns: Values that the core collects.
+        planes: Images that it crops and resizes as the first of the record.
+    """
+
+    def __init__(self, fields: Mapping[str, Field]) -> None:
+        self.forms = {name: field.form() for name, field in fields.items()}
+        self._columns = {name: form for name, form in self.forms.items() if not form.is_plane}
+        self._planes = {name: form for name, form in self.forms.items() if form.is_plane}
+        self.columns = [
+            _native.FieldColumn(
+                name,
+                form.stored,
+                form=_column_form(form),
+                text=form.kind in ("text", "json"),
+                fixed=form.fixed,
+                group=form.group,
+            )
+            for name, form in self._columns.items()
+        ]
+        self.planes = [_native.FieldPlane(f"{name}/encoded", form.bits) for name, form in self._planes.items()]
+
+    def values(
+        self, columns: Sequence[NativeColumn], planes: Sequence[Any], place: Callable[[int], Where]
+    ) -> dict[str, Any]:
+        """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`.
+
+        Raises:
+            ExampleError: A record holds what the field cannot have.
+        """
+        fields = dict(zip(self._planes, planes, strict=True))
+        for (name, form), column in zip(self._columns.items(), columns, strict=True):
+            try:
+                fields[name] = _batch_value(form, column)
+            except _BadValueError as error:
+                path, record, offset = place(error.row)
+                message = f"{PurePath(path).name}, record {record} at byte {offset}: feature {name!r} {error}"
+                raise ExampleError(message, path=path, record=record, offset=offset) from error
+        return {name: fields[name] for name in self.forms}
+
+    def empty_columns(self) -> list[NativeColumn]:
+        """Return the columns of a batch without samples."""
+        types = {"bytes": np.uint8, "float": np.float32, "int64": np.int64}
+        return [
+            (np.empty(0, types[form.stored]), np.zeros(1, np.int64)) if _column_form(form) == "values" else []
+            for form in self._columns.values()
+        ]

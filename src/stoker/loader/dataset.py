@@ -17,13 +17,18 @@ from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.habits import DATASETS, no_attribute
 from stoker.loader.pictures import (
+    NOTEBOOK_PIXELS,
+    NOTEBOOK_SIDE,
     box_classes,
     class_title,
     cut,
     draw_boxes,
     draw_mask,
+    escaped,
     first_mask,
     fit,
+    notebook_block,
+    notebook_figure,
     usable_boxes,
     visible,
 )
@@ -101,18 +106,16 @@ class Sample:
     __getattr__ = no_attribute("stoker.Sample", DATASETS)
 
     def _repr_html_(self) -> str:
-        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
-
         facts = []
         try:
-            picture: Image.Image | str = self.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS)
+            picture: Image.Image | str = self.thumbnail(NOTEBOOK_SIDE, NOTEBOOK_PIXELS)
             boxes = len(usable_boxes(self.boxes))
             facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
             facts += texts_of(self)
         except StokerError as error:
             picture = f"damaged: {error}"
-        shown = notebook.figure(picture, [class_title((), self.label)])
-        return notebook.block(f"<b>{notebook.escaped(repr(self)[1:-1])}</b>", facts, [shown])
+        shown = notebook_figure(picture, [class_title((), self.label)])
+        return notebook_block(f"<b>{escaped(repr(self)[1:-1])}</b>", facts, [shown])
 
     @property
     def format(self) -> str:
@@ -647,8 +650,6 @@ class Dataset:
         return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
 
     def _repr_html_(self) -> str:
-        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
-
         facts = [f"{self._size_text()} in {self.reader}, {format_size(self.size_bytes)}"]
         if self.classes:
             labels = range(self.schema.label_base, len(self.classes))
@@ -656,12 +657,10 @@ class Dataset:
             names += ["…"] * (len(labels) > _NAMED_CLASSES)
             facts.append(f"{self._classes}: {', '.join(names)}")
         figures = () if self.remote is not None else self._strip()  # what a store holds would take too long
-        return block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
+        return notebook_block(f"<b>{escaped(self.path)}</b> / {escaped(self.split)}", facts, figures)
 
     def _strip(self) -> Iterator[str]:
         """Yield some of the images for a notebook, and no more after a second."""
-        from stoker.loader import notebook  # noqa: PLC0415 - only notebooks need it
-
         count = min(_STRIP_IMAGES, len(self))
         indices = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
         end = time.monotonic() + _STRIP_SECONDS
@@ -671,11 +670,11 @@ class Dataset:
             lines = [f"#{self.numbers[index]}"]
             try:
                 sample = self[index]
-                picture: Image.Image | str = sample.thumbnail(notebook.SIDE_PIXELS, notebook.MAX_PIXELS, self.classes)
+                picture: Image.Image | str = sample.thumbnail(NOTEBOOK_SIDE, NOTEBOOK_PIXELS, self.classes)
                 lines = [class_title(self.classes, sample.label), *lines, *texts_of(sample)]
             except (StokerError, OSError) as error:
                 picture = f"damaged: {error}"
-            yield notebook.figure(picture, lines)
+            yield notebook_figure(picture, lines)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         if self.opener is None:

@@ -22,27 +22,24 @@ from stoker.errors import (
     TooManyBadSamplesError,
 )
 from stoker.forks import process_number
-from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin
+from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, FieldReader
 from stoker.loader.given_images import converter
 from stoker.loader.mixes import parts_of
 from stoker.loader.pictures import first_mask
-from stoker.loader.position import Position
 from stoker.loader.read_ahead import Prefetcher, Upcoming
-from stoker.loader.record_fields import FieldReader
 from stoker.loader.samples import WHOLE_IMAGE, Request, upcoming
-from stoker.loader.stats import LoaderStats, stats_of
-from stoker.loader.tracing import EventLog, event_log
+from stoker.loader.stats import EventLog, LoaderStats, stats_of
+from stoker.order import Position
 from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.loader.batch import NativeBoxes
+    from stoker.loader.batch import NativeBoxes, NativeColumn, Where
     from stoker.loader.feed import Feed
-    from stoker.loader.record_fields import NativeColumn, Where
-    from stoker.order import Step, Topology
+    from stoker.order import Step
 
 NativeBatch = tuple[
     "Sequence[NDArray[Any]]",
@@ -125,6 +122,8 @@ class SampleEngine:
     Attributes:
         report: The bad samples since `begin_report`.
         ranges: What was fetched ahead from stores; None where nothing is remote.
+        close: Stops the threads; samples being decoded are finished first, those being waited for are not. It keeps
+            neither the engine nor the dataset alive: a program may have the dataset hold the loader.
     """
 
     def __init__(self, feed: Feed) -> None:
@@ -152,6 +151,7 @@ class SampleEngine:
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
             locate = self._native.remote_places
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
+        self.close = partial(_close, self._native, self._ahead)
 
     @property
     def spare_buffers(self) -> int:
@@ -201,24 +201,13 @@ class SampleEngine:
         """Return the log of what its threads do."""
         self.check_process()
         fetches = None if self._ahead is None else self._ahead.log
-        return event_log(self._native, self._feed.threads, fetches, self._feed.read_ahead.connections)
+        return EventLog(self._native, self._feed.threads, fetches, self._feed.read_ahead.connections)
 
-    def close(self) -> None:
-        """Stop the threads; samples being decoded are finished first, those being waited for are not."""
-        _close(self._native, self._ahead)
-
-    def closing(self) -> Callable[[], None]:
-        """Return what does the same as `close` and keeps neither this engine nor the dataset alive.
-
-        A program may have the dataset hold the loader, which could never be freed otherwise.
-        """
-        return partial(_close, self._native, self._ahead)
-
-    def look_ahead(self, position: Position, topology: Topology) -> None:
+    def look_ahead(self, position: Position) -> None:
         """Read ahead from a position on, if samples are remote; what was read ahead before is used where it fits."""
         self._scheduled = True
         if self._ahead is not None and position != self._goes_on:
-            self._ahead.begin(upcoming(self._feed.samples, topology, position))
+            self._ahead.begin(upcoming(self._feed.samples, self._feed.topology, position))
         self._goes_on = None
 
     def begin_report(self, epoch: int) -> None:

@@ -2,29 +2,79 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stoker.config import without_address
+from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.mixes import Mix, MixedSamples, parts_of
-from stoker.loader.position import RunIdentity
 from stoker.loader.ranks import CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.record_fields import chosen_fields
-from stoker.loader.samples import Images, Limited, Objects, Samples
+from stoker.loader.samples import Images, Objects, Samples
 from stoker.loader.sampling import Sampled
-from stoker.order import EpochOrder, Topology, chosen_tail, steps_left
+from stoker.order import EpochOrder, Position, Topology, chosen_tail, steps_left
 from stoker.transforms import ObjectCrops, Output, check_operations
+from stoker.types import Field
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from stoker.loader.position import Position
     from stoker.loader.settings import LoaderSettings
-    from stoker.types import Field
+
+_VERSION = 1
+_MAX_IDENTITY = 40
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What a position belongs to: loaders with the same identity give the same samples at the same position."""
+
+    dataset: str  # stands for the data and what a sample of them is
+    seed: int  # of the order
+    shuffle: bool | str  # how the order is shuffled
+    size: int  # samples of an epoch
+
+    def with_seed_of(self, state: Mapping[str, Any]) -> RunIdentity:
+        """Return the same with the seed that a state has; if it is not a state, as it is."""
+        if not isinstance(state, Mapping) or "seed" not in state:
+            return self
+        return replace(self, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
+
+    def state_at(self, position: Position) -> dict[str, Any]:
+        """Return the state of a loader at a position: less than 200 bytes of JSON."""
+        dataset = self.dataset  # a long one as a hash, so that a state stays short whatever the names of splits are
+        if len(dataset) > _MAX_IDENTITY:
+            dataset = hashlib.sha256(dataset.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return {
+            "version": _VERSION,
+            "dataset": dataset,
+            "seed": self.seed,
+            "shuffle": self.shuffle,
+            "epoch": position.epoch,
+            "consumed": position.consumed,
+        }
+
+    def position_in(self, state: Mapping[str, Any]) -> Position:
+        """Return the position that a state says."""
+        mine = self.state_at(Position(0, 0))
+        if not isinstance(state, Mapping):
+            raise ConfigError(f"this is not a state of a loader: {state!r}; give what state_dict() returned")
+        if set(state) != set(mine):
+            message = f"this is not a state of a loader: it has the keys {sorted(map(str, state))}, not {sorted(mine)}"
+            raise ConfigError(f"{message}; give what state_dict() returned")
+        for key in ("version", "dataset", "seed", "shuffle"):
+            if type(state[key]) is not type(mine[key]) or state[key] != mine[key]:
+                message = f"the state is for {key} {state[key]!r}, but this loader has {mine[key]!r}"
+                why = ": other samples, or the same in another order" if key == "dataset" else ""
+                raise ConfigError(message + why)
+        epoch, consumed = state["epoch"], state["consumed"]
+        if isinstance(epoch, bool) or isinstance(consumed, bool):  # True is an int in Python, and no count
+            raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")
+        epoch = check_range("epoch of the state", epoch, 0, 2**63 - 1)
+        return Position(epoch, check_range("consumed of the state", consumed, 0, self.size))
 
 
 class Feed:
@@ -56,7 +106,7 @@ class Feed:
         self.cpus = cpu_share() if settings.threads is None else settings.threads
         self.read_ahead = settings.read_ahead or ReadAhead()
         samples, most = self._samples(), settings.max_samples
-        self.samples = samples if most is None or most >= samples.size else Limited(samples, most)
+        self.samples = samples if most is None or most >= samples.size else samples.first(most)
         check_operations(settings.transform, dataset.mode)
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
@@ -64,7 +114,7 @@ class Feed:
         self.fields: Mapping[str, Field] = chosen_fields(dataset, settings.fields)
         order = EpochOrder(self.samples.size, settings.shuffle, self.seed, 0)
         name = order.name if settings.sampling is None else f"{settings.sampling.name}:{order.n}"
-        self.run = RunIdentity(self.samples.identity, order.seed, name, self.samples.order(0).length)
+        self.run = RunIdentity(self.samples.identity, order.seed, name, self.samples.length)
 
     @property
     def threads(self) -> int:
@@ -75,6 +125,13 @@ class Feed:
     def steps(self) -> int:
         """Number of batches of a whole epoch."""
         return steps_left(self.run.size, 0, self.topology)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What must be the same on all ranks, beside the position and the seed."""
+        state, topology = self.run.state_at(Position(0, 0)), self.topology
+        names = ("dataset", "shuffle")
+        return {name: state[name] for name in names} | {"batch_size": topology.batch_size, "tail": topology.tail}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Feed, Position]:
         """Return where a state goes on, and the feed with its seed, where the settings have none.
@@ -99,6 +156,74 @@ class Feed:
             return MixedSamples(dataset, kind, shuffle=settings.shuffle, seed=self.seed)
         samples = kind(dataset, shuffle=settings.shuffle, seed=self.seed)
         return samples if settings.sampling is None else Sampled(samples, dataset, settings.sampling, self.seed)
+
+
+def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, Field]) -> dict[str, Field]:
+    """Return the fields that batches of a dataset are to have.
+
+    Args:
+        dataset: Which must have them; of a mix, all of its parts.
+        wanted: Their names; or with a name the field itself, for another form of the same stored values. Records that
+            Stoker did not write say nothing of fields: of them those are taken that are given.
+
+    Raises:
+        ConfigError: A field is not there, or is stored in another way; or parts of a mix have one of different kinds,
+            shapes or names of ids, and it is not given which holds.
+    """
+    if isinstance(wanted, str) or not isinstance(wanted, Mapping | Sequence):
+        raise ConfigError(f"fields is {wanted!r}; it must be a list of names, such as fields=['caption'], or a mapping")
+    given = wanted if isinstance(wanted, Mapping) else {}
+    chosen: dict[str, Field] = {}
+    for part in parts_of(dataset):
+        known = _known_fields(part, given)
+        for name in wanted:
+            if name not in known:
+                raise ConfigError(_missing(part, name))
+            field = given.get(name, chosen.get(name, known[name]))
+            if not isinstance(field, Field):
+                raise ConfigError(f"{without_address(field)} is not a field, such as stoker.fields.Text()")
+            if name not in given and _meaning(field) != _meaning(known[name]):
+                message = (
+                    f"field {name!r} is {field!r} in {parts_of(dataset)[0].path}, and {known[name]!r} in {part.path}"
+                )
+                raise ConfigError(f"{message}; a mix can have it where all of its datasets have the same")
+            if name not in given and field.class_names != known[name].class_names:
+                message = f"field {name!r} has other names in {part.path} than in {parts_of(dataset)[0].path}"
+                decided = f"fields={{{name!r}: stoker.fields.{type(field).__name__}([...])}}"
+                raise ConfigError(f"{message}; build both with the same, or say which hold for all: {decided}")
+            if _stored(field) != _stored(known[name]):
+                message = f"field {name!r} of {part.path} is {known[name]!r}"
+                raise ConfigError(f"{message}, which is not stored as {field!r} is")
+            chosen[name] = field
+    return chosen
+
+
+def _known_fields(part: Dataset, given: Mapping[str, Field]) -> Mapping[str, Field]:
+    return part.schema.fields if _says_fields(part) else {**given, **part.schema.fields}
+
+
+def _says_fields(part: Dataset) -> bool:
+    """Return whether it is known which fields samples have, and which they have not."""
+    return part.manifest is not None or part.reader.lists_fields
+
+
+def _missing(part: Dataset, name: str) -> str:
+    if not _says_fields(part):
+        message = f"the records of {part.path} do not say which fields they have"
+        return f"{message}; say what {name!r} is: fields={{{name!r}: stoker.fields.Text()}}"
+    return f"{part.path} has no field {name!r}; it has {', '.join(map(repr, part.schema.fields)) or 'none'}"
+
+
+def _meaning(field: Field) -> tuple[object, ...]:
+    """Return what the values of a field are, whatever batches are padded to."""
+    form = field.form()
+    return type(field), form.dtype, form.shape
+
+
+def _stored(field: Field) -> tuple[object, ...]:
+    """Return what decides how records hold a field."""
+    form = field.form()
+    return (form.kind, form.dtype) if form.is_plane else (form.stored, form.fixed, form.group)
 
 
 def _check_boxes(dataset: Dataset | Mix) -> None:

@@ -24,11 +24,11 @@ from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
 from stoker.loader.mixes import dataset_of, parts_of
-from stoker.loader.position import Position
+from stoker.loader.pictures import escaped, notebook_block
 from stoker.loader.ranks import check_group
 from stoker.loader.settings import LoaderSettings, settings_given
-from stoker.loader.tracing import Trace
-from stoker.order import steps_from, steps_left
+from stoker.loader.stats import Trace
+from stoker.order import Position, steps_from, steps_left
 from stoker.recipe import is_turned
 from stoker.sources import read_config
 from stoker.storage import location
@@ -44,13 +44,12 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.engine import BadSampleReport
+    from stoker.loader.feed import RunIdentity
     from stoker.loader.mixes import Mix
-    from stoker.loader.position import RunIdentity
     from stoker.loader.read_ahead import ReadAhead
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
-    from stoker.loader.stats import LoaderStats
-    from stoker.loader.tracing import EventLog
+    from stoker.loader.stats import EventLog, LoaderStats
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
     from stoker.types import DecodeMode, Field
@@ -195,7 +194,7 @@ class Loader:
     def _start(self, feed: Feed) -> None:
         self.feed = feed
         self._engine = SampleEngine(feed)
-        self._close = weakref.finalize(self, self._engine.closing())
+        self._close = weakref.finalize(self, self._engine.close)
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
@@ -211,7 +210,7 @@ class Loader:
         self._engine.drop_pending()  # of an iteration that was left early
         if self._begun:
             self._go_to(Position(self._position.epoch + 1, 0))
-        self._engine.look_ahead(self._position, self.topology)
+        self._engine.look_ahead(self._position)
         return self._rest_of_epoch(self._iterations)
 
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
@@ -225,8 +224,7 @@ class Loader:
         for step in islice(coming, self.settings.prefetch):
             self._engine.submit(step, epoch)
         _warn_of_orientation(self.dataset)  # while the first batches are decoded
-        state, (rows, tail) = self.state_dict(), (self.topology.batch_size, self.topology.tail)
-        self._agreement.compare(dataset=state["dataset"], shuffle=state["shuffle"], batch_size=rows, tail=tail)
+        self._agreement.compare(**self.feed.shared)
         for left in reversed(range(steps_left(order.length, consumed, self.topology))):
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
@@ -235,7 +233,7 @@ class Loader:
             yield batch
             if left > 0:
                 self._check_current(iteration)
-            self._agreement.compare(seed=state["seed"], epoch=epoch, consumed=consumed)
+            self._agreement.compare(seed=self.feed.seed, epoch=epoch, consumed=consumed)
         if iteration == self._iterations:
             self._go_to(Position(epoch + 1, 0))
             if self._may_repeat and epoch == 0:
@@ -326,9 +324,7 @@ class Loader:
         return "\n  ".join([f"<stoker.Loader of {self.dataset!r}", *self._facts()]) + ">"
 
     def _repr_html_(self) -> str:
-        from stoker.loader.notebook import block, escaped  # noqa: PLC0415 - only notebooks need it
-
-        return block(f"<b>stoker.Loader</b> of {escaped(self.dataset)}", self._facts())
+        return notebook_block(f"<b>stoker.Loader</b> of {escaped(self.dataset)}", self._facts())
 
     def _facts(self) -> list[str]:
         """Return the settings, and where the loader is, for people."""

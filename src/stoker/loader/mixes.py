@@ -19,7 +19,6 @@ from stoker.config import check_range, format_count, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.samples import WHOLE_IMAGE, Images, Objects, Request, Samples
-from stoker.order import EpochOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +141,7 @@ def parts_of(dataset: Dataset | Mix) -> tuple[Dataset, ...]:
     return dataset.datasets if isinstance(dataset, Mix) else (dataset,)
 
 
-class MixedSamples:
+class MixedSamples(Samples):
     """The samples of a mix; a slot is a position in the epoch. The seed of each dataset is made from that of the mix.
 
     Raises:
@@ -152,7 +151,7 @@ class MixedSamples:
     def __init__(
         self, mixed: Mix, kind: type[Images] | type[Objects], *, shuffle: bool | BlockShuffle, seed: int
     ) -> None:
-        self._parts: list[Samples] = [
+        self._parts = [
             kind(dataset, shuffle=shuffle, seed=_part_seed(seed, number))
             for number, dataset in enumerate(mixed.datasets)
         ]
@@ -161,19 +160,12 @@ class MixedSamples:
         self._counts = _shares(sizes, mixed)
         self._first_indices = np.cumsum([0, *(part.indices for part in self._parts[:-1])]).astype(np.uint64)
         self._image_starts = np.cumsum([0, *(part.images for part in self._parts[:-1])]).astype(np.uint64)
-        self.size = sum(self._counts)
-        self.images = sum(part.images for part in self._parts)
-        self.indices = sum(part.indices for part in self._parts)
         counted = ";".join(f"{part.identity}:{count}" for part, count in zip(self._parts, self._counts, strict=True))
-        self.identity = f"mix-{_native.crc32c(counted.encode()):08x}-{self.size}"
-        self._seed = seed
-
-    def order(self, epoch: int) -> EpochOrder:
-        """Return the positions one after the other: what stands at each is up to `locate`."""
-        return EpochOrder(self.size, False, self._seed, epoch)  # noqa: FBT003 - the field is named shuffle
+        size = sum(self._counts)
+        # The positions come one after the other: what stands at each is up to `locate`.
+        super().__init__(size, f"mix-{_native.crc32c(counted.encode()):08x}-{size}", shuffle=False, seed=seed)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        """Return the samples at positions of an epoch."""
         part_of, place = interleave(slots, self._counts)
         request = Request(np.empty_like(slots), np.full(len(slots), WHOLE_IMAGE, np.int32), np.empty_like(slots), slots)
         for number, part in enumerate(self._parts):
@@ -188,7 +180,6 @@ class MixedSamples:
         return request
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return all datasets as one native source."""
         sources = (part.source(check=check) for part in self._parts)
         return _native.Concatenation(list(zip(sources, self._offsets, strict=True)))
 

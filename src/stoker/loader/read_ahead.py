@@ -17,6 +17,7 @@ import time
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
 from stoker.forks import process_number
 from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
-from stoker.loader.tracing import FetchLog
+from stoker.loader.stats import FetchLog
 from stoker.storage import stopping_when
 
 if TYPE_CHECKING:
@@ -324,37 +325,28 @@ class Prefetcher:
         if self._threads:
             return
         works: list[Callable[[], None]] = [self._planner.run]
-        works += [_Fetcher(self._ranges, self._files, self.log, i).run for i in range(self._connections)]
+        works += [partial(_fetch, self._ranges, self._files, self.log, i) for i in range(self._connections)]
         for work in works:
             thread = threading.Thread(target=work, name="stoker-ahead", daemon=True)
             thread.start()
             self._threads.append(thread)
 
 
-class _Fetcher:
-    """One thread that fetches. It does not hold the prefetcher, which could never be freed then."""
-
-    def __init__(self, ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, number: int) -> None:
-        self._ranges = ranges
-        self._files = files
-        self._log = log
-        self._number = number
-
-    def run(self) -> None:
-        while not self._ranges.closed:
-            with suppress(MemoryError):  # which the taker of the bytes gets; this thread goes on
-                job = self._ranges.next(_WAIT_SECONDS)
-                if job is not None:
-                    self._fetch(*job)
-
-    def _fetch(self, number: int, file: int, offset: int, length: int) -> None:
-        begun = time.monotonic_ns()
-        try:
-            self._ranges.deliver(number, self._files.read(file, offset, length))
-        except BaseException as error:  # noqa: BLE001 - the root of a thread: the taker of the bytes gets the error
-            self._ranges.fail(number, error)
-        if self._log.on:
-            self._log.add(self._number, begun, length)
+def _fetch(ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, fetcher: int) -> None:
+    """Fetch on one thread. It does not hold the prefetcher, which could never be freed then."""
+    while not ranges.closed:
+        with suppress(MemoryError):  # which the taker of the bytes gets; this thread goes on
+            job = ranges.next(_WAIT_SECONDS)
+            if job is None:
+                continue
+            number, file, offset, length = job
+            begun = time.monotonic_ns()
+            try:
+                ranges.deliver(number, files.read(file, offset, length))
+            except BaseException as error:  # noqa: BLE001 - the root of a thread: the taker of the bytes gets the error
+                ranges.fail(number, error)
+            if log.on:
+                log.add(fetcher, begun, length)
 
 
 @contextmanager

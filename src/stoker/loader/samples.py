@@ -8,8 +8,9 @@ The native readers know the whole split, so the images of a part are asked for b
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from copy import copy
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,13 +21,13 @@ from stoker.order import BlockShuffle, EpochOrder, steps_from, steps_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from numpy.typing import NDArray
 
     from stoker import _native
     from stoker.loader.dataset import Dataset
-    from stoker.loader.position import Position
-    from stoker.order import Topology
+    from stoker.order import Position, Topology
 
 
 WHOLE_IMAGE = -1
@@ -42,36 +43,45 @@ class Request(NamedTuple):
     streams: NDArray[np.uint64]  # uint64 (B,), what random choices depend on, besides seed and epoch
 
 
-class Samples(Protocol):
+class Samples(ABC):
     """The samples of a loader. Immutable, and safe from any thread.
 
     Attributes:
         size: How many slots there are.
+        length: How many positions of its order an epoch has: all, but of what `first` returns.
         identity: Stands for the data and for what a sample of them is.
-        images: How many images the source has.
-        indices: What the indices of samples are below: how many samples the whole split has.
     """
 
-    size: int
-    identity: str
-    images: int
-    indices: int
+    def __init__(self, size: int, identity: str, *, shuffle: bool | BlockShuffle, seed: int) -> None:
+        self.size = self.length = size
+        self.identity = identity
+        self._shuffle, self._seed = shuffle, seed
 
     def order(self, epoch: int) -> EpochOrder:
         """Return the order of the slots in an epoch."""
+        return EpochOrder(self.size, self._shuffle, self._seed, epoch, self.length)
 
+    def first(self, count: int) -> Self:
+        """Return the same samples in shorter epochs, of the first positions of each order only."""
+        part = copy(self)
+        part.length, part.identity = count, f"{self.identity}/first-{count}"
+        return part
+
+    @abstractmethod
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         """Return what slots stand for."""
 
+    @abstractmethod
     def source(self, *, check: bool) -> _native.SampleSource:
         """Return where the core reads them; with ``check`` it verifies the checksum of every record."""
 
 
-class Images:
+class Images(Samples):
     """Whole images: every image of a dataset is a sample.
 
-    Raises:
-        ConfigError: The dataset is empty.
+    Attributes:
+        images: How many images the whole split has.
+        indices: What the indices of samples are below: how many samples the whole split has.
     """
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
@@ -79,19 +89,12 @@ class Images:
             part = "" if len(dataset.whole) == 0 else "this part of "
             message = f"{part}split {dataset.split} of {dataset.path} has no samples"
             raise ConfigError(f"{message}, so there is nothing to load")
+        super().__init__(len(dataset), dataset.identity, shuffle=shuffle, seed=seed)
         self._dataset = dataset
-        self._shuffle, self._seed = shuffle, seed
         self._is_whole = is_whole(dataset.numbers, len(dataset.whole))
-        self.size = len(dataset)
         self.images = self.indices = len(dataset.whole)
-        self.identity = dataset.identity
-
-    def order(self, epoch: int) -> EpochOrder:
-        """Return the order of an epoch."""
-        return EpochOrder(self.size, self._shuffle, self._seed, epoch)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
-        """Return the images at these places of the dataset."""
         numbers = slots  # of a whole split, which is most often asked for
         if not self._is_whole:
             numbers = numbers_at(self._dataset.numbers, slots.astype(np.int64)).astype(np.uint64)
@@ -102,7 +105,6 @@ class Images:
         return self._dataset.labels
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core reads the dataset."""
         return self._dataset.reader.source(check=check)
 
 
@@ -117,11 +119,11 @@ class Objects(Images):
         self._counts = dataset.object_counts
         self._ends = _ends(self._counts)
         self._whole_ends = _ends(dataset.whole.object_counts)
-        self.size, self.indices = int(self._ends[-1]), int(self._whole_ends[-1])
+        self.size = self.length = int(self._ends[-1])
+        self.indices = int(self._whole_ends[-1])
         self.identity = f"{dataset.identity}/objects"
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
-        """Return which object of which image each sample is."""
         positions = slots.astype(np.int64)
         places = np.searchsorted(self._ends, positions, side="right")
         counts = self._counts[places].astype(np.int64)
@@ -139,27 +141,6 @@ class Objects(Images):
         """Return the slots of one image of the dataset: one for each of its objects, or one for all of it."""
         end = int(self._ends[number])
         return range(end - max(1, int(self._counts[number])), end)
-
-
-class Limited:
-    """Other samples, of which an epoch has the first positions of its order only."""
-
-    def __init__(self, samples: Samples, count: int) -> None:
-        self._samples, self._count = samples, count
-        self.size, self.images, self.indices = samples.size, samples.images, samples.indices
-        self.identity = f"{samples.identity}/first-{count}"
-
-    def order(self, epoch: int) -> EpochOrder:
-        """Return the order of an epoch, which ends early."""
-        return replace(self._samples.order(epoch), count=self._count)
-
-    def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        """Return what the slots stand for."""
-        return self._samples.locate(slots, epoch)
-
-    def source(self, *, check: bool) -> _native.SampleSource:
-        """Return where the core reads the others."""
-        return self._samples.source(check=check)
 
 
 def _ends(counts: NDArray[np.uint32]) -> NDArray[np.int64]:

@@ -15,8 +15,8 @@ import numpy as np
 from stoker import _native
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
+from stoker.loader.samples import Samples
 from stoker.loader.selection import refuse_unlabelled
-from stoker.order import EpochOrder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,7 +139,7 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
     return scaled
 
 
-class Sampled:
+class Sampled(Samples):
     """The samples of a dataset, as often as a sampling says; a slot is one of the places of an epoch.
 
     Raises:
@@ -148,11 +148,10 @@ class Sampled:
     """
 
     def __init__(self, samples: Images, dataset: Dataset, sampling: Sampling, seed: int) -> None:
+        size = samples.size if sampling.samples is None else sampling.samples
+        # Independent draws come one after the other.
+        super().__init__(size, samples.identity, shuffle=not sampling.replacement, seed=seed)
         self._samples = samples
-        self._seed = seed
-        self.size = samples.size if sampling.samples is None else sampling.samples
-        self.images, self.indices = samples.images, samples.indices
-        self.identity = samples.identity
         self._independent = sampling.replacement
         self._choice: _Classes | _Samples
         if isinstance(sampling, Weighted) and not sampling.is_by_class:
@@ -160,18 +159,13 @@ class Sampled:
         else:
             self._choice = _Classes(sampling, dataset, samples.labels(), self.size, seed)
 
-    def order(self, epoch: int) -> EpochOrder:
-        """Return the order of the slots; independent draws are one after the other."""
-        return EpochOrder(self.size, not self._independent, self._seed, epoch)
-
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         """Return the samples at slots of an epoch; random choices depend on the slot, since a sample may come twice."""
         chosen = self._choice.draw(slots, epoch) if self._independent else self._choice.take(slots, epoch)
         request = self._samples.locate(chosen, epoch)
-        return type(request)(request.numbers, request.objects, request.indices, slots)
+        return request._replace(streams=slots)
 
     def source(self, *, check: bool) -> _native.SampleSource:
-        """Return the native reader of the dataset."""
         return self._samples.source(check=check)
 
 
