@@ -12,6 +12,7 @@ from stoker.habits import TRANSFORMS, answering
 from stoker.transforms.operations import (
     CenterCrop,
     ColorJitter,
+    Filter,
     ImageTransform,
     MultiCrop,
     ObjectCrops,
@@ -19,13 +20,15 @@ from stoker.transforms.operations import (
     RandomResizedCrop,
     RawTensor,
     Resize,
+    Size,
     TopLeft,
     Transform,
+    check_filter,
     check_operations,
+    extent,
     native_transforms,
 )
 from stoker.transforms.output import Output, check_mode
-from stoker.transforms.settings import Filter, Size, check_filter, extent
 
 OPERATIONS: dict[str, type[Operation]] = {
     each.__name__: each

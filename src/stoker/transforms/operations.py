@@ -6,29 +6,134 @@ antialiasing is Pillow's. Sizes are pixels; a single number is both height and w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import sys
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
 from numbers import Real
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from stoker import _native
-from stoker.config import without_address
-from stoker.declare import Instance, Settings
+from stoker.config import check_range, without_address
+from stoker.declare import Instance, Range, Settings
 from stoker.errors import ConfigError
-from stoker.transforms.settings import (
-    Factors,
-    Filter,
-    Probability,
-    Ratios,
-    Shares,
-    Shifts,
-    Side,
-    Size,
-    extent,
-    short_text,
-)
 from stoker.types import Mode
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 _MAX_TRANSFORMS = 64
+MAX_SIDE = 1 << 16
+"""The most pixels that a side of a result may have."""
+
+
+def short_text(settings: DataclassInstance) -> str:
+    """Return an object of settings as it would be typed: without those that have their default values."""
+    parts = []
+    for place, setting in enumerate(fields(settings)):
+        value = getattr(settings, setting.name)
+        if setting.default is MISSING or value != setting.default:
+            parts.append(f"{value!r}" if place == 0 else f"{setting.name}={value!r}")
+    return f"{type(settings).__name__}({', '.join(parts)})"
+
+
+def extent(size: Size) -> tuple[int, int]:
+    """Return (height, width) of a size.
+
+    Raises:
+        ConfigError: A side is out of range or not a whole number, or there are not two.
+    """
+    try:
+        height, width = (size, size) if isinstance(size, int | Real) else size
+    except (TypeError, ValueError):
+        raise ConfigError(f"size is {size!r}; it must be a number of pixels, or (height, width)") from None
+    return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
+
+
+def check_filter(name: str, value: str) -> str:
+    """Return the name of a filter."""
+    known = get_args(get_args(Filter)[0])
+    if value not in known:
+        raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
+    return value
+
+
+def _check_size(_: str, size: Size) -> Size:
+    extent(size)
+    return size
+
+
+def _check_probability(name: str, value: float) -> float:
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"{name} is {value!r}; it must be a number between 0 and 1, such as 0.5")
+    return value
+
+
+def _check_bounds(name: str, bounds: tuple[float, float], *, most: float, least: Fraction) -> tuple[float, float]:
+    try:
+        low, high = bounds
+        fits = 0 < low <= high <= most  # also false for NaN
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        message = f"{name} is {bounds!r}; it must be two numbers, the smallest and the largest"
+        raise ConfigError(f"{message}, above 0 and at most {most}")
+    if low < least:
+        raise ConfigError(f"{name} is {bounds}; it must not be below {least}")
+    return bounds
+
+
+def _check_jitter(name: str, jitter: Jitter, *, neutral: float, least: float, most: float, allowed: str) -> Jitter:
+    try:
+        low, high = jitter if isinstance(jitter, tuple) else (max(least, neutral - jitter), neutral + jitter)
+        fits = least <= low <= high <= most  # also false for NaN
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ConfigError(f"{name} is {jitter!r}; it must be {allowed}")
+    return jitter
+
+
+Size = Annotated[int | tuple[int, int], _check_size]
+"""A side, or height and width, in pixels."""
+
+Side = Annotated[int, Range(1, MAX_SIDE)]
+"""A side in pixels."""
+
+Filter = Annotated[Literal["nearest", "box", "bilinear", "bicubic", "lanczos"], check_filter]
+"""A resampling filter."""
+
+Probability = Annotated[float, _check_probability]
+
+Shares = Annotated[tuple[float, float], functools.partial(_check_bounds, most=1, least=Fraction(0))]
+"""The smallest and the largest share of an area."""
+
+Ratios = Annotated[tuple[float, float], functools.partial(_check_bounds, most=100, least=Fraction(1, 100))]
+"""The smallest and the largest width over height."""
+
+Jitter = float | tuple[float, float]
+"""How far a factor may be from its neutral value, or its smallest and largest value."""
+
+Factors = Annotated[
+    Jitter,
+    functools.partial(
+        _check_jitter,
+        neutral=1.0,
+        least=0.0,
+        most=sys.float_info.max,
+        allowed="a number of at least 0, or the smallest and the largest factor: (0.6, 1.4)",
+    ),
+]
+Shifts = Annotated[
+    Jitter,
+    functools.partial(
+        _check_jitter,
+        neutral=0.0,
+        least=-0.5,
+        most=0.5,
+        allowed="a number from 0 to 0.5, or the smallest and the largest shift from -0.5 to 0.5: (-0.1, 0.1)",
+    ),
+]
 
 
 class Operation(Settings):
@@ -96,6 +201,21 @@ class GeometryOperation(Operation):
         return _native.TransformSpec(*self.native_settings(), followers)
 
 
+@dataclass(frozen=True, repr=False)
+class _Stretched(GeometryOperation):
+    size: Size
+    hflip: Probability = 0.0
+    filter: Filter = "bilinear"
+    color_jitter: ColorChange = None
+
+
+@dataclass(frozen=True, repr=False)
+class _AsStored(GeometryOperation):
+    size: Size
+    hflip: Probability = 0.0
+    color_jitter: ColorChange = None
+
+
 class ImageTransform(GeometryOperation):
     """A transform of a whole image."""
 
@@ -155,7 +275,7 @@ class CenterCrop(ImageTransform):
 
 
 @dataclass(frozen=True, repr=False)
-class Resize(ImageTransform):
+class Resize(_Stretched, ImageTransform):
     """The whole image, stretched to a size; its aspect ratio is not kept.
 
     Attributes:
@@ -168,14 +288,9 @@ class Resize(ImageTransform):
         ConfigError: A value is out of range.
     """
 
-    size: Size
-    hflip: Probability = 0.0
-    filter: Filter = "bilinear"
-    color_jitter: ColorChange = None
-
 
 @dataclass(frozen=True, repr=False)
-class TopLeft(ImageTransform):
+class TopLeft(_AsStored, ImageTransform):
     """The top left corner of the image, as it is stored: nothing is resampled.
 
     An image that is smaller than ``size`` is an `stoker.errors.ImageError` that says both sizes.
@@ -189,13 +304,9 @@ class TopLeft(ImageTransform):
         ConfigError: A value is out of range.
     """
 
-    size: Size
-    hflip: Probability = 0.0
-    color_jitter: ColorChange = None
-
 
 @dataclass(frozen=True, repr=False)
-class RawTensor(ImageTransform):
+class RawTensor(_AsStored, ImageTransform):
     """The whole image, as it is stored: for records that all have one size.
 
     An image of another size is an `stoker.errors.ImageError` that says both sizes. Of records that hold pixels, these
@@ -209,10 +320,6 @@ class RawTensor(ImageTransform):
     Raises:
         ConfigError: A value is out of range.
     """
-
-    size: Size
-    hflip: Probability = 0.0
-    color_jitter: ColorChange = None
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -257,7 +364,7 @@ def native_transforms(transform: ImageTransform | ObjectCrops | MultiCrop) -> li
 
 
 @dataclass(frozen=True, repr=False)
-class ObjectCrops(GeometryOperation):
+class ObjectCrops(_Stretched):
     """Every annotated object, cut out and resized; its aspect ratio is not kept.
 
     A loader with this transform has one sample for each object, and one for each image without any, of which it shows
@@ -273,11 +380,6 @@ class ObjectCrops(GeometryOperation):
     Raises:
         ConfigError: A value is out of range.
     """
-
-    size: Size
-    hflip: Probability = 0.0
-    filter: Filter = "bilinear"
-    color_jitter: ColorChange = None
 
 
 Transform = ImageTransform | ObjectCrops | MultiCrop

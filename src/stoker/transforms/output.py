@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.habits import PIXELS, did_you_mean
-from stoker.transforms.settings import short_text
+from stoker.transforms.operations import short_text
 from stoker.types import Mode
 
 PixelType = Literal["uint8", "uint16", "float16", "float32"]
