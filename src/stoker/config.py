@@ -99,9 +99,6 @@ def parse_size(text: str) -> int:
     """Return the number of bytes in a size such as ``128MB``, ``1.5 GiB`` or ``4096``.
 
     ``KB MB GB TB`` are powers of 1000, ``KiB MiB GiB TiB`` of 1024; upper and lower case are the same.
-
-    Raises:
-        ConfigError: ``text`` is not a size, or less than one byte.
     """
     match = _SIZE.fullmatch(text)
     unit = _UNITS.get(match[2].upper()) if match else None
@@ -114,11 +111,7 @@ def parse_size(text: str) -> int:
 
 
 def check_size(name: str, size: str | int, least: int) -> int:
-    """Return a number of bytes that is given as such, or as `parse_size` takes it.
-
-    Raises:
-        ConfigError: It is not a size, below ``least``, or above `MAX_SIZE`; the message names the setting.
-    """
+    """Return a number of bytes that is given as such, or as `parse_size` takes it."""
     return check_range(name, parse_size(size) if isinstance(size, str) else size, least, MAX_SIZE)
 
 
@@ -154,11 +147,7 @@ def full_split_name(split: str) -> str:
 
 
 def check_range(name: str, value: int, low: int, high: int) -> int:
-    """Return ``value`` as a plain int if it lies in ``low..high``; integers of NumPy are welcome.
-
-    Raises:
-        ConfigError: It does not, or is not an integer; the message names the setting, the value and the range.
-    """
+    """Return ``value`` as a plain int if it lies in ``low..high``; integers of NumPy are welcome."""
     try:
         whole = None if isinstance(value, bool) else operator.index(value)
     except TypeError:

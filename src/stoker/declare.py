@@ -111,11 +111,7 @@ class Setting:
         return OfFiles() in self.notes
 
     def checked(self, value: Any, shown: str) -> Any:
-        """Return a value of this setting, which messages call ``shown``; whole numbers of any library as Python's own.
-
-        Raises:
-            ConfigError: It is out of range, or none of those allowed; the message names the setting.
-        """
+        """Return a value of this setting, which messages call ``shown``; whole numbers as Python's own."""
         if value is None and NoneType in self.types:
             return value
         for check in filter(callable, self.notes):

@@ -205,11 +205,7 @@ def answer_to(word: str, known: Iterable[str], answers: Answers, of_all: str = "
 
 
 def refuse_unknown(function: str, unknown: Iterable[str], known: Iterable[str], answers: Answers) -> None:
-    """Refuse keywords that a function does not have.
-
-    Raises:
-        TypeError: There is one; the message says what to write instead.
-    """
+    """Refuse keywords that a function does not have."""
     known = [name for name in known if name not in ("self", "unknown")]
     for keyword in unknown:
         hint = answer_to(keyword, [f"{name}=" for name in known], answers, f"its settings are {', '.join(known)}")

@@ -97,9 +97,6 @@ def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
 
     Left out, one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
     many steps as the others, all with full batches, and no loss is averaged over an empty one.
-
-    Raises:
-        ConfigError: ``drop_last`` and ``tail`` contradict each other.
     """
     if drop_last and tail not in (None, "drop"):
         raise ConfigError(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
@@ -181,22 +178,12 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Who consumes an epoch together.
+    """Who consumes an epoch together."""
 
-    Attributes:
-        batch_size: Samples of a full batch on each rank.
-        rank: This consumer's number, from 0.
-        world_size: Number of ranks.
-        tail: What happens to the rest.
-
-    Raises:
-        ConfigError: A number is out of range, or the tail is unknown.
-    """
-
-    batch_size: int
-    rank: int = 0
-    world_size: int = 1
-    tail: Tail = "short"
+    batch_size: int  # samples of a full batch on each rank
+    rank: int = 0  # this consumer's number, from 0
+    world_size: int = 1  # number of ranks
+    tail: Tail = "short"  # what happens to the rest
 
     def __post_init__(self) -> None:
         world_size = check_range("world_size", self.world_size, 1, 2**24)

@@ -92,10 +92,6 @@ def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator
     such as ``local[4]``, ``spark://host:7077`` or ``yarn``, or None for what Spark's own configuration says;
     ``settings`` are properties of Spark's. Executors start the Python that runs this, unless ``spark.pyspark.python``
     or ``PYSPARK_PYTHON`` names another.
-
-    Raises:
-        ConfigError: Java is not installed.
-        ClusterError: The application cannot be started.
     """
     if not {"PYSPARK_GATEWAY_PORT", "JAVA_HOME"} & os.environ.keys() and shutil.which("java") is None:
         raise ConfigError("Spark needs Java 17 or newer, and there is none: install it, or set JAVA_HOME")

@@ -44,32 +44,20 @@ DecodeMode = Literal["exact", "fast"]
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """What every record has under one key.
+    """What every record has under one key."""
 
-    Attributes:
-        kind: Type of the values.
-        length: How many there are; None when it differs from record to record, down to none.
-    """
-
-    kind: FeatureKind
-    length: int | None
+    kind: FeatureKind  # type of the values
+    length: int | None  # how many there are; None when it differs from record to record, down to none
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedImage:
-    """An image or a mask as a record holds it.
+    """An image or a mask as a record holds it."""
 
-    Attributes:
-        encoded: The bytes of its file.
-        format: What they are.
-        height: Its rows of pixels.
-        width: Its columns of pixels.
-    """
-
-    encoded: bytes
-    format: StoredFormat
-    height: int
-    width: int
+    encoded: bytes  # the bytes of its file
+    format: StoredFormat  # what they are
+    height: int  # its rows of pixels
+    width: int  # its columns of pixels
 
 
 class Pixels(Protocol):
@@ -261,36 +249,22 @@ class SchemaInfo:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """An annotated object, in fractions of the stored image's width and height (0..1).
+    """An annotated object, in fractions of the stored image's width and height (0..1)."""
 
-    Attributes:
-        xmin: Left edge.
-        ymin: Top edge.
-        xmax: Right edge, greater than ``xmin``.
-        ymax: Bottom edge, greater than ``ymin``.
-        label: Its class; -1 for none. None: that of its image.
-    """
-
-    xmin: float
-    ymin: float
-    xmax: float
-    ymax: float
-    label: int | None = None
+    xmin: float  # left edge
+    ymin: float  # top edge
+    xmax: float  # right edge, greater than ``xmin``
+    ymax: float  # bottom edge, greater than ``ymin``
+    label: int | None = None  # its class; -1 for none, None for that of its image
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A source item that is not in the dataset, and why.
+    """A source item that is not in the dataset, and why."""
 
-    Attributes:
-        key: Path of the item below the source root, with forward slashes.
-        split: Split it would have been in.
-        reason: One sentence for a person.
-    """
-
-    key: str
-    split: str
-    reason: str
+    key: str  # path of the item below the source root, with forward slashes
+    split: str  # split it would have been in
+    reason: str  # one sentence for a person
 
 
 class Progress(Protocol):

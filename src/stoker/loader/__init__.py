@@ -20,7 +20,6 @@ from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
 from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
-from stoker.loader.mixes import Mix, dataset_of, mix, parts_of
 from stoker.loader.opening import (
     open_dataset,
     open_main_split,
@@ -47,7 +46,7 @@ from stoker.loader.pictures import (
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
-from stoker.loader.samples import Objects
+from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
 from stoker.loader.shards import find_splits

@@ -130,19 +130,12 @@ NO_BOXES: NativeBoxes = (
 
 @dataclass(frozen=True, slots=True)
 class BatchOrigin:
-    """What a notebook needs to show a batch.
+    """What a notebook needs to show a batch."""
 
-    Attributes:
-        output: What was made of the pixels.
-        mode: Their channels and depth before that.
-        classes: Name and text of each class, by label; empty where unknown.
-        mask: Name of the field that is drawn over the images; None without one.
-    """
-
-    output: Output
-    mode: Mode
-    classes: tuple[ClassLabel, ...]
-    mask: str | None = None
+    output: Output  # what was made of the pixels
+    mode: Mode  # their channels and depth before that
+    classes: tuple[ClassLabel, ...]  # name and text of each class, by label; empty where unknown
+    mask: str | None = None  # name of the field that is drawn over the images; None without one
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,11 +324,7 @@ class FieldReader:
     def values(
         self, columns: Sequence[NativeColumn], planes: Sequence[Any], place: Callable[[int], Where]
     ) -> dict[str, Any]:
-        """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`.
-
-        Raises:
-            ExampleError: A record holds what the field cannot have.
-        """
+        """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`."""
         fields = dict(zip(self._planes, planes, strict=True))
         for (name, form), column in zip(self._columns.items(), columns, strict=True):
             try:

@@ -148,9 +148,6 @@ class CacheDirectory:
         """Make the directory, unless it is there.
 
         Nothing is written where another tag lies, or files of a cache without their tag.
-
-        Raises:
-            ConfigError: It holds other things.
         """
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.is_tagged():
@@ -180,11 +177,7 @@ class CacheDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[int]:
-        """Keep every other process from changing anything but samples; gives a descriptor of the counter.
-
-        Raises:
-            TimeoutError: Another process has been doing that for too long.
-        """
+        """Keep every other process from changing anything but samples; gives a descriptor of the counter."""
         counter = self.open_file(BUDGET_NAME)
         try:
             self._wait_for(counter, fcntl.LOCK_EX)

@@ -23,7 +23,7 @@ from stoker.errors import ConfigError
 from stoker.forks import PerProcess
 from stoker.format import FRAME_BYTES
 from stoker.loader.cache_directory import BUDGET_NAME, ENTRY_BYTES, About, CacheDirectory
-from stoker.loader.mixes import Mix, parts_of
+from stoker.loader.samples import Mix, parts_of
 from stoker.storage import location
 
 if TYPE_CHECKING:

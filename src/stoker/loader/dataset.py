@@ -290,12 +290,7 @@ def texts_of(sample: Sample) -> list[str]:
 
 
 def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return a mask of a sample, which must be as large as the pixels of its image: uint8 or uint16 (H, W).
-
-    Raises:
-        ExampleError: The record lacks it, or it has another size.
-        ImageError: It cannot be decoded.
-    """
+    """Return a mask of a sample, which must be as large as the pixels of its image: uint8 or uint16 (H, W)."""
     ids: NDArray[Any] = sample.field(name)
     if ids.shape != pixels.shape[:2]:
         where = f"sample {sample.index} ({sample.source}), field {name!r}"
@@ -305,12 +300,7 @@ def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
 
 
 def label_of(features: Features, schema: SchemaInfo) -> int:
-    """Return the class that features hold, as the loader gives it; -1 when there is none.
-
-    Raises:
-        ExampleError: It is not a number; or it should be one-hot, and holds something else than zeros and at most a
-            single 1.
-    """
+    """Return the class that features hold, as the loader gives it; -1 when there is none."""
     if schema.label_key not in features:
         return -1
     kind, values = features[schema.label_key]

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
-from stoker.loader.mixes import Mix, MixedSamples, parts_of
 from stoker.loader.ranks import CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.samples import Images, Objects, Samples
+from stoker.loader.samples import Images, Mix, MixedSamples, Objects, Samples, parts_of
 from stoker.loader.sampling import Sampled
 from stoker.order import EpochOrder, Position, Topology, chosen_tail, steps_left
 from stoker.transforms import ObjectCrops, Output, check_operations
@@ -89,11 +88,6 @@ class Feed:
         fields: The fields that batches have.
         samples: Which samples there are.
         run: What a state must agree with: which samples, in which order.
-
-    Raises:
-        ConfigError: There is nothing to load, or no boxes or fields where the transform or the settings want some; the
-            transform or the type of the pixels has no meaning in the dataset's mode; or ranks and ``tail`` are wrong.
-        ShardError: A record that had to be read for its objects is damaged.
     """
 
     def __init__(self, dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> None:
@@ -105,8 +99,11 @@ class Feed:
         self.seed = _default_seed(ranks.world_size) if seed is None else seed
         self.cpus = cpu_share() if settings.threads is None else settings.threads
         self.read_ahead = settings.read_ahead or ReadAhead()
-        samples, most = self._samples(), settings.max_samples
-        self.samples = samples if most is None or most >= samples.size else samples.first(most)
+        samples = self._samples()
+        identity, length, most = samples.identity, samples.size, settings.max_samples
+        if most is not None and most < length:
+            identity, length = f"{identity}/first-{most}", most
+        self.samples = samples.until(length)
         check_operations(settings.transform, dataset.mode)
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
@@ -114,7 +111,7 @@ class Feed:
         self.fields: Mapping[str, Field] = chosen_fields(dataset, settings.fields)
         order = EpochOrder(self.samples.size, settings.shuffle, self.seed, 0)
         name = order.name if settings.sampling is None else f"{settings.sampling.name}:{order.n}"
-        self.run = RunIdentity(self.samples.identity, order.seed, name, self.samples.length)
+        self.run = RunIdentity(identity, order.seed, name, length)
 
     @property
     def threads(self) -> int:
@@ -130,15 +127,11 @@ class Feed:
     def shared(self) -> dict[str, Any]:
         """What must be the same on all ranks, beside the position and the seed."""
         state, topology = self.run.state_at(Position(0, 0)), self.topology
-        names = ("dataset", "shuffle")
-        return {name: state[name] for name in names} | {"batch_size": topology.batch_size, "tail": topology.tail}
+        of_order = {"dataset": state["dataset"], "shuffle": state["shuffle"]}
+        return of_order | {"batch_size": topology.batch_size, "tail": topology.tail}
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Feed, Position]:
-        """Return where a state goes on, and the feed with its seed, where the settings have none.
-
-        Raises:
-            ConfigError: The state is of another dataset, seed or order, or is not a state.
-        """
+        """Return where a state goes on, and the feed with its seed, where the settings have none."""
         run = self.run if self.settings.seed is not None else self.run.with_seed_of(state)
         position = run.position_in(state)
         return self if run == self.run else Feed(self.dataset, self.settings, seed=run.seed), position
@@ -165,10 +158,6 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
         dataset: Which must have them; of a mix, all of its parts.
         wanted: Their names; or with a name the field itself, for another form of the same stored values. Records that
             Stoker did not write say nothing of fields: of them those are taken that are given.
-
-    Raises:
-        ConfigError: A field is not there, or is stored in another way; or parts of a mix have one of different kinds,
-            shapes or names of ids, and it is not given which holds.
     """
     if isinstance(wanted, str) or not isinstance(wanted, Mapping | Sequence):
         raise ConfigError(f"fields is {wanted!r}; it must be a list of names, such as fields=['caption'], or a mapping")

@@ -23,9 +23,9 @@ from stoker.habits import ITERATING, needs_transform, no_attribute
 from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
-from stoker.loader.mixes import dataset_of, parts_of
 from stoker.loader.pictures import escaped, notebook_block
 from stoker.loader.ranks import check_group
+from stoker.loader.samples import dataset_of, parts_of
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.stats import Trace
 from stoker.order import Position, steps_from, steps_left
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from stoker.loader.dataset import Dataset
     from stoker.loader.engine import BadSampleReport
     from stoker.loader.feed import RunIdentity
-    from stoker.loader.mixes import Mix
     from stoker.loader.read_ahead import ReadAhead
+    from stoker.loader.samples import Mix
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
     from stoker.loader.stats import EventLog, LoaderStats
@@ -417,11 +417,7 @@ def trace(loader: Any, path: str | Path, *, most: int = 2_000_000) -> Trace:
 
 
 def loader_in(value: object) -> Loader:
-    """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters have them.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """Return the loader that a value is or has: itself, its attribute ``loader``, or that one's, as adapters do."""
     candidate = value
     for _ in range(_MAX_WRAPPED):
         if isinstance(candidate, Loader):

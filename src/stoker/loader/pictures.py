@@ -188,9 +188,6 @@ def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RG
 
     The first or the last of its three axes are one, three or four channels. Without an ``output`` floats are stretched
     to 0..255.
-
-    Raises:
-        ConfigError: It has another shape.
     """
     if _channels_are_first(image, output, mode):
         image = image.transpose(1, 2, 0)

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RangeLimits:
-    """How pieces become ranges.
+    """How pieces become ranges."""
 
-    Attributes:
-        window: The most bytes of a window, gaps included, but for a window of one use that has more. At least 1.
-        gap: Up to so many bytes between two pieces are read rather than asking twice.
-        longest: The most bytes of a range, but for a piece that is longer by itself. At least 1.
-        uses: The most uses of a window. At least 1.
-    """
-
-    window: int
-    gap: int
-    longest: int
-    uses: int = 1 << 16
+    window: int  # the most bytes of a window, at least 1, gaps included; a window of one use may have more
+    gap: int  # up to so many bytes between two pieces are read rather than asking twice
+    longest: int  # the most bytes of a range, at least 1; a piece that is longer is one by itself
+    uses: int = 1 << 16  # the most uses of a window, at least 1
 
 
 @dataclass(frozen=True, slots=True)

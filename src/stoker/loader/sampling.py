@@ -116,11 +116,7 @@ Sampling = Balanced | Weighted
 
 
 def whole_numbers(weights: Any) -> NDArray[np.uint64]:
-    """Return weights as whole numbers, the heaviest as 2**32, and none that is above 0 as 0: uint64 (N,).
-
-    Raises:
-        ConfigError: One is not a number of at least 0, or all are 0.
-    """
+    """Return weights as whole numbers, the heaviest as 2**32, and none that is above 0 as 0: uint64 (N,)."""
     values = np.asarray(
         list(weights) if not hasattr(weights, "__array__") and hasattr(weights, "__iter__") else weights
     )
@@ -140,12 +136,7 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
 
 
 class Sampled(Samples):
-    """The samples of a dataset, as often as a sampling says; a slot is one of the places of an epoch.
-
-    Raises:
-        ConfigError: The weights do not fit the dataset, a sample has no class where one is needed, or a class would
-            have no place in an epoch.
-    """
+    """The samples of a dataset, as often as a sampling says; a slot is one of the places of an epoch."""
 
     def __init__(self, samples: Images, dataset: Dataset, sampling: Sampling, seed: int) -> None:
         size = samples.size if sampling.samples is None else sampling.samples

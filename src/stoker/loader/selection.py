@@ -30,11 +30,7 @@ _TOLERANCE = 1e-9
 
 
 def single_index(index: object) -> int | None:
-    """Return an index that means one sample as an integer; None for what means several.
-
-    Raises:
-        TypeError: It is neither.
-    """
+    """Return an index that means one sample as an integer; None for what means several."""
     if isinstance(index, slice) or (not isinstance(index, int) and np.ndim(index) > 0):  # type: ignore[arg-type]
         return None
     return operator.index(index)  # type: ignore[arg-type]
@@ -44,11 +40,6 @@ def select(numbers: Numbers, index: Any, name: str) -> Numbers:
     """Return the numbers at some of the positions of a selection, which messages call ``name``.
 
     The index is a slice, positions (negative ones count from the end), or a boolean for each position.
-
-    Raises:
-        IndexError: A position is out of range, or there are not as many booleans as positions.
-        TypeError: These are neither integers nor booleans.
-        ConfigError: A position is given twice.
     """
     if isinstance(index, slice):
         chosen = numbers[index]

@@ -24,11 +24,7 @@ OnBad = Literal["raise", "substitute"]
 
 @dataclass(frozen=True)
 class LoaderSettings(Settings):
-    """How batches are made of a dataset: what `stoker.Loader` and the adapters of frameworks take.
-
-    Raises:
-        ConfigError: A setting is of another kind or out of range, or contradicts another.
-    """
+    """How batches are made of a dataset: what `stoker.Loader` and the adapters of frameworks take."""
 
     batch_size: Annotated[int, "Number of images of a batch on this rank."] = 1
     shuffle: Annotated[
@@ -194,10 +190,6 @@ def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
     Args:
         function: Its name, as people type it.
         arguments: All of them, by name; ``unknown`` holds the keywords that it does not have.
-
-    Raises:
-        ConfigError: A setting is out of range, or contradicts another.
-        TypeError: A setting does not exist, or the transform is missing; the message says what to write.
     """
     refuse_unknown(function, arguments["unknown"], arguments, LOADERS)
     refuse_no_transform(function, arguments["transform"])

@@ -66,25 +66,15 @@ _CHUNK_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class OpenShard:
-    """A shard and where its records lie.
-
-    Attributes:
-        path: Its path.
-        records: How many records it has.
-        size_bytes: Sum of their frames, which is its length before any compression.
-        index: The index to be read when the extents are asked for; None if they are known.
-        rows: The extents, if they are known.
-        inflated: The shard without its compression; None if it has none.
-        stamp: Stands for the content of a shard in a store; empty for others, and where the store knows nothing.
-    """
+    """A shard and where its records lie."""
 
     path: Location
-    records: int
-    size_bytes: int
-    index: Location | Path | None = None
-    rows: NDArray[np.uint64] | None = None
-    inflated: InflatedShard | None = None
-    stamp: str = ""
+    records: int  # how many records it has
+    size_bytes: int  # sum of their frames, which is its length before any compression
+    index: Location | Path | None = None  # the index to be read when the extents are asked for; None if they are known
+    rows: NDArray[np.uint64] | None = None  # the extents, if they are known
+    inflated: InflatedShard | None = None  # the shard without its compression; None if it has none
+    stamp: str = ""  # stands for the content of a shard in a store; empty for others, and where the store knows nothing
 
     @classmethod
     def of(cls, path: Location, rows: NDArray[np.uint64], inflated: InflatedShard | None = None) -> OpenShard:
@@ -93,20 +83,12 @@ class OpenShard:
 
     @property
     def local_path(self) -> Path:
-        """Its path, for what reads files of this machine only.
-
-        Raises:
-            ConfigError: It is in a store.
-        """
+        """Its path, for what reads files of this machine only."""
         return self.path.local_path()
 
     @property
     def extents(self) -> NDArray[np.uint64]:
-        """uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression.
-
-        Raises:
-            IndexMismatchError: The index, which had not been read yet, is that of another file.
-        """
+        """uint64 (N, 2) of (offset, size) of each whole frame, in bytes, before any compression."""
         if self.rows is not None:
             return self.rows
         if self.index is not None and not self.path.is_local:
@@ -115,25 +97,14 @@ class OpenShard:
 
 
 def find_splits(place: Location) -> dict[str, Sequence[Location]]:
-    """Return the shards that a directory, a file, an object or a pattern names, by split; empty if there are none.
-
-    Raises:
-        DatasetNotFoundError: The names of the shards promise others that are not there.
-    """
+    """Return the shards that a directory, a file, an object or a pattern names, by split; empty if there are none."""
     splits = find_shards(place)
     refuse_incomplete(place, splits)
     return {name: split.paths for name, split in splits.items()}
 
 
 def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
-    """Open the shards of a split that `find_splits` found at a place.
-
-    Raises:
-        ConfigError: Some in a store are compressed and some are not.
-        DatasetNotFoundError: One is missing.
-        IndexMismatchError: An index is that of another file.
-        ShardError: One is damaged.
-    """
+    """Open the shards of a split that `find_splits` found at a place."""
     if place.is_local:
         return _open_all(partial(_open_file, write_beside=False), paths)
     folder = _StoreFolder(place if place in paths[0].parents else place.parent)
@@ -141,14 +112,7 @@ def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, .
 
 
 def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) -> tuple[OpenShard, ...]:
-    """Return the shards of a manifest; plain ones of this machine are not looked at yet: `open_listed` does that.
-
-    Raises:
-        DatasetNotFoundError: One is missing.
-        TruncatedShardError: One is shorter or longer than listed.
-        IndexMismatchError: An index is that of another file, or lists another number of records.
-        ShardError: One without an index, or a compressed one, is damaged.
-    """
+    """Return the shards of a manifest; plain ones of this machine are not looked at yet: `open_listed` does that."""
     if not directory.is_local:
         folder = _StoreFolder(directory)
         objects = [folder.find(directory / each.name, f"{each.crc32c:08x}") for each in listed]
@@ -170,12 +134,6 @@ def open_listed(
     """Look at plain shards, which are those of `listed_shards`, and open what is not as listed one by one.
 
     Returned are the shards as they are; their reader is corrected.
-
-    Raises:
-        DatasetNotFoundError: One is missing.
-        TruncatedShardError: One is shorter or longer than listed.
-        IndexMismatchError: An index is that of another file, or lists another number of records.
-        ShardError: One without an index is damaged.
     """
 
     def open_again(number: int) -> OpenShard:

@@ -252,11 +252,7 @@ class EventLog:
         self.threads = (*names, *fetchers)
 
     def start(self, most: int) -> None:
-        """Record events from now on, up to ``most`` of each thread until they are taken.
-
-        Raises:
-            ConfigError: Another trace of this loader is running.
-        """
+        """Record events from now on, up to ``most`` of each thread until they are taken."""
         if self._engine.is_traced():
             raise ConfigError("this loader is being traced already; one trace at a time")
         self._engine.start_trace(most)

@@ -38,11 +38,7 @@ def short_text(settings: DataclassInstance) -> str:
 
 
 def extent(size: Size) -> tuple[int, int]:
-    """Return (height, width) of a size.
-
-    Raises:
-        ConfigError: A side is out of range or not a whole number, or there are not two.
-    """
+    """Return (height, width) of a size."""
     try:
         height, width = (size, size) if isinstance(size, int | Real) else size
     except (TypeError, ValueError):
