@@ -133,8 +133,7 @@ class Stop:
     def submit(self, *_: object) -> None:
         raise StopIteration
 
-    def closing(self) -> Callable[[], None]:
-        return lambda: None
+    def close(self) -> None: ...
 
 
 @in_threaded_process
