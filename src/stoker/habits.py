@@ -118,7 +118,7 @@ DATASETS = _answers(
         "name filename file_name path filepath": "use sample.source",
         "[]": 'use dataset[i].decode(), dataset.labels and dataset[i].field("caption")',
         "sample[]": "a sample has .decode() for pixels, .label, .fields and .boxes; pairs of image and label for "
-        "torch.utils.data.DataLoader are stoker.torch.MapDataset(dataset, transform)",
+        "torch.utils.data.DataLoader are stoker.torch.MapDataset(dataset, transform), or use stoker.torch.DataLoader",
     }
 )
 """Attributes of `stoker.Dataset` and of samples."""

@@ -11,7 +11,7 @@ import hashlib
 import os
 import threading
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -233,14 +233,7 @@ class NodeCache:
         """Return what this object has done in this process."""
         use = self._use.get()
         stats = _stats([file.counts() for file in use.opened()], self.budget)
-        return CacheStats(
-            stats.hits,
-            stats.misses,
-            stats.bytes,
-            stats.budget,
-            stats.full or use.refused,
-            stats.errors + use.failures,
-        )
+        return replace(stats, full=stats.full or use.refused, errors=stats.errors + use.failures)
 
     def warn_of_problems(self) -> None:
         """Warn, once in a process, if the system has refused to read or to keep something."""

@@ -33,7 +33,6 @@ from stoker.loader.pictures import (
     visible,
 )
 from stoker.loader.selection import (
-    divide,
     division,
     draws_by_name,
     first_of_each,
@@ -506,13 +505,16 @@ class Dataset:
         """
         if where is None and labels is None:
             raise ConfigError("filter needs a condition: a function of a sample, or labels=[...]")
+        if isinstance(labels, str | int):
+            raise ConfigError(f"labels is {labels!r}; give a list of labels or of names: labels=[{labels!r}]")
         part = self
         if labels is not None:
-            part = part[np.isin(part.labels, [self.label_named(label) for label in _listed(labels)])]
+            part = part[np.isin(part.labels, [self.label_named(label) for label in labels])]
             if not len(part):
                 refuse_unlabelled(self.path, self.labels)
         if where is not None:
-            part = part[np.fromiter((bool(where(sample)) for sample in part._samples()), np.bool_, len(part))]
+            samples = (part._sample(int(number)) for number in part.numbers)
+            part = part[np.fromiter((bool(where(sample)) for sample in samples), np.bool_, len(part))]
         return part
 
     def random_split(self, fractions: Sequence[float], *, seed: int = 0) -> tuple[Dataset, ...]:
@@ -577,7 +579,7 @@ class Dataset:
 
     def _part_of(self, ends: Sequence[int], seed: int) -> NDArray[np.int64]:
         draws = self._draws(seed)
-        part_of = divide(draws, ends)
+        part_of = np.searchsorted(np.array(ends[:-1], np.uint64), draws, side="right")
         missing = np.flatnonzero(np.bincount(part_of, minlength=len(ends)) == 0)
         if len(missing):
             names = len(np.unique(draws))
@@ -602,10 +604,6 @@ class Dataset:
         if len(shared):
             digests[shared] ^= self.reader.content_digests(self[shared].numbers)
         return draws_by_name(digests, classes, seed, self._divisions)
-
-    def _samples(self) -> Iterator[Sample]:
-        for number in self.numbers:
-            yield self._sample(int(number))
 
     def label_named(self, label: int | str) -> int:
         """Return the label of a class, given by that or by its name.
@@ -769,14 +767,7 @@ class Dataset:
 
 
 def _refuse_collation(*_: Any, **__: Any) -> Never:
-    message = "torch.utils.data.DataLoader makes no batches of stoker.Sample; give it images and labels"
-    raise TypeError(f"{message}: stoker.torch.MapDataset(dataset, transform), or use stoker.torch.DataLoader")
-
-
-def _listed(labels: Iterable[int | str]) -> list[int | str]:
-    if isinstance(labels, str | int):
-        raise ConfigError(f"labels is {labels!r}; give a list of labels or of names: labels=[{labels!r}]")
-    return list(labels)
+    raise TypeError(f"torch.utils.data.DataLoader makes no batches of stoker.Sample: {DATASETS['sample[]']}")
 
 
 def _reopened(opener: Callable[[], Dataset], identity: str, numbers: Numbers | None, divisions: int) -> Dataset:

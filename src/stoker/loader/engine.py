@@ -277,6 +277,7 @@ class SampleEngine:
     def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
         images, labels, indices, seeds, boxes, columns, planes = taken
         form, step = self._feed.settings.boxes, submitted.step
+        shown = list(map(self._of_transforms, planes))
         return Batch(
             images=self._of_transforms(images),
             labels=labels,
@@ -285,19 +286,13 @@ class SampleEngine:
             seeds=seeds,
             position=Position(submitted.epoch + 1, 0) if step.last else Position(submitted.epoch, step.consumed),
             boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
-            fields=self._fields_of(submitted, columns, planes) if self._fields.forms else {},
+            fields=self._fields.values(columns, shown, partial(self._place, submitted)),
             origin=self._origin,
         )
 
     def _of_transforms(self, each: Sequence[Any]) -> Any:
         """Return what each transform gives, as batches have it."""
         return tuple(each) if self._many else each[0]
-
-    def _fields_of(
-        self, submitted: _Submitted, columns: Sequence[NativeColumn], planes: Sequence[Sequence[Any]]
-    ) -> dict[str, Any]:
-        shown = list(map(self._of_transforms, planes))
-        return self._fields.values(columns, shown, lambda row: self._place(submitted, row))
 
     def _place(self, submitted: _Submitted, row: int) -> Where:
         return self._native.where(int(cast("Request", submitted.request).numbers[row]))

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from stoker.storage import Location
 
     Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    Read = Callable[[int, int, int], bytes]
     Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Places]
 
 
@@ -136,20 +137,6 @@ class RemoteFiles(NumberedFiles):
             message = f"{path} has become shorter: it has {offset + len(data)} bytes, and {offset + length} are needed"
             raise StorageError(f"{message}; restore it, or build again", path=str(path))
         return data
-
-
-class StoppableFiles:
-    """The files of several datasets, for readers that ``stop`` can stop. Safe from any thread."""
-
-    def __init__(self, files: Sequence[NumberedFiles], stop: threading.Event) -> None:
-        self._files = sorted(files, key=lambda remote: remote.first)
-        self._firsts = [remote.first for remote in self._files]
-        self._stop = stop
-
-    def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file."""
-        with stopping_when(self._stop):
-            return self._files[bisect.bisect_right(self._firsts, number) - 1].read(number, offset, length)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +274,7 @@ class Prefetcher:
         self._ranges = ranges
         self._connections = settings.connections
         self._stop = threading.Event()
-        self._files = StoppableFiles(files, self._stop)
+        self._read = _stoppable_reader(files, self._stop)
         self._planner = Planner(ranges, locate, settings.limits(), most_ahead)
         self._threads: list[threading.Thread] = []
         self.log = FetchLog()
@@ -325,14 +312,26 @@ class Prefetcher:
         if self._threads:
             return
         works: list[Callable[[], None]] = [self._planner.run]
-        works += [partial(_fetch, self._ranges, self._files, self.log, i) for i in range(self._connections)]
+        works += [partial(_fetch, self._ranges, self._read, self.log, i) for i in range(self._connections)]
         for work in works:
             thread = threading.Thread(target=work, name="stoker-ahead", daemon=True)
             thread.start()
             self._threads.append(thread)
 
 
-def _fetch(ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, fetcher: int) -> None:
+def _stoppable_reader(files: Sequence[NumberedFiles], stop: threading.Event) -> Read:
+    """Return what reads the files of several datasets by their numbers until ``stop`` is set, on any thread."""
+    ordered = sorted(files, key=lambda each: each.first)
+    firsts = [each.first for each in ordered]
+
+    def read(number: int, offset: int, length: int) -> bytes:
+        with stopping_when(stop):
+            return ordered[bisect.bisect_right(firsts, number) - 1].read(number, offset, length)
+
+    return read
+
+
+def _fetch(ranges: _native.RemoteRanges, read: Read, log: FetchLog, fetcher: int) -> None:
     """Fetch on one thread. It does not hold the prefetcher, which could never be freed then."""
     while not ranges.closed:
         with suppress(MemoryError):  # which the taker of the bytes gets; this thread goes on
@@ -342,7 +341,7 @@ def _fetch(ranges: _native.RemoteRanges, files: StoppableFiles, log: FetchLog, f
             number, file, offset, length = job
             begun = time.monotonic_ns()
             try:
-                ranges.deliver(number, files.read(file, offset, length))
+                ranges.deliver(number, read(file, offset, length))
             except BaseException as error:  # noqa: BLE001 - the root of a thread: the taker of the bytes gets the error
                 ranges.fail(number, error)
             if log.on:

@@ -151,11 +151,6 @@ def division(fractions: Sequence[float]) -> list[int]:
     return [min(2**64, round(math.fsum(shares[: end + 1]) * 2**64)) for end in range(len(shares) - 1)] + [2**64]
 
 
-def divide(draws: NDArray[np.uint64], ends: Sequence[int]) -> NDArray[np.int64]:
-    """Return the part that each number falls into, int64 (N,); ``ends`` are as `division` gives them."""
-    return np.searchsorted(np.array(ends[:-1], np.uint64), draws, side="right").astype(np.int64)
-
-
 def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: int) -> NDArray[np.bool_]:
     """Return which samples are among those of their class with the ``count`` lowest numbers, bool (N,)."""
     order = np.lexsort((draws, labels))

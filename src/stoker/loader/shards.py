@@ -322,18 +322,14 @@ def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
             start = at
         length = payload_length(bytes(chunk[at - start : at - start + HEADER_BYTES]))
         if length is None:
-            raise _wrong_length(path, len(rows), at)
+            message = f"record {len(rows)} at byte {at} of {path}: the checksum of its length does not match"
+            raise CorruptRecordError(f"{message}; restore the shard", path=str(path), record=len(rows), offset=at)
         size = FRAME_BYTES + length
         if size > size_bytes - at:
             raise _cut_short(path, len(rows), at, size_bytes)
         rows.append((at, size))
         at += size
     return np.array(rows, np.uint64).reshape(-1, 2)
-
-
-def _wrong_length(path: Location, record: int, offset: int) -> CorruptRecordError:
-    message = f"record {record} at byte {offset} of {path}: the checksum of its length does not match"
-    return CorruptRecordError(f"{message}; restore the shard", path=str(path), record=record, offset=offset)
 
 
 def _cut_short(path: Location, record: int, offset: int, size_bytes: int) -> TruncatedShardError:
