@@ -72,26 +72,17 @@ class Pixels(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchForm:
-    """How batches have a field: what a framework must know before the first batch.
+    """How batches have a field: what a framework must know before the first batch."""
 
-    Attributes:
-        kind: ``text``, ``bytes`` and ``json`` are lists; ``dense``, ``ragged`` and ``padded`` hold numbers; ``mask``
-            and ``image`` are pixels.
-        dtype: Of numbers and of the pixels of a mask.
-        shape: Of the numbers of one sample; of ragged and padded ones, of each of its values.
-        pad_to: Values of each sample where they are padded.
-        fill: What they are padded with.
-        stored: Values are a list of this kind in the record.
-        group: So many of those are one sample of dense values, or one value of others.
-    """
-
+    # ``text``, ``bytes`` and ``json`` are lists; ``dense``, ``ragged`` and ``padded`` hold numbers; ``mask`` and
+    # ``image`` are pixels
     kind: str
-    dtype: str = "uint8"
-    shape: tuple[int, ...] = ()
-    pad_to: int = 0
-    fill: int = 0
-    stored: FeatureKind = "bytes"
-    group: int = 1
+    dtype: str = "uint8"  # of numbers and of the pixels of a mask
+    shape: tuple[int, ...] = ()  # of the numbers of one sample; of ragged and padded ones, of each of its values
+    pad_to: int = 0  # values of each sample where they are padded
+    fill: int = 0  # what they are padded with
+    stored: FeatureKind = "bytes"  # values are a list of this kind in the record
+    group: int = 1  # so many of those are one sample of dense values, or one value of others
 
     @property
     def fixed(self) -> bool:
@@ -203,42 +194,29 @@ class Field(ABC):
 
 @dataclass(frozen=True, slots=True)
 class SchemaInfo:
-    """The features of a record, as a reader needs to know them.
+    """The features of a record, as a reader needs to know them."""
 
-    Attributes:
-        preset: Name of the layout.
-        features: Every key that a record has; empty where not specified.
-        image_key: Key of the image.
-        label_key: Key of the class.
-        filename_key: Key of the source file's base name, if it is stored.
-        label_base: Number of the first class.
-        label_encoding: ``id``: one int64. ``one-hot``: a list of int64, or one bytes value, of zeros and a single 1,
-            whose position is the class before ``label_base`` is added; all zeros is no class (-1).
-        image_encoding: ``jpeg``: an image file, whatever its format. ``raw``: uint8 pixels, end to end.
-        height_key: Key of the rows of a raw image; without it raw images are squares of three channels.
-        width_key: Key of its columns.
-        order_key: Key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``.
-        box_prefix: What precedes ``xmin``, ``xmax``, ``ymin`` and ``ymax``, float lists in 0..1; None without boxes.
-            Without a slash at its end it is the key of one list of all, four values for each object, in TFDS's order:
-            ``ymin``, ``xmin``, ``ymax``, ``xmax``.
-        fields: What records have beside the image, the class and the boxes, by name.
-        box_names: Names of the classes of boxes, the first of which has the number ``label_base``; empty where boxes
-            have the classes of the images.
-    """
-
-    preset: str
-    features: Mapping[str, FeatureSpec]
-    image_key: str
-    label_key: str
-    filename_key: str | None
-    label_base: int
+    preset: str  # name of the layout
+    features: Mapping[str, FeatureSpec]  # every key that a record has; empty where not specified
+    image_key: str  # key of the image
+    label_key: str  # key of the class
+    filename_key: str | None  # key of the source file's base name, if it is stored
+    label_base: int  # number of the first class
+    # ``id``: one int64. ``one-hot``: a list of int64, or one bytes value, of zeros and a single 1, whose position is
+    # the class before ``label_base`` is added; all zeros is no class (-1)
     label_encoding: LabelEncoding = "id"
-    image_encoding: ImageEncoding = "jpeg"
-    height_key: str | None = None
-    width_key: str | None = None
-    order_key: str | None = None
+    image_encoding: ImageEncoding = "jpeg"  # ``jpeg``: a file of any format. ``raw``: uint8 pixels, end to end
+    height_key: str | None = None  # key of the rows of a raw image; without it they are squares of three channels
+    width_key: str | None = None  # key of its columns
+    order_key: str | None = None  # key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``
+    # what precedes ``xmin``, ``xmax``, ``ymin`` and ``ymax``, float lists in 0..1; None without boxes. Without a slash
+    # at its end it is the key of one list of all, four values for each object, in TFDS's order: ``ymin``, ``xmin``,
+    # ``ymax``, ``xmax``
     box_prefix: str | None = None
+    # what records have beside the image, the class and the boxes, by name
     fields: Mapping[str, Field] = field(default_factory=dict)
+    # names of the classes of boxes, the first of which has the number ``label_base``; empty where boxes have the
+    # classes of the images
     box_names: tuple[str, ...] = ()
 
     @property
