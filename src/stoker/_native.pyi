@@ -614,7 +614,7 @@ class BatchEngine:
 
     def take_trace(self) -> tuple[bytes, int]:
         """
-        The events since the last call, as loader/stats.py lays them out, and how many were lost.
+        The events since the last call, as loader/tracing.py lays them out, and how many were lost.
         """
 
 def decode_loop(*, images: Sequence[bytes], indices: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], transform: TransformSpec, seed: int, epoch: int, threads: int, decode: str = 'exact', mode: str = 'RGB') -> None:

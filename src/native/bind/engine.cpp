@@ -260,7 +260,7 @@ nb::list failures_of(const FinishedBatch& finished) {
   return failures;
 }
 
-// What of the loader's figures is the engine's, under the names that loader/stats.py reads.
+// What of the loader's figures is the engine's, under the names that loader/tracing.py reads.
 nb::dict totals(Engine& engine) {
   const EngineTotals all = engine.get().totals();
   nb::dict made, stages;
@@ -412,7 +412,7 @@ void add_totals(nb::class_<Engine>& engine) {
       .def(
           "is_traced", [](Engine& engine) { return engine.get().trace().on(); }, "Whether events are kept.")
       .def("take_trace", &take_trace, nb::sig("def take_trace(self) -> tuple[bytes, int]"),
-           "The events since the last call, as loader/stats.py lays them out, and how many were lost.");
+           "The events since the last call, as loader/tracing.py lays them out, and how many were lost.");
 }
 
 void add_engine(nb::module_& m) {

@@ -50,4 +50,4 @@ from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
 from stoker.loader.shards import find_splits
-from stoker.loader.stats import LoaderStats, StageStats, Trace
+from stoker.loader.tracing import LoaderStats, StageStats, Trace

@@ -27,7 +27,7 @@ from stoker.loader.given_images import converter
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.samples import WHOLE_IMAGE, Request, parts_of, upcoming
-from stoker.loader.stats import EventLog, LoaderStats, stats_of
+from stoker.loader.tracing import EventLog, LoaderStats, stats_of
 from stoker.order import Position
 from stoker.transforms import MultiCrop, native_transforms
 

@@ -27,7 +27,7 @@ from stoker.loader.pictures import escaped, notebook_block
 from stoker.loader.ranks import check_group
 from stoker.loader.samples import dataset_of, parts_of
 from stoker.loader.settings import LoaderSettings, settings_given
-from stoker.loader.stats import Trace
+from stoker.loader.tracing import Trace
 from stoker.order import Position, steps_from, steps_left
 from stoker.recipe import is_turned
 from stoker.sources import read_config
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from stoker.loader.samples import Mix
     from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
-    from stoker.loader.stats import EventLog, LoaderStats
+    from stoker.loader.tracing import EventLog, LoaderStats
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
     from stoker.types import DecodeMode, Field

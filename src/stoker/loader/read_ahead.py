@@ -27,7 +27,7 @@ from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
 from stoker.forks import process_number
 from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
-from stoker.loader.stats import FetchLog
+from stoker.loader.tracing import FetchLog
 from stoker.storage import stopping_when
 
 if TYPE_CHECKING:
