@@ -13,7 +13,6 @@ import dataclasses
 import functools
 import importlib
 import inspect
-import pkgutil
 import re
 import sys
 import textwrap
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING
 import stoker
 from stoker import errors
 from stoker.cli import output as exit_codes
+from stoker.cli.main import make_parser
 from stoker.declare import Settings
 from stoker.transforms import Operation
 
@@ -145,13 +145,10 @@ def _errors() -> Iterator[str]:
 
 
 def _commands() -> Iterator[str]:
-    subparsers = argparse.ArgumentParser(prog="stoker").add_subparsers()
-    for found in sorted(module.name for module in pkgutil.iter_modules(importlib.import_module("stoker.cli").__path__)):
-        module = importlib.import_module(f"stoker.cli.{found}")
-        if hasattr(module, "add_parser"):
-            parser = module.add_parser(subparsers)
-            yield f"command {parser.prog}"
-            yield from textwrap.indent("\n".join(map(_option, parser._actions[1:])), "  ").splitlines()
+    commands = next(action for action in make_parser([])._actions if isinstance(action, argparse._SubParsersAction))
+    for _, parser in sorted(commands.choices.items()):
+        yield f"command {parser.prog}"
+        yield from textwrap.indent("\n".join(map(_option, parser._actions[1:])), "  ").splitlines()
 
 
 def _option(action: argparse.Action) -> str:

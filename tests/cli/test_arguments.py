@@ -22,7 +22,7 @@ from stoker.format import read_manifest
 
 def test_every_command_is_known_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
     modules = Path(stoker.cli.__file__).parent.glob("*.py")
-    assert sorted(path.stem for path in modules if "def add_parser(" in path.read_text("utf-8")) == sorted(COMMANDS)
+    assert sorted(path.stem for path in modules if "def add_arguments(" in path.read_text("utf-8")) == sorted(COMMANDS)
     for wrong in ("output", "main", "frobnicate"):
         assert main([wrong]) == 2
         assert "bench" in capsys.readouterr().err, wrong  # what there is instead

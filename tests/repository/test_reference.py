@@ -55,7 +55,7 @@ def test_a_page_lists_every_argument(generated: dict[str, str]) -> None:
 
 
 def test_every_command_and_option_is_described(generated: dict[str, str]) -> None:
-    names = [path.stem for path in (PACKAGE / "cli").glob("*.py") if "def add_parser(" in path.read_text("utf-8")]
+    names = [path.stem for path in (PACKAGE / "cli").glob("*.py") if "def add_arguments(" in path.read_text("utf-8")]
     assert set(commands.parsers()) == set(names)
     for name, parser in commands.parsers().items():
         section = generated[commands.PAGE].split(f"\n## `stoker {name}`\n")[1].split("\n## ")[0]

@@ -6,8 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import EXIT_DAMAGED, Printer, check_writable, counted, fields_of, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import (
+    EXIT_DAMAGED,
+    classes_of,
+    counted,
+    fields_of,
+    page_module,
+    print_detail,
+    print_json,
+    print_line,
+    print_some,
+    print_table,
+    shown_progress,
+)
 from stoker.config import format_count, format_size
 from stoker.format import write_atomically
 from stoker.inspect import DEFAULT_DISTANCE, MAX_DISTANCE, audit_albums, audit_splits
@@ -23,12 +34,14 @@ if TYPE_CHECKING:
 
 _SHOWN, _NAMED = 3, 5
 
+DESCRIPTION = (
+    "Measure every image: duplicates within and between splits, mean and deviation, dark, flat and odd images."
+)
+EXAMPLES = ("stoker audit photos", "stoker audit photos --json > audit.json")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Measure every image: duplicates within and between splits, mean and deviation, dark, flat and odd images."
-    shown = examples("stoker audit photos", "stoker audit photos --json > audit.json")
-    parser = subparsers.add_parser("audit", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("dataset", help=f"{SOURCE_KINDS}, dataset or TFRecords; or its URL")
     add = parser.add_argument_group("what is looked for").add_argument
     text = f"bits of 64 in which near duplicates may differ, 0 to {MAX_DISTANCE} (default {DEFAULT_DISTANCE})"
@@ -38,68 +51,61 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--resume", metavar="FILE", help="keep measures in a file, and go on from there when run again")
     add("--html", metavar="FILE", help="write a page with the images of each finding, too (needs stoker[report])")
     add_opening_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Look, print, and return 0, or 4 if an image cannot be read."""
-    if args.html is not None:
-        from stoker.inspect import page  # noqa: PLC0415 - an extra: missed now, not after the images were looked at
-
-        check_writable("--html", args.html)
+    page = None if args.html is None else page_module(args.html)
     resume = None if args.resume is None else Path(args.resume)
     splits = open_splits(args.dataset, record_keys(args), source_options(args))
     with shown_progress("measuring", bad="unreadable") as progress:
         report = audit_splits(args.dataset, splits, args.distance, args.threads, resume, progress)
-    if args.html is not None:
-        albums = audit_albums(report, splits)
-        write_atomically(location(args.html), page.audit_page(report, albums).encode())
+    if page is not None:
+        write_atomically(location(args.html), page.audit_page(report, audit_albums(report, splits)).encode())
     if args.json:
-        classes = [fields_of(known) | {"total": known.total} for known in report.classes]
+        classes = classes_of(report.classes)
         of_splits = {name: fields_of(split) for name, split in report.splits.items()}
         print_json(fields_of(report) | {"images": report.images, "classes": classes, "splits": of_splits})
     else:
         _print(report)
         if args.html is not None:
-            Printer().line(f"{args.html}: a page with the images of each finding")
+            print_line(f"{args.html}: a page with the images of each finding")
     return EXIT_DAMAGED if "unreadable" in report.findings else 0
 
 
 def _print(report: AuditReport) -> None:
-    printer = Printer()
     size = sum(split.size_bytes for split in report.splits.values())
     classes = format_count(len(report.classes), "class")
-    printer.line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
+    print_line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
     rows = [
         (name, f"{s.images:,}", format_size(s.size_bytes), f"{s.unreadable:,}", _numbers(s.mean), _numbers(s.std))
         for name, s in report.splits.items()
     ]
-    printer.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
+    print_table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
     train = report.splits.get("train") or next(iter(report.splits.values()))
     figures = f'stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})'
     is_read = train.unreadable < train.images
-    printer.line(f"normalise: {figures if is_read else 'no image could be read, so there are no figures'}")
+    print_line(f"normalise: {figures if is_read else 'no image could be read, so there are no figures'}")
     for name in ("format", "mode"):
-        printer.line(f"{name}: {counted(report.formats[name])}")
+        print_line(f"{name}: {counted(report.formats[name])}")
     for name in ("bits", "orientation"):
         if name != "orientation" or report.formats[name].keys() - {"1"}:
             parts = [f"{value} in {format_count(count, 'image')}" for value, count in report.formats[name].items()]
-            printer.line(f"{name}: {', '.join(parts)}")
+            print_line(f"{name}: {', '.join(parts)}")
     for name, (least, median, most) in report.sizes.items():
-        printer.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
-    _print_balance(printer, report)
+        print_line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
+    _print_balance(report)
     for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):
-        _print_groups(printer, what, [group for group in report.duplicates if group.how == how])
+        _print_groups(what, [group for group in report.duplicates if group.how == how])
     for name, images in report.findings.items():
-        printer.line(f"{name}: {format_count(len(images), 'image')}")
-        printer.some([_line(image) for image in images], _SHOWN)
+        print_line(f"{name}: {format_count(len(images), 'image')}")
+        print_some([_line(image) for image in images], _SHOWN)
     for name, images in report.extremes.items():
         if images:
-            printer.detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
+            print_detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
-    printer.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
+    print_line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -111,22 +117,22 @@ def _shown(value: float | None) -> str:
     return "" if value is None else f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
 
 
-def _print_balance(printer: Printer, report: AuditReport) -> None:
+def _print_balance(report: AuditReport) -> None:
     known = sorted(report.classes, key=lambda known: known.total)
     if known and known[-1].total:
         least, most = known[0], known[-1]
         text = f"{least.total:,} ({least.name or least.label}) to {most.total:,} ({most.name or most.label})"
-        printer.line(f"images of a class: {text}")
+        print_line(f"images of a class: {text}")
 
 
-def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup]) -> None:
+def _print_groups(what: str, groups: Sequence[DuplicateGroup]) -> None:
     if not groups:
-        printer.line(f"{what}: none")
+        print_line(f"{what}: none")
         return
     extra = sum(len(group.images) - 1 for group in groups)
     leaks = sum(len(group.splits) > 1 for group in groups)
     mixed = sum(len(group.labels) > 1 for group in groups)
-    printer.line(
+    print_line(
         f"{what}: {format_count(extra, 'image')} to spare in {format_count(len(groups), 'group')}"
         + f", {leaks:,} of these across splits" * bool(leaks)
         + f", {mixed:,} with several classes" * bool(mixed)
@@ -136,7 +142,7 @@ def _print_groups(printer: Printer, what: str, groups: Sequence[DuplicateGroup])
     for group in ordered:
         images = "  =  ".join(image.place for image in group.images[:_NAMED])
         lines.append(f"  {images}" + f"  and {len(group.images) - _NAMED:,} more" * (len(group.images) > _NAMED))
-    printer.some(lines, _SHOWN)
+    print_some(lines, _SHOWN)
 
 
 def _line(image: AuditedImage) -> str:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import EXIT_FAILED, Printer, bar, check_writable, counted, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import (
+    EXIT_FAILED,
+    bar,
+    counted,
+    page_module,
+    print_detail,
+    print_json,
+    print_line,
+    print_some,
+    print_table,
+    shown_progress,
+)
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
@@ -28,17 +37,19 @@ _SHOWN = 5
 _FEW_BYTES = 4 * 2**20
 _HEADINGS = {"limit": "the limit", "ladder": "the ladder", "stoker": "Stoker"}
 
+DESCRIPTION = (
+    "Measure images per second of every way to read your images: common loaders, Stoker, and the codec alone; of"
+    " an ilsvrc.json in one line, with its own batch, size, readers and prefetch."
+)
+EXAMPLES = (
+    "stoker bench dataset",
+    "stoker bench photos --transform eval --threads 8 --html bench.html",
+    "stoker bench ilsvrc.json --threads 8",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Measure images per second of every way to read your images: common loaders, Stoker, and the codec alone; of"
-    text += " an ilsvrc.json in one line, with its own batch, size, readers and prefetch."
-    shown = examples(
-        "stoker bench dataset",
-        "stoker bench photos --transform eval --threads 8 --html bench.html",
-        "stoker bench ilsvrc.json --threads 8",
-    )
-    parser = subparsers.add_parser("bench", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     spec = BenchSpec("")
     parser.add_argument("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}; or its URL")
     add = parser.add_argument_group("what is measured").add_argument
@@ -53,14 +64,12 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--only", type=_keys, default=(), metavar="NAMES", help="measure these cases alone: a,b,c")
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
     add("--cold", action="store_true", help=text)
-    add = parser.add_argument_group("how long").add_argument
+    add = parser.add_argument_group("how it runs").add_argument
     text = "time per case and round (default %(default)s)"
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     add("--rounds", type=int, default=spec.rounds, metavar="N", help="turns of each case (default %(default)s)")
+    add("--html", metavar="FILE", help="write a page with the figures, too (needs stoker[report])")
     add_opening_options(parser)
-    group = add_output_options(parser)
-    group.add_argument("--html", metavar="FILE", help="write a page with the figures")
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,18 +79,14 @@ def run(args: argparse.Namespace) -> int:
     named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name not in ("keys", "source")}
     given = {name: value for name, value in named.items() if value is not None}
     spec = BenchSpec(**given, keys=record_keys(args), source=source_options(args))
-    if args.html:
-        importlib.import_module("stoker.inspect.page")  # an extra: missed now, not after minutes of measuring
-        check_writable("--html", args.html)
+    page = None if args.html is None else page_module(args.html)
     if args.json:
         report = run_bench(spec, shown_progress)
         print_json(dataclasses.asdict(report))
     else:
-        report = run_bench(spec, shown_progress, lambda key, speed: Printer().detail(f"{key}: {speed:,.0f} images/s"))
+        report = run_bench(spec, shown_progress, lambda key, speed: print_detail(f"{key}: {speed:,.0f} images/s"))
         print_report(report)
-    if args.html:
-        from stoker.inspect import page  # noqa: PLC0415 - an extra, needed only for pages
-
+    if page is not None:
         write_atomically(location(args.html), page.bench_page(report).encode())
     return EXIT_FAILED if report.failed else 0
 
@@ -101,7 +106,7 @@ def _run_configured(args: argparse.Namespace) -> int:
     prefetch = "" if measured.prefetch is None else f", prefetch {measured.prefetch}"
     size = " x ".join(map(str, measured.shape))
     threads = format_count(measured.threads, "thread")
-    Printer().line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
+    print_line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
     return 0
 
 
@@ -111,35 +116,33 @@ def _keys(text: str) -> tuple[str, ...]:
 
 def print_report(report: BenchReport) -> None:
     """Print the figures as a table."""
-    printer, spec, machine = Printer(), report.spec, report.machine
+    spec, machine = report.spec, report.machine
     images, cpus = format_count(report.images, "image"), format_count(machine.cpus, "CPU")
-    printer.line(
+    print_line(
         f"{spec.transform} transform of {report.images_read:,} of {images} ({spec.split}), "
         f"batch {spec.batch_size}, {format_count(spec.threads, 'thread')}, page cache {report.page_cache}, "
         f"{format_count(spec.rounds, 'round')} of {spec.seconds:g} s in turns"
     )
-    printer.line(
+    print_line(
         f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, "
         f"Python {machine.python}, {machine.kernels} kernels"
     )
-    printer.line(f"formats: {counted(report.own_formats)}")
+    print_line(f"formats: {counted(report.own_formats)}")
     if report.formats != report.own_formats:
-        printer.line(f"all cases but stoker-own read them as: {counted(report.formats)}")
+        print_line(f"all cases but stoker-own read them as: {counted(report.formats)}")
     others = by_decoder(report.own_formats)[1]
     others.pop("raw", None)
     if others:
-        printer.line(
-            f"Pillow decodes in stoker-own, under the GIL: {counted(others)}; 'stoker build' converts them once"
-        )
+        print_line(f"Pillow decodes in stoker-own, under the GIL: {counted(others)}; 'stoker build' converts them once")
     if report.encoded_bytes < _FEW_BYTES:
-        printer.line("few images: they may stay in the processor's caches, which makes every figure too good")
+        print_line("few images: they may stay in the processor's caches, which makes every figure too good")
     speed = f">{'cold ' * spec.cold}images/s"
-    printer.table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
+    print_table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
     for heading, reasons in (("failed", report.failed), ("left out", report.left_out)):
         for reason in dict.fromkeys(reasons.values()):
             keys = [key for key, why in reasons.items() if why == reason]
-            printer.line(f"{heading}: {', '.join(keys)}: {reason}")
-    printer.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
+            print_line(f"{heading}: {', '.join(keys)}: {reason}")
+    print_some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
 
 
 def _rows(report: BenchReport) -> Iterator[tuple[str, ...]]:

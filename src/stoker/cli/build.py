@@ -18,17 +18,20 @@ from stoker.cli.options import (
 )
 from stoker.cli.output import (
     EXIT_REJECTS,
-    Printer,
     converted_line,
     formats_line,
     is_quiet,
     is_verbose,
+    print_detail,
     print_json,
+    print_line,
+    print_some,
+    print_table,
     reasons,
     shown_progress,
     typed,
 )
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.parser import UsageError
 from stoker.config import format_count, format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError
 from stoker.sources import SOURCE_KINDS
@@ -48,17 +51,17 @@ _SHOWN = 5
 _SIDE, _QUALITY = 352, 90  # what --ask offers
 _MAX_DIGITS = 9
 
+DESCRIPTION = "Turn images into TFRecord shards, an index and a manifest. Run the same command again to resume."
+EXAMPLES = (
+    "stoker build photos dataset",
+    "stoker build photos dataset --resize short:256 --encode jpeg:90",
+    "stoker build imagenet gs://bucket/imagenet --preset imagenet --threads 16",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Turn images into TFRecord shards, an index and a manifest. Run the same command again to resume."
-    shown = examples(
-        "stoker build photos dataset",
-        "stoker build photos dataset --resize short:256 --encode jpeg:90",
-        "stoker build imagenet gs://bucket/imagenet --preset imagenet --threads 16",
-    )
-    usage = "stoker build [OPTIONS] SOURCE DESTINATION"
-    parser = subparsers.add_parser("build", usage=usage, help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
+    parser.usage = "stoker build [OPTIONS] SOURCE DESTINATION"
     # Not nargs="?", which would not find the second behind an option; --ask needs neither.
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
     text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"
@@ -74,8 +77,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     group.add_argument("--finish", action="store_true", help=text)
     text = "ask for directories, size and quality as NVIDIA's script does, or take them from its environment variables"
     group.add_argument("--ask", action="store_true", help=text)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,7 +107,7 @@ def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Lo
     report = build_part_of_files(settings, destination, part, shown_progress, announce=announcer(args, settings))
     if report.dataset is not None:
         if not args.json and not args.finish:
-            Printer().detail(_shards_of(report))
+            print_detail(_shards_of(report))
         return report_build(report.dataset, args, None if args.finish else report)
     if args.json:
         print_json(_part_document(report, args.destination))
@@ -177,11 +178,11 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
     def announce(expected: ExpectedSize) -> None:
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
-        Printer().detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
-        Printer().detail(f"shards: {expected.shard_rule}")
+        print_detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
+        print_detail(f"shards: {expected.shard_rule}")
         if is_verbose():
             line = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
-            Printer().line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
+            print_line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
 
     return announce
 
@@ -271,37 +272,36 @@ def _shards_of(report: PartReport) -> str:
 
 
 def _print_part(report: PartReport, destination: str) -> None:
-    printer = Printer()
-    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    print_some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    printer.some(annotations, _SHOWN, "their images are stored without boxes")
-    _print_rejects(printer, report.rejects, "rejects.jsonl will name all of them")
+    print_some(annotations, _SHOWN, "their images are stored without boxes")
+    _print_rejects(report.rejects, "rejects.jsonl will name all of them")
     missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {destination}"
-    printer.line(f"{_shards_of(report)}; {missing}")
+    print_line(f"{_shards_of(report)}; {missing}")
 
 
 def _print(report: BuildReport, destination: str) -> None:
-    printer, manifest = Printer(), report.manifest
+    manifest = report.manifest
     if report.outcome == "complete":
-        printer.line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
+        print_line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
         return
-    printer.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    print_some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
     if not is_quiet():
-        _print_splits(printer, report)
+        _print_splits(report)
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    printer.some(annotations, _SHOWN, "their images are stored without boxes")
-    _print_rejects(printer, report.rejects, f"see {destination}/rejects.jsonl")
+    print_some(annotations, _SHOWN, "their images are stored without boxes")
+    _print_rejects(report.rejects, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
-        printer.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
+        print_line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
     else:
-        printer.line(f"dataset {manifest.dataset_id} in {destination}")
+        print_line(f"dataset {manifest.dataset_id} in {destination}")
 
 
-def _print_rejects(printer: Printer, rejects: Sequence[Reject], rest: str) -> None:
-    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
+def _print_rejects(rejects: Sequence[Reject], rest: str) -> None:
+    print_some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
     if len(rejects) > _SHOWN and not is_quiet():
-        printer.table([">rejects", "reason"], reasons(rejects))
+        print_table([">rejects", "reason"], reasons(rejects))
 
 
 def _classes(manifest: Manifest) -> str:
@@ -309,19 +309,19 @@ def _classes(manifest: Manifest) -> str:
     return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
 
 
-def _print_splits(printer: Printer, report: BuildReport) -> None:
+def _print_splits(report: BuildReport) -> None:
     manifest = report.manifest
     rows = [
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
         for name, s in manifest.splits.items()
     ]
-    printer.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
-    printer.line(_classes(manifest))
-    printer.line(_speed(report))
+    print_table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
+    print_line(_classes(manifest))
+    print_line(_speed(report))
     if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
-        printer.line(f"stored: {formats_line(manifest)}")
+        print_line(f"stored: {formats_line(manifest)}")
     if manifest.converted:
-        printer.line(converted_line(manifest))
+        print_line(converted_line(manifest))
 
 
 def _speed(report: BuildReport) -> str:

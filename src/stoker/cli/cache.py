@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, print_json
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import print_json, print_line, print_table
 from stoker.config import format_size, user_cache_directory
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes
@@ -22,20 +21,18 @@ if TYPE_CHECKING:
 
     from stoker.loader import CacheEntry
 
+DESCRIPTION = (
+    "List what a cache directory holds: samples of stoker.NodeCache, indexes of read-only shards, unpacked Parquet."
+)
+EXAMPLES = ("stoker cache", "stoker cache --dir /scratch/cache --clear")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = (
-        "List what a cache directory holds: samples of stoker.NodeCache, indexes of read-only shards, unpacked Parquet."
-    )
-    shown = examples("stoker cache", "stoker cache --dir /scratch/cache --clear")
-    parser = subparsers.add_parser("cache", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     add = parser.add_argument_group("the cache").add_argument
     text = "the directory (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
     add("--dir", metavar="DIR", help=text)
     add("--clear", action="store_true", help="remove what is not in use")
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,14 +102,13 @@ def _time(entry: CacheEntry) -> datetime:
 
 
 def _print(place: Path, entries: Sequence[CacheEntry], others: str, *, removed: bool) -> None:
-    printer = Printer()
     total = format_size(sum(entry.disk_bytes for entry in entries))
-    printer.line(
+    print_line(
         f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {others}"
     )
     if entries:
         columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
-        printer.table(columns, [_row(entry) for entry in entries])
+        print_table(columns, [_row(entry) for entry in entries])
 
 
 def _row(entry: CacheEntry) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import shtab
 
 from stoker.cli.main import make_parser
-from stoker.cli.parser import add_output_options, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,19 +17,17 @@ SHELLS = ("bash", "zsh", "fish")
 _FILES = {"FILE", "FILE.png", "PATH", "PLACE"}
 """How the help shows the values that are paths."""
 
+DESCRIPTION = "Print the script that makes a shell complete the commands, options and values of stoker."
+EXAMPLES = (
+    "stoker completion bash > ~/.local/share/bash-completion/completions/stoker",
+    "stoker completion zsh > ~/.zfunc/_stoker    # a folder of $fpath",
+    "stoker completion fish > ~/.config/fish/completions/stoker.fish",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Print the script that makes a shell complete the commands, options and values of stoker."
-    shown = examples(
-        "stoker completion bash > ~/.local/share/bash-completion/completions/stoker",
-        "stoker completion zsh > ~/.zfunc/_stoker    # a folder of $fpath",
-        "stoker completion fish > ~/.config/fish/completions/stoker.fish",
-    )
-    parser = subparsers.add_parser("completion", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("shell", choices=SHELLS, help="one of %(choices)s")
-    add_output_options(parser, json=False)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,8 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import Printer, counted, is_quiet, print_json
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import counted, is_quiet, print_json, print_line, print_some, print_table
 from stoker.config import format_count, format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 from stoker.recipe import by_decoder, missing_libraries
@@ -18,14 +17,14 @@ if TYPE_CHECKING:
 
 _SHOWN = 5
 
+DESCRIPTION = (
+    "Find what slows the reading of a dataset down: each stage alone and in the pipeline; one verdict, one remedy."
+)
+EXAMPLES = ("stoker doctor dataset", "stoker doctor dataset --transform eval --threads 8 --cold")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = (
-        "Find what slows the reading of a dataset down: each stage alone and in the pipeline; one verdict, one remedy."
-    )
-    shown = examples("stoker doctor dataset", "stoker doctor dataset --transform eval --threads 8 --cold")
-    parser = subparsers.add_parser("doctor", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     spec = DatasetSpec("")
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
@@ -45,8 +44,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
     add("--cold", action="store_true", help=text)
     add_opening_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -79,48 +76,48 @@ class _Parts:
 
 
 def _print(report: DatasetReport) -> None:
-    printer, e = Printer(), report.diagnosis.evidence
+    e = report.diagnosis.evidence
     files = e.files
     size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
-    printer.line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
-    printer.line(
+    print_line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
+    print_line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
         f"{format_count(report.threads, 'thread')} on {e.setup.cpus_text}"
     )
-    _print_formats(printer, report)
+    _print_formats(report)
     if report.unreadable:
         count = format_count(len(report.unreadable), "image")
-        printer.line(f"could not be loaded: {count}; others took their place")
-        printer.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
+        print_line(f"could not be loaded: {count}; others took their place")
+        print_some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
     rows = [(stage.name, _speed(stage.alone), _spread(stage.spread), _share(stage.share)) for stage in report.stages]
-    printer.table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
+    print_table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
     if report.trials:
         tried = [(t.name, _speed(t.images_per_second), _spread(t.spread), f"{t.speedup:.2f}x") for t in report.trials]
-        printer.table(["tried", ">images/s", ">lowest to highest", ">speed"], tried)
-    printer.line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
-    printer.line(f"remedy: {report.remedy}")
+        print_table(["tried", ">images/s", ">lowest to highest", ">speed"], tried)
+    print_line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
+    print_line(f"remedy: {report.remedy}")
 
 
-def _print_formats(printer: Printer, report: DatasetReport) -> None:
+def _print_formats(report: DatasetReport) -> None:
     for text in missing_libraries():
-        printer.line(f"warning: {text}")
+        print_line(f"warning: {text}")
     if not report.formats:
         return
     native, others = by_decoder(report.formats)
-    printer.line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
+    print_line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
     if report.turned:
-        printer.line(f'EXIF orientation, not applied: {report.turned:,} of them; stoker.open(..., exif="apply") does')
+        print_line(f'EXIF orientation, not applied: {report.turned:,} of them; stoker.open(..., exif="apply") does')
     if native and others:
-        printer.line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
+        print_line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
     elif others:
-        printer.line("all of them are decoded by Pillow")
+        print_line("all of them are decoded by Pillow")
     if (pillow := report.pillow) is not None:
         speeds = f"{pillow.alone:,.0f} a second on 1 thread"
         if report.threads > 1:
             speeds += f", {pillow.together:,.0f} on {report.threads} ({pillow.together / pillow.alone:.1f}x)"
         cost = f"{1000 * pillow.cpu_seconds:.1f} ms of CPU an image"
-        printer.line(f"Pillow, {pillow.share:.0%} of the images: {cost}; {speeds}: threads take turns at the GIL")
+        print_line(f"Pillow, {pillow.share:.0%} of the images: {cost}; {speeds}: threads take turns at the GIL")
 
 
 def _speed(rate: float | None) -> str:

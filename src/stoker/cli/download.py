@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import Printer, fields_of, is_quiet, print_json, typed
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.output import fields_of, is_quiet, print_detail, print_json, print_line, print_table, typed
+from stoker.cli.parser import UsageError
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
 from stoker.errors import ConfigError
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from stoker.download import AccountNames, DownloadReport, RemoteDataset, Stage
 
+DESCRIPTION = "Download a public dataset. Run the same command again to resume, and to check what is there."
+EXAMPLES = ("stoker download tiny-imagenet data", "stoker download imagenet data")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Download a public dataset. Run the same command again to resume, and to check what is there."
-    shown = examples("stoker download tiny-imagenet data", "stoker download imagenet data")
-    parser = subparsers.add_parser("download", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("dataset", choices=list(DATASETS), help="one of %(choices)s")
     # Not nargs="?", which would not find it behind an option.
     text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
@@ -39,8 +39,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--url", metavar="BASE", help=text)
     text = "imagenet: only the development kit (3 MB), which has the classes of the validation images"
     add("--devkit", action="store_true", help=text)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -166,19 +164,18 @@ def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, n
 
 
 def _print(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> None:
-    printer = Printer()
     rows = [
         (file.path, file.outcome, format_size(file.size_bytes), file.checksum.partition(":")[0].upper() + " right")
         for file in report.files
     ]
-    printer.table(["file", "outcome", ">bytes", "checked"], rows)
+    print_table(["file", "outcome", ">bytes", "checked"], rows)
     for file in report.files:
         if file.folder is not None:
-            printer.line(f"unpacked: {file.folder}; {file.path.name} can be removed, or kept to check the folder again")
+            print_line(f"unpacked: {file.folder}; {file.path.name} can be removed, or kept to check the folder again")
         for path in file.moved_aside:
-            printer.line(f"damaged, and not needed any more: {path}")
+            print_line(f"damaged, and not needed any more: {path}")
     if report.fetched_bytes:
         rate = f"{format_size(report.fetched_bytes / max(report.seconds, 1e-3))}/s"
-        printer.line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
+        print_line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
     for start, command in zip(("next: ", "      ", "or:   "), _next_commands(report, dataset, directory), strict=False):
-        printer.detail(start + command)
+        print_detail(start + command)

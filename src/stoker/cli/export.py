@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import Printer, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import print_json, print_line, print_some, print_table, shown_progress
 from stoker.config import format_count, format_seconds, format_size
 from stoker.exporting import FORMATS, export
 
@@ -17,15 +16,15 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 
+DESCRIPTION = "Write a dataset as image files, WebDataset or Parquet; images keep their bytes."
+EXAMPLES = (
+    "stoker export dataset images --to folder",
+    "stoker export dataset tars --to webdataset --split train --shard-size 500MB",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Write a dataset as image files, WebDataset or Parquet; images keep their bytes."
-    shown = examples(
-        "stoker export dataset images --to folder",
-        "stoker export dataset tars --to webdataset --split train --shard-size 500MB",
-    )
-    parser = subparsers.add_parser("export", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("dataset", help="what 'stoker build' made, or TFRecords of any origin; or its URL")
     parser.add_argument("destination", help="new or empty folder of this machine")
     add = parser.add_argument_group("what is written").add_argument
@@ -36,8 +35,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "leave out up to N damaged records (default 0: the first one stops the export)"
     add("--max-rejects", type=int, default=0, metavar="N", help=text)
     add_record_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -74,13 +71,12 @@ def _document(report: ExportReport, args: argparse.Namespace) -> dict[str, objec
 
 
 def _print(report: ExportReport, args: argparse.Namespace) -> None:
-    printer = Printer()
     rows = [
         (name, f"{split.records:,}", f"{split.files:,}", format_size(split.size_bytes))
         for name, split in report.splits.items()
     ]
-    printer.table(("split", "records", "files", "size"), rows)
+    print_table(("split", "records", "files", "size"), rows)
     lines = [f"rejected: {reject.key}: {reject.reason}" for reject in report.rejects]
-    printer.some(lines, _SHOWN, "--json lists them all")
+    print_some(lines, _SHOWN, "--json lists them all")
     records = format_count(sum(split.records for split in report.splits.values()), "record")
-    printer.line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")
+    print_line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")

@@ -7,8 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, Printer, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, print_json, print_line, print_some, shown_progress
 from stoker.config import format_count
 from stoker.inspect import IndexedShard, index_shards
 
@@ -16,16 +15,14 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+DESCRIPTION = "Write the index beside TFRecords of any origin, so that they can be read in any order without a rebuild."
+EXAMPLES = ("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Write the index beside TFRecords of any origin, so that they can be read in any order without a rebuild."
-    shown = examples("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
-    parser = subparsers.add_parser("index", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
     add_record_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,10 +38,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(results: Sequence[IndexedShard]) -> None:
-    printer = Printer()
     lines = [f"{result.outcome}: {result.problem}" for result in results if result.problem]
-    printer.some(lines)
+    print_some(lines)
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)
     outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    printer.line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")
+    print_line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")

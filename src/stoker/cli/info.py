@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
 from stoker.cli.output import (
-    Printer,
     bar,
     boxes_lines,
-    check_writable,
+    classes_of,
     converted_line,
     counted,
     fields_of,
     formats_line,
+    page_module,
     print_json,
+    print_line,
+    print_table,
     shown_progress,
 )
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.parser import UsageError
 from stoker.config import format_count, format_size, format_some
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import (
@@ -45,12 +47,12 @@ _BAR = 30
 _NAMED = 12  # classes of boxes
 _SUFFIXES, _SUFFIX = 12, 20  # shown of what names end in, and characters of each
 
+DESCRIPTION = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
+EXAMPLES = ("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Print what a dataset holds, without reading its images: schema, recipe, counts, sizes, classes."
-    shown = examples("stoker info dataset", "stoker info dataset --html page.html", "stoker info 'tfrecords/train-*'")
-    parser = subparsers.add_parser("info", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     text = "dataset, unfinished build, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("what is looked at").add_argument
@@ -62,8 +64,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
     add_opening_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
         _print_foreign(info)
     if turned and not args.json:
         message = f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at"
-        Printer().line(f'{message}; stoker.open(..., exif="apply") does')
+        print_line(f'{message}; stoker.open(..., exif="apply") does')
     return 0
 
 
@@ -98,9 +98,7 @@ def _records(args: argparse.Namespace) -> int:
 
 
 def _write_page(args: argparse.Namespace) -> int:
-    from stoker.inspect import page  # noqa: PLC0415 - an extra: missed now, not after the images were looked at
-
-    check_writable("--html", args.html)
+    page = page_module(args.html)
     with shown_progress("looking", bad="unreadable") as progress:
         portrait = dataset_portrait(
             args.dataset, _records(args), args.source, progress, keys=record_keys(args), options=source_options(args)
@@ -110,7 +108,7 @@ def _write_page(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})
     else:
-        Printer().line(
+        print_line(
             f"{args.html}: a page about {format_count(portrait.samples, 'image')}, {looked_at:,} of them looked at"
         )
     return 0
@@ -122,7 +120,7 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
             "state": "images",
             "path": info.path,
             "splits": {name: fields_of(split) for name, split in info.splits.items()},
-            "classes": [fields_of(known) | {"total": known.total} for known in info.histogram],
+            "classes": classes_of(info.histogram),
             **_box_classes(info),
             "suffixes": dict(info.suffixes),
             **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
@@ -155,38 +153,37 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         "records": info.manifest.records,
         "rejects": info.manifest.rejects,
         **({"examples": dict(info.examples)} if info.examples else {}),
-        "classes": [fields_of(known) | {"total": known.total} for known in info.histogram],
+        "classes": classes_of(info.histogram),
         **_box_classes(info),
         **({"being_built": True} if info.being_built else {}),
     }
 
 
 def _box_classes(info: DatasetInfo | ImagesInfo) -> dict[str, Any]:
-    counted = [fields_of(known) | {"total": known.total} for known in info.box_histogram]
-    return {"box_classes": counted} if counted else {}
+    return {"box_classes": classes_of(info.box_histogram)} if info.box_histogram else {}
 
 
 def _print_dataset(info: DatasetInfo) -> None:
-    printer, manifest = Printer(), info.manifest
+    manifest = info.manifest
     schema, source = manifest.schema, manifest.source
-    printer.line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
+    print_line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
     if info.being_built:
-        printer.line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
+        print_line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
     items = format_count(source.items, "item")
-    printer.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
+    print_line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     if source.ignored:
-        printer.line(f"ignored in the source: {counted(source.ignored)}")
-    printer.line(f"recipe: {_setting(manifest.recipe)}")
-    printer.line(f"checked: {_checked(manifest)}")
+        print_line(f"ignored in the source: {counted(source.ignored)}")
+    print_line(f"recipe: {_setting(manifest.recipe)}")
+    print_line(f"checked: {_checked(manifest)}")
     if manifest.formats:
-        printer.line(f"stored: {formats_line(manifest)}")
+        print_line(f"stored: {formats_line(manifest)}")
     if manifest.converted:
-        printer.line(converted_line(manifest))
+        print_line(converted_line(manifest))
     if manifest.encoders:
-        printer.line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
+        print_line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
     if manifest.annotation_errors:
-        printer.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
-    printer.line(f"seed: {manifest.seed}")
+        print_line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
+    print_line(f"seed: {manifest.seed}")
     rows = [
         (
             name,
@@ -198,22 +195,22 @@ def _print_dataset(info: DatasetInfo) -> None:
         )
         for name, s in manifest.splits.items()
     ]
-    printer.line("")
-    printer.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
-    printer.line("")
-    _print_schema(printer, schema)
+    print_line("")
+    print_table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
+    print_line("")
+    _print_schema(schema)
     if schema.box_names:
-        printer.line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
-    _print_fields(printer, schema.fields, info.examples, "in the first record")
-    printer.line("")
-    _print_histograms(printer, info, list(manifest.splits), schema.label_note)
+        print_line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
+    _print_fields(schema.fields, info.examples, "in the first record")
+    print_line("")
+    _print_histograms(info, list(manifest.splits), schema.label_note)
 
 
-def _print_fields(printer: Printer, fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
+def _print_fields(fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
     if fields:
-        printer.line("")
+        print_line("")
         described = [(name, field.summary, examples[name]) for name, field in fields.items()]
-        printer.table(["field", "kind", where], described)
+        print_table(["field", "kind", where], described)
 
 
 def _checked(manifest: Manifest) -> str:
@@ -229,41 +226,41 @@ def _checked(manifest: Manifest) -> str:
     return f"all data of every image (--check {recipe.get('check')})"
 
 
-def _print_schema(printer: Printer, schema: SchemaInfo) -> None:
+def _print_schema(schema: SchemaInfo) -> None:
     uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
-    printer.line(f"schema: {schema.preset}, {len(schema.features)} features")
+    print_line(f"schema: {schema.preset}, {len(schema.features)} features")
     rows = [
         (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
         for key, feature in schema.features.items()
     ]
-    printer.table(["feature", "kind", ">length", "use"], rows)
+    print_table(["feature", "kind", ">length", "use"], rows)
 
 
-def _print_histograms(printer: Printer, info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
+def _print_histograms(info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
     boxes = sum(known.total for known in info.box_histogram)
     if not info.box_histogram and not info.histogram:
-        printer.line("no classes")
+        print_line("no classes")
     elif not info.box_histogram or any(known.total for known in info.histogram):
-        _print_histogram(printer, info.histogram, splits, "classes", "records", [note] * bool(note))
+        _print_histogram(info.histogram, splits, "classes", "records", [note] * bool(note))
     if info.box_histogram:
         what = f"classes of {format_count(boxes, 'box')}"
-        _print_histogram(printer, info.box_histogram, splits, what, "boxes", [note] * bool(note))
+        _print_histogram(info.box_histogram, splits, what, "boxes", [note] * bool(note))
 
 
 def _print_histogram(
-    printer: Printer, histogram: Sequence[ClassCount], splits: Sequence[str], what: str, of: str, facts: list[str]
+    histogram: Sequence[ClassCount], splits: Sequence[str], what: str, of: str, facts: list[str]
 ) -> None:
     ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
     empty = sum(known.total == 0 for known in ordered)
     facts = [f"{empty:,} of them without {of}"] * bool(empty) + facts
-    printer.line(", ".join([f"{what}: {len(ordered):,}", *facts]))
+    print_line(", ".join([f"{what}: {len(ordered):,}", *facts]))
     top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
     most = max((known.total for known in ordered), default=0)
     rows = [_class_row(known, splits, most) for known in top]
     if bottom:
         rows.append(("...", f"{len(ordered) - 2 * _ENDS:,} more", "", *[""] * len(splits), ""))
         rows += [_class_row(known, splits, most) for known in bottom]
-    printer.table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
+    print_table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
 
 
 def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
@@ -278,41 +275,39 @@ def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[obj
 
 
 def _print_unfinished(info: UnfinishedInfo) -> None:
-    printer = Printer()
     planned = "" if info.planned_shards is None else f" of {info.planned_shards:,}"
-    printer.line(f"{info.path}: unfinished build, {info.shards:,}{planned} shards are complete")
+    print_line(f"{info.path}: unfinished build, {info.shards:,}{planned} shards are complete")
     size = format_size(info.size_bytes)
-    printer.line(f"so far: {format_count(info.records, 'record')}, {size}, {format_count(info.rejects, 'reject')}")
+    print_line(f"so far: {format_count(info.records, 'record')}, {size}, {format_count(info.rejects, 'reject')}")
     rows = [(key, _setting(value)) for key, value in info.settings.items() if key != "source"]
     if rows:
-        printer.table(["setting", "value"], rows)
-    printer.line(f"to do: {info.remedy}")
+        print_table(["setting", "value"], rows)
+    print_line(f"to do: {info.remedy}")
 
 
 def _print_foreign(info: ForeignInfo) -> None:
-    printer = Printer()
-    printer.line(f"{info.path}: TFRecords without a manifest")
+    print_line(f"{info.path}: TFRecords without a manifest")
     rows = []
     for name, split in info.splits.items():
         records = "?" if split.records is None else f"{split.records:,}"
         missing = format_some(split.missing, 5, "{:05d}".format)
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
-    printer.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
+    print_table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     uncounted = [split for split in info.splits.values() if split.records is None]
     if any(split.compression == "none" for split in uncounted):
-        printer.line("records are known only where every shard has an index; 'stoker index' writes them")
+        print_line("records are known only where every shard has an index; 'stoker index' writes them")
     if any(split.compression != "none" for split in uncounted):
-        printer.line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
-    printer.line("")
+        print_line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
+    print_line("")
     if info.layout is None:
-        printer.line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
+        print_line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
     else:
         count = "count from 1" if info.layout.label_base else "are read as they are stored"
-        printer.line(f"layout: {info.layout.preset}; labels {count}")
+        print_line(f"layout: {info.layout.preset}; labels {count}")
     first = f"the first {format_count(info.looked_at, 'record')}"
     if info.formats:
-        printer.line(f"images of {first}: {counted(info.formats)}")
-    printer.line(f"keys of {first}:")
+        print_line(f"images of {first}: {counted(info.formats)}")
+    print_line(f"keys of {first}:")
     features = [
         (
             key,
@@ -323,29 +318,28 @@ def _print_foreign(info: ForeignInfo) -> None:
         )
         for key, seen in info.keys.items()
     ]
-    printer.table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
+    print_table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
 
 
 def _print_images(info: ImagesInfo) -> None:
-    printer = Printer()
-    printer.line(f"{info.path}: images, not built")
+    print_line(f"{info.path}: images, not built")
     rows = [
         (name, f"{s.images:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), f"{s.unlabelled:,}")
         for name, s in info.splits.items()
     ]
-    printer.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
-    printer.line(f"names end in: {_named(info.suffixes)}")
+    print_table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
+    print_line(f"names end in: {_named(info.suffixes)}")
     for line in boxes_lines(info.path, info.boxes):
-        printer.line(line)
+        print_line(line)
     if info.ignored:
-        printer.line(f"ignored: {counted(info.ignored)}")
+        print_line(f"ignored: {counted(info.ignored)}")
     for warning in info.warnings:
-        printer.line(f"warning: {warning}")
-    _print_fields(printer, info.fields, info.examples, "of the first image")
-    printer.line("")
-    _print_histograms(printer, info, list(info.splits), "")
-    printer.line("")
-    printer.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
+        print_line(f"warning: {warning}")
+    _print_fields(info.fields, info.examples, "of the first image")
+    print_line("")
+    _print_histograms(info, list(info.splits), "")
+    print_line("")
+    print_line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
 
 
 def _named(suffixes: Mapping[str, int]) -> str:

@@ -6,8 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, check_writable
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.output import check_writable, print_line
+from stoker.cli.parser import UsageError
 from stoker.config import check_range
 from stoker.errors import SourceError
 from stoker.format import write_atomically
@@ -17,23 +17,23 @@ from stoker.storage import location
 if TYPE_CHECKING:
     import argparse
 
+DESCRIPTION = (
+    "List files, one absolute path or URL a line, in the order of their bytes. The list is a source of images."
+)
+EXAMPLES = (
+    "stoker list 'photos/**/*.jpg' --out files.txt",
+    "stoker list 'gs://bucket/*/*.jpg' --shuffle --seed 7 --out files.txt",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "List files, one absolute path or URL a line, in the order of their bytes. The list is a source of images."
-    shown = examples(
-        "stoker list 'photos/**/*.jpg' --out files.txt",
-        "stoker list 'gs://bucket/*/*.jpg' --shuffle --seed 7 --out files.txt",
-    )
-    parser = subparsers.add_parser("list", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     text = "files or URLs; in quotes, ** stands for any number of folders"
     parser.add_argument("patterns", nargs="+", metavar="GLOB", help=text)
     add = parser.add_argument_group("the list").add_argument
     add("--out", metavar="FILE", help="where to write the list (default: standard output)")
     add("--shuffle", action="store_true", help="put the paths into a seeded order")
     add("--seed", type=int, metavar="N", help="with --shuffle: of the order (default 0)")
-    add_output_options(parser, json=False)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,5 +56,5 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(data)
         return 0
     write_atomically(out, data)
-    Printer().line(f"{len(paths):,} paths in {args.out}")
+    print_line(f"{len(paths):,} paths in {args.out}")
     return 0

@@ -1,7 +1,7 @@
 """``stoker COMMAND ...``.
 
-A command is a module of this package, named in `COMMANDS`, with two functions: ``add_parser(subparsers)`` adds its
-parser, and ``run(args)`` does the work and returns the exit code. The name of the module is the name of the command.
+A command is a module of this package, named in `COMMANDS`, with two functions: ``add_arguments(parser)`` adds what it
+takes, and ``run(args)`` does the work and returns the exit code. Its help has its ``DESCRIPTION`` and its ``EXAMPLES``.
 Only the module of the command that was typed is imported; the help of ``stoker`` alone needs none.
 """
 
@@ -28,7 +28,7 @@ from stoker.cli.output import (
     set_verbosity,
     shown_log,
 )
-from stoker.cli.parser import CommandParser, UsageError, add_verbosity_options, examples
+from stoker.cli.parser import CommandParser, UsageError
 from stoker.config import alternatives, settings_as_options, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
 from stoker.habits import did_you_mean
@@ -67,6 +67,7 @@ COMMAND_GROUPS = {
 }
 COMMANDS = {name: text for group in COMMAND_GROUPS.values() for name, text in group.items()}
 """What each command does, in the order of the help."""
+_WITHOUT_JSON = ("list", "completion")
 
 _USAGE_ERRORS = (ConfigError, DatasetNotFoundError, DestinationError, SourceError)
 _NO_THREAD = "can't start new thread"
@@ -158,7 +159,7 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     options = parser.add_argument_group("options, before or after the command")
     options.add_argument("-h", "--help", action="help", help="show this help, or that of the command")
     options.add_argument("--version", action=_VersionAction, nargs=0, help="show the version")
-    add_verbosity_options(options, default=False)
+    _add_verbosity(options, default=False)
     name = _command(words)
     if name is not None and name not in COMMANDS:
         known = did_you_mean(name, COMMANDS) or f"; there are {alternatives(list(COMMANDS)).replace(' or ', ' and ')}"
@@ -171,9 +172,23 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     # What says which command it is has no need of the others, and they take time to import.
     for word in COMMANDS if name is None and not {"-h", "--help", "--version"} & set(words) else [name] if name else []:
         module = importlib.import_module(f"stoker.cli.{word}")
-        command = module.add_parser(subparsers)
+        text, shown = module.DESCRIPTION, _examples(module.EXAMPLES)
+        command = subparsers.add_parser(word, help=text, description=text, epilog=shown)
+        module.add_arguments(command)
+        output = command.add_argument_group("output")
+        if word not in _WITHOUT_JSON:
+            output.add_argument("--json", action="store_true", help="print one JSON document")
+        # Without defaults: `stoker -q build` sets them before the command is read.
+        _add_verbosity(output, default=argparse.SUPPRESS)
         command.set_defaults(run=module.run)
     return parser
+
+
+def _add_verbosity(group: argparse._ArgumentGroup, *, default: bool | str) -> None:
+    add = group.add_argument
+    add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
+    text = "print more: settings, whole lists, retries of stores"
+    add("-v", "--verbose", action="store_true", default=default, help=text)
 
 
 class _VersionAction(argparse.Action):
@@ -190,13 +205,17 @@ def _overview() -> str:
     for title, group in COMMAND_GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11} {text}" for name, text in group.items()), ""]
     lines += ["exit codes:", *(f"  {code:<11} {text}" for code, text in EXIT_CODES.items()), ""]
-    shown = examples(
+    shown = (
         "stoker sample photos                      # artificial photographs",
         "stoker build photos dataset               # run again to resume",
         "stoker info dataset",
         "stoker help build                         # the same as stoker build --help",
     )
-    return "\n".join([*lines, shown])
+    return "\n".join([*lines, _examples(shown)])
+
+
+def _examples(lines: Sequence[str]) -> str:
+    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
 
 
 def _report(error: Reported, words: Sequence[str], *, as_json: bool) -> int:

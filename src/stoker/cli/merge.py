@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import print_json, print_line, print_table, shown_progress
 from stoker.config import format_count, format_seconds, format_size
 from stoker.merging import merge
 
@@ -14,19 +13,17 @@ if TYPE_CHECKING:
 
     from stoker.merging import MergeReport
 
+DESCRIPTION = "Join datasets without decoding their images; classes are told by their names. Run it again to resume."
+EXAMPLES = ("stoker merge spring autumn year", "stoker merge --link spring autumn year")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Join datasets without decoding their images; classes are told by their names. Run it again to resume."
-    shown = examples("stoker merge spring autumn year", "stoker merge --link spring autumn year")
-    parser = subparsers.add_parser("merge", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("datasets", nargs="+", help="what 'stoker build' or 'stoker repack' made; or their URLs")
     text = "new or empty directory, or that of an unfinished merge; or its URL"
     parser.add_argument("destination", help=text)
     add = parser.add_argument_group("how shards are taken").add_argument
     add("--link", action="store_true", help="as hard links instead of copies, where they stay as they are")
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -60,17 +57,17 @@ def _document(report: MergeReport, args: argparse.Namespace) -> dict[str, object
 
 
 def _print(report: MergeReport, args: argparse.Namespace) -> None:
-    printer, manifest = Printer(), report.manifest
+    manifest = report.manifest
     if report.outcome == "complete":
-        printer.line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
+        print_line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
         return
     rows = [
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
     ]
-    printer.table(("split", "records", "shards", "size"), rows)
+    print_table(("split", "records", "shards", "size"), rows)
     parts = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
     parts += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)
     parts += [f"{report.resumed_shards:,} from an earlier run"] * (report.resumed_shards > 0)
     took = format_seconds(report.seconds)
-    printer.line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
-    printer.line(f"dataset {manifest.dataset_id} in {args.destination}")
+    print_line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
+    print_line(f"dataset {manifest.dataset_id} in {args.destination}")

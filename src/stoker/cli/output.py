@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -22,8 +23,11 @@ from stoker.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+    from types import ModuleType
+    from typing import TextIO
 
     from stoker.format import Manifest
+    from stoker.inspect import ClassCount
     from stoker.types import Progress, Reject
 
 
@@ -54,6 +58,11 @@ def print_json(document: object) -> None:
 def fields_of(report: Any) -> dict[str, Any]:
     """Return the fields of a dataclass for a JSON document, with sizes called as in the manifest."""
     return {"bytes" if name == "size_bytes" else name: value for name, value in dataclasses.asdict(report).items()}
+
+
+def classes_of(counts: Iterable[ClassCount]) -> list[dict[str, Any]]:
+    """Return how often classes occur, for a JSON document."""
+    return [fields_of(known) | {"total": known.total} for known in counts]
 
 
 def bar(share: float, width: int) -> str:
@@ -161,47 +170,51 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items())
 
 
-class Printer:
-    """Standard output for a person: colours only on a terminal, and not with ``NO_COLOR``; no line is cut."""
+@lru_cache(1)
+def _console(file: TextIO) -> Console:
+    """Return what prints for a person: colours only on a terminal, and not with ``NO_COLOR``; no line is cut."""
+    return Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
-    def __init__(self) -> None:
-        self._console = Console(width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
-    def line(self, text: str) -> None:
-        """Print one line; a first word that speaks of trouble is coloured."""
-        shown = Text(printable(text))
-        word = _FIRST_WORD.match(text)
-        if word is not None and word[0] in _TONES:
-            shown.stylize(_TONES[word[0]], 0, word.end())
-        self._console.print(shown)
+def print_line(text: str) -> None:
+    """Print one line; a first word that speaks of trouble is coloured."""
+    shown = Text(printable(text))
+    word = _FIRST_WORD.match(text)
+    if word is not None and word[0] in _TONES:
+        shown.stylize(_TONES[word[0]], 0, word.end())
+    _console(sys.stdout).print(shown)
 
-    def detail(self, text: str) -> None:
-        """Print one line that is not the result; nothing with ``--quiet``."""
-        if not is_quiet():
-            self.line(text)
 
-    def some(self, lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
-        """Print the first lines, and one that says how many more there are and where; all if they are few.
+def print_detail(text: str) -> None:
+    """Print one line that is not the result; nothing with ``--quiet``."""
+    if not is_quiet():
+        print_line(text)
 
-        With ``--verbose`` all are printed.
-        """
-        for line in lines if is_verbose() else lines[:count]:
-            self.line(line)
-        if len(lines) > count and not is_verbose():
-            self.line(f"... and {len(lines) - count} more; {rest}")
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """Print a table; columns whose head starts with ``>`` are set to the right."""
-        table = Table(box=None, pad_edge=False, header_style="cyan")
-        for column in columns:
-            right = column.startswith(">")
-            table.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
-        for row in rows:
-            table.add_row(*(printable(str(cell)) for cell in row))
-        with self._console.capture() as captured:
-            self._console.print(table)
-        for line in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
-            sys.stdout.write(line.rstrip() + "\n")
+def print_some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
+    """Print the first lines, and one that says how many more there are and where; all if they are few.
+
+    With ``--verbose`` all are printed.
+    """
+    for line in lines if is_verbose() else lines[:count]:
+        print_line(line)
+    if len(lines) > count and not is_verbose():
+        print_line(f"... and {len(lines) - count} more; {rest}")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table; columns whose head starts with ``>`` are set to the right."""
+    table = Table(box=None, pad_edge=False, header_style="cyan")
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(printable(str(cell)) for cell in row))
+    console = _console(sys.stdout)
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
+        sys.stdout.write(line.rstrip() + "\n")
 
 
 def print_error(text: str) -> None:
@@ -228,6 +241,14 @@ def check_writable(option: str, path: str) -> None:
         raise UsageError(f"{option} is {path!r}, and there is no folder {str(file.parent)!r}; make it first")
     if file.is_local and file.is_dir():
         raise UsageError(f"{option} is {path!r}, which is a folder; name a file")
+
+
+def page_module(path: str) -> ModuleType:
+    """Return what draws pages, an extra that is missed now and not after the images; refuse a file as above."""
+    from stoker.inspect import page  # noqa: PLC0415 - see above
+
+    check_writable("--html", path)
+    return page
 
 
 # Asking the person at the terminal.

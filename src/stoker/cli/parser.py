@@ -139,29 +139,6 @@ class _HelpFormatter(argparse.HelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
-def add_output_options(parser: argparse.ArgumentParser, *, json: bool = True) -> argparse._ArgumentGroup:
-    """Add what every command has: how much it prints, and in which form; return the group."""
-    group = parser.add_argument_group("output")
-    if json:
-        group.add_argument("--json", action="store_true", help="print one JSON document")
-    # Without defaults: `stoker -q build` sets them before the command is read.
-    add_verbosity_options(group, default=argparse.SUPPRESS)
-    return group
-
-
-def add_verbosity_options(group: argparse._ArgumentGroup, *, default: bool | str) -> None:
-    """Add how much is printed; ``default`` is what they have where they are not given."""
-    add = group.add_argument
-    add("-q", "--quiet", action="store_true", default=default, help="print warnings, errors and the result alone")
-    text = "print more: settings, whole lists, retries of stores"
-    add("-v", "--verbose", action="store_true", default=default, help=text)
-
-
-def examples(*lines: str) -> str:
-    """Return the end of a command's help: commands that can be copied."""
-    return "\n".join(["examples:", *(f"  {line}" for line in lines)])
-
-
 def _name(action: argparse.Action) -> str:
     """Return an argument as one types it: of several spellings the first."""
     return action.option_strings[0] if action.option_strings else str(action.metavar)

@@ -9,16 +9,17 @@ from stoker.builder import LARGE_BYTES, forecast, open_source
 from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
 from stoker.cli.output import (
     EXIT_REJECTS,
-    Printer,
     boxes_lines,
     counted,
     fields_of,
     how_made,
     loss_of_turning,
     print_json,
+    print_line,
+    print_some,
+    print_table,
     shown_progress,
 )
-from stoker.cli.parser import add_output_options, examples
 from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
 
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 
+DESCRIPTION = (
+    "Say what a build would do: classes, counts, rejects, bytes, minutes. Writes nothing; exits like the build."
+)
+EXAMPLES = ("stoker plan photos", "stoker plan photos --resize short:256 --encode jpeg:90")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Say what a build would do: classes, counts, rejects, bytes, minutes. Writes nothing; exits like the build."
-    shown = examples("stoker plan photos", "stoker plan photos --resize short:256 --encode jpeg:90")
-    parser = subparsers.add_parser("plan", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
     add_source_options(parser)
     add_dataset_options(parser)
     add_running_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,7 +100,7 @@ def _document(report: BuildForecast) -> dict[str, Any]:
 
 
 def _print(report: BuildForecast) -> None:
-    printer, tree, survey, estimate = Printer(), report.plan.tree, report.survey, report.estimate
+    tree, survey, estimate = report.plan.tree, report.survey, report.estimate
     items, size, counts = report.plan.items, format_size(report.plan.size_bytes), report.class_counts
     of = f" of {min(counts):,} to {max(counts):,}" if any(counts) else ""
     if any(counts) and min(counts) == max(counts):
@@ -108,7 +109,7 @@ def _print(report: BuildForecast) -> None:
         of = f", {format_count(sum(report.box_counts), 'box')}"
     classes = format_count(len(tree.classes), "class") if tree.classes else "no classes"
     of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
-    printer.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
+    print_line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # Of images by URL no bytes are known.
     per_byte, per_item = estimate.size_bytes / max(1, report.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
@@ -121,38 +122,38 @@ def _print(report: BuildForecast) -> None:
         )
         for s in report.plan.splits
     ]
-    printer.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
-    printer.line(f"shards: {report.plan.shard_rule}")
+    print_table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
+    print_line(f"shards: {report.plan.shard_rule}")
     whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
-    printer.line("content: " + counted(survey.formats) + whole)
+    print_line("content: " + counted(survey.formats) + whole)
     if survey.storings:
         stored = counted(
             {_stored(storing, report.settings.recipe): count for storing, count in survey.storings.items()}
         )
-        printer.line(f"stored: {stored}{whole}")
+        print_line(f"stored: {stored}{whole}")
     if survey.turned:
-        printer.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
+        print_line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
     if report.settings.source.drop_duplicates is not None:
-        printer.line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
+        print_line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
     if tree.ignored:
-        printer.line(f"ignored: {counted(tree.ignored)}")
+        print_line(f"ignored: {counted(tree.ignored)}")
     if tree.fields:
         fields = (f"{name} ({field.summary})" for name, field in tree.fields.items())
-        printer.line(f"fields: {', '.join(fields)}")
+        print_line(f"fields: {', '.join(fields)}")
     for line in boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
-        printer.line(line)
+        print_line(line)
     rejected = {reject.key for reject in survey.rejects}
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
-    printer.some(odd, _SHOWN)
-    printer.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
-    printer.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
+    print_some(odd, _SHOWN)
+    print_some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
+    print_some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
     threads = format_count(report.settings.threads, "thread")
-    printer.line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
+    print_line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
     if estimate.size_bytes > LARGE_BYTES and not report.settings.accept_size:
-        printer.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
-    printer.line(_verdict(report))
+        print_line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
+    print_line(_verdict(report))
 
 
 def _turning(report: BuildForecast) -> str:

@@ -17,23 +17,22 @@ from stoker.cli.options import (
     record_keys,
 )
 from stoker.cli.output import shown_progress
-from stoker.cli.parser import add_output_options, examples
 from stoker.repack import open_records
 from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
 
+DESCRIPTION = "Turn TFRecords of any known layout into a dataset of any other. Run the same command again to resume."
+EXAMPLES = (
+    "stoker repack tfrecords dataset",
+    "stoker repack tfrecords dataset --image-key jpg --label-key cls",
+    "stoker repack dataset smaller --resize short:256 --shards 64",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Turn TFRecords of any known layout into a dataset of any other. Run the same command again to resume."
-    shown = examples(
-        "stoker repack tfrecords dataset",
-        "stoker repack tfrecords dataset --image-key jpg --label-key cls",
-        "stoker repack dataset smaller --resize short:256 --shards 64",
-    )
-    parser = subparsers.add_parser("repack", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)
@@ -41,8 +40,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add_selection_options(parser)
     add_dataset_options(parser)
     add_overwrite_option(add_running_options(parser))
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:

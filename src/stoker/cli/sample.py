@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import Printer, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import print_detail, print_json, print_line, print_some, shown_progress
 from stoker.config import format_count, format_size
 from stoker.sample import SampleSpec, make_sample
 
@@ -15,12 +14,12 @@ if TYPE_CHECKING:
 
     from stoker.sample import SampleReport
 
+DESCRIPTION = "Make a small tree of artificial photographs in the shape of ImageNet, without any download."
+EXAMPLES = ("stoker sample photos", "stoker sample photos --classes 10 --images 100 --damaged")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Make a small tree of artificial photographs in the shape of ImageNet, without any download."
-    shown = examples("stoker sample photos", "stoker sample photos --classes 10 --images 100 --damaged")
-    parser = subparsers.add_parser("sample", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     spec = SampleSpec()
     parser.add_argument("directory", help="where to make it; new, empty, or the same sample")
     add = parser.add_argument_group("what is made").add_argument
@@ -31,8 +30,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     add("--validation", type=int, default=spec.validation_per_class, metavar="N", help=text)
     add("--seed", type=int, default=spec.seed, metavar="N", help="of everything random (default %(default)s)")
     add("--damaged", action="store_true", help="put damaged files among the others")
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,9 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(report: SampleReport, directory: str) -> None:
-    printer = Printer()
     verb = "made" if report.made else "there already:"
-    printer.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
-    printer.some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
-    printer.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
-    printer.detail(f"next: stoker plan {directory}")
+    print_line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
+    print_some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
+    print_some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
+    print_detail(f"next: stoker plan {directory}")

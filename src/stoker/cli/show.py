@@ -8,8 +8,8 @@ import re
 from typing import TYPE_CHECKING, Any, get_args
 
 from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import Printer, check_writable, counted, print_json
-from stoker.cli.parser import UsageError, add_output_options, examples
+from stoker.cli.output import check_writable, counted, print_json, print_line, print_some
+from stoker.cli.parser import UsageError
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.habits import did_you_mean
@@ -35,16 +35,16 @@ _MAX_TEXT = 2000
 _MAX_EPOCHS = 30
 _SHOWN = 5
 
+DESCRIPTION = "Draw random samples with their labels and boxes, or what the model sees of them, as one PNG."
+EXAMPLES = (
+    "stoker show dataset --out sheet.png",
+    "stoker show dataset --out seen.png --transforms train,eval --epochs 0-3",
+    "stoker show dataset --out seen.png --transforms 'RandomResizedCrop(96),eval'",
+)
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Draw random samples with their labels and boxes, or what the model sees of them, as one PNG."
-    shown = examples(
-        "stoker show dataset --out sheet.png",
-        "stoker show dataset --out seen.png --transforms train,eval --epochs 0-3",
-        "stoker show dataset --out seen.png --transforms 'RandomResizedCrop(96),eval'",
-    )
-    parser = subparsers.add_parser("show", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("the picture").add_argument
@@ -65,8 +65,6 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     text = "EXIF orientation: keep it as stored (default), or apply it, as stoker.open takes it"
     add("--exif", choices=get_args(Exif), metavar="HOW", help=text)
     add_opening_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,12 +92,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(report: SheetReport) -> None:
-    printer = Printer()
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
-    printer.some(lines, _SHOWN, "find all damage with 'stoker verify'")
+    print_some(lines, _SHOWN, "find all damage with 'stoker verify'")
     samples = format_count(len(report.indices), "sample")
     formats = f" ({counted(report.formats)})" if report.formats else ""
-    printer.line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
+    print_line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:

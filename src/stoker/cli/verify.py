@@ -6,26 +6,23 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import EXIT_DAMAGED, Printer, counted, print_json, shown_progress
-from stoker.cli.parser import add_output_options, examples
+from stoker.cli.output import EXIT_DAMAGED, counted, print_detail, print_json, print_line, print_some, shown_progress
 from stoker.config import check_range, format_count, format_size
 from stoker.inspect import VerifyReport, verify_dataset
 
 if TYPE_CHECKING:
     import argparse
 
+DESCRIPTION = "Check every checksum, every record and every image, and the counts against the manifest."
+EXAMPLES = ("stoker verify dataset", "stoker verify 'tfrecords/train-*' --threads 8")
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add the command."""
-    text = "Check every checksum, every record and every image, and the counts against the manifest."
-    shown = examples("stoker verify dataset", "stoker verify 'tfrecords/train-*' --threads 8")
-    parser = subparsers.add_parser("verify", help=text, description=text, epilog=shown)
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what it takes."""
     parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
     add_record_options(parser)
-    add_output_options(parser)
-    return parser
 
 
 def run(args: argparse.Namespace) -> int:
@@ -41,13 +38,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _print(report: VerifyReport) -> None:
-    printer = Printer()
-    printer.some([f"warning: {warning}" for warning in report.warnings])
-    printer.some([f"damage: {problem}" for problem in report.problems])
+    print_some([f"warning: {warning}" for warning in report.warnings])
+    print_some([f"damage: {problem}" for problem in report.problems])
     if report.formats:
-        printer.detail(f"images: {counted(report.formats)}")
+        print_detail(f"images: {counted(report.formats)}")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
     shards, records = format_count(report.shards, "shard"), format_count(report.records, "record")
     size = f"{shards}, {records}, {format_size(report.size_bytes)}"
     verdict = format_count(len(report.problems), "problem") if report.problems else "no damage"
-    printer.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")
+    print_line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")
