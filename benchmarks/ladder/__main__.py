@@ -16,8 +16,8 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
+from stoker.cli import output
 from stoker.cli.bench import print_report
-from stoker.cli.output import print_json, shown_progress
 from stoker.config import available_cpus
 from stoker.inspect.bench import CASES, BenchSpec, run_bench
 from stoker.inspect.bench.cases import Case
@@ -55,9 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
     as_json = args.pop("json")
     # The processes of the cases find this package there: they do not look into the working directory.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"))))  # noqa: PTH109
-    report = run_bench(BenchSpec(**args), shown_progress, cases=sorted((*CASES, *STEPS), key=_group))
+    report = run_bench(BenchSpec(**args), output.shown_progress, cases=sorted((*CASES, *STEPS), key=_group))
     if as_json:
-        print_json(dataclasses.asdict(report))
+        output.document(dataclasses.asdict(report))
     else:
         print_report(report)
     return 1 if report.failed else 0

@@ -5,20 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import (
-    EXIT_DAMAGED,
-    classes_of,
-    counted,
-    fields_of,
-    page_module,
-    print_detail,
-    print_json,
-    print_line,
-    print_some,
-    print_table,
-    shown_progress,
-)
+from stoker.cli import options, output
 from stoker.config import format_count, format_size
 from stoker.format import write_atomically
 from stoker.inspect import DEFAULT_DISTANCE, MAX_DISTANCE, audit_albums, audit_splits
@@ -50,62 +37,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, metavar="N", help="images at a time (default: one per CPU)")
     add("--resume", metavar="FILE", help="keep measures in a file, and go on from there when run again")
     add("--html", metavar="FILE", help="write a page with the images of each finding, too (needs stoker[report])")
-    add_opening_options(parser)
+    options.add_opening(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look, print, and return 0, or 4 if an image cannot be read."""
-    page = None if args.html is None else page_module(args.html)
+    page = None if args.html is None else output.page_module(args.html)
     resume = None if args.resume is None else Path(args.resume)
-    splits = open_splits(args.dataset, record_keys(args), source_options(args))
-    with shown_progress("measuring", bad="unreadable") as progress:
+    splits = open_splits(args.dataset, options.record_keys(args), options.source_options(args))
+    with output.shown_progress("measuring", bad="unreadable") as progress:
         report = audit_splits(args.dataset, splits, args.distance, args.threads, resume, progress)
     if page is not None:
         write_atomically(location(args.html), page.audit_page(report, audit_albums(report, splits)).encode())
     if args.json:
-        classes = classes_of(report.classes)
-        of_splits = {name: fields_of(split) for name, split in report.splits.items()}
-        print_json(fields_of(report) | {"images": report.images, "classes": classes, "splits": of_splits})
+        classes = output.classes_of(report.classes)
+        of_splits = {name: output.fields_of(split) for name, split in report.splits.items()}
+        output.document(output.fields_of(report) | {"images": report.images, "classes": classes, "splits": of_splits})
     else:
         _print(report)
         if args.html is not None:
-            print_line(f"{args.html}: a page with the images of each finding")
-    return EXIT_DAMAGED if "unreadable" in report.findings else 0
+            output.line(f"{args.html}: a page with the images of each finding")
+    return output.EXIT_DAMAGED if "unreadable" in report.findings else 0
 
 
 def _print(report: AuditReport) -> None:
     size = sum(split.size_bytes for split in report.splits.values())
     classes = format_count(len(report.classes), "class")
-    print_line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
+    output.line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
     rows = [
         (name, f"{s.images:,}", format_size(s.size_bytes), f"{s.unreadable:,}", _numbers(s.mean), _numbers(s.std))
         for name, s in report.splits.items()
     ]
-    print_table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
+    output.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)
     train = report.splits.get("train") or next(iter(report.splits.values()))
     figures = f'stoker.Output("float32", mean={_numbers(train.mean)}, std={_numbers(train.std)})'
     is_read = train.unreadable < train.images
-    print_line(f"normalise: {figures if is_read else 'no image could be read, so there are no figures'}")
+    output.line(f"normalise: {figures if is_read else 'no image could be read, so there are no figures'}")
     for name in ("format", "mode"):
-        print_line(f"{name}: {counted(report.formats[name])}")
+        output.line(f"{name}: {output.counted(report.formats[name])}")
     for name in ("bits", "orientation"):
         if name != "orientation" or report.formats[name].keys() - {"1"}:
             parts = [f"{value} in {format_count(count, 'image')}" for value, count in report.formats[name].items()]
-            print_line(f"{name}: {', '.join(parts)}")
+            output.line(f"{name}: {', '.join(parts)}")
     for name, (least, median, most) in report.sizes.items():
-        print_line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
+        output.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
     _print_balance(report)
     for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):
         _print_groups(what, [group for group in report.duplicates if group.how == how])
     for name, images in report.findings.items():
-        print_line(f"{name}: {format_count(len(images), 'image')}")
-        print_some([_line(image) for image in images], _SHOWN)
+        output.line(f"{name}: {format_count(len(images), 'image')}")
+        output.some([_line(image) for image in images], _SHOWN)
     for name, images in report.extremes.items():
         if images:
-            print_detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
+            output.detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
-    print_line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
+    output.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
 
 
 def _numbers(values: Sequence[float]) -> str:
@@ -122,17 +109,17 @@ def _print_balance(report: AuditReport) -> None:
     if known and known[-1].total:
         least, most = known[0], known[-1]
         text = f"{least.total:,} ({least.name or least.label}) to {most.total:,} ({most.name or most.label})"
-        print_line(f"images of a class: {text}")
+        output.line(f"images of a class: {text}")
 
 
 def _print_groups(what: str, groups: Sequence[DuplicateGroup]) -> None:
     if not groups:
-        print_line(f"{what}: none")
+        output.line(f"{what}: none")
         return
     extra = sum(len(group.images) - 1 for group in groups)
     leaks = sum(len(group.splits) > 1 for group in groups)
     mixed = sum(len(group.labels) > 1 for group in groups)
-    print_line(
+    output.line(
         f"{what}: {format_count(extra, 'image')} to spare in {format_count(len(groups), 'group')}"
         + f", {leaks:,} of these across splits" * bool(leaks)
         + f", {mixed:,} with several classes" * bool(mixed)
@@ -142,7 +129,7 @@ def _print_groups(what: str, groups: Sequence[DuplicateGroup]) -> None:
     for group in ordered:
         images = "  =  ".join(image.place for image in group.images[:_NAMED])
         lines.append(f"  {images}" + f"  and {len(group.images) - _NAMED:,} more" * (len(group.images) > _NAMED))
-    print_some(lines, _SHOWN)
+    output.some(lines, _SHOWN)
 
 
 def _line(image: AuditedImage) -> str:

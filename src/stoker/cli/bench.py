@@ -5,19 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import (
-    EXIT_FAILED,
-    bar,
-    counted,
-    page_module,
-    print_detail,
-    print_json,
-    print_line,
-    print_some,
-    print_table,
-    shown_progress,
-)
+from stoker.cli import options, output
 from stoker.config import format_count, format_size
 from stoker.errors import ConfigError
 from stoker.format import write_atomically
@@ -69,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     add("--rounds", type=int, default=spec.rounds, metavar="N", help="turns of each case (default %(default)s)")
     add("--html", metavar="FILE", help="write a page with the figures, too (needs stoker[report])")
-    add_opening_options(parser)
+    options.add_opening(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -78,17 +66,19 @@ def run(args: argparse.Namespace) -> int:
         return _run_configured(args)
     named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name not in ("keys", "source")}
     given = {name: value for name, value in named.items() if value is not None}
-    spec = BenchSpec(**given, keys=record_keys(args), source=source_options(args))
-    page = None if args.html is None else page_module(args.html)
+    spec = BenchSpec(**given, keys=options.record_keys(args), source=options.source_options(args))
+    page = None if args.html is None else output.page_module(args.html)
     if args.json:
-        report = run_bench(spec, shown_progress)
-        print_json(dataclasses.asdict(report))
+        report = run_bench(spec, output.shown_progress)
+        output.document(dataclasses.asdict(report))
     else:
-        report = run_bench(spec, shown_progress, lambda key, speed: print_detail(f"{key}: {speed:,.0f} images/s"))
+        report = run_bench(
+            spec, output.shown_progress, lambda key, speed: output.detail(f"{key}: {speed:,.0f} images/s")
+        )
         print_report(report)
     if page is not None:
         write_atomically(location(args.html), page.bench_page(report).encode())
-    return EXIT_FAILED if report.failed else 0
+    return output.EXIT_FAILED if report.failed else 0
 
 
 def _run_configured(args: argparse.Namespace) -> int:
@@ -100,13 +90,13 @@ def _run_configured(args: argparse.Namespace) -> int:
     chosen = {name: getattr(args, name) for name in ("batch_size", "threads", "seconds", "rounds")}
     measured = measure_configured(args.dataset, args.split, **chosen)
     if args.json:
-        print_json(dataclasses.asdict(measured))
+        output.document(dataclasses.asdict(measured))
         return 0
     speed = f"{measured.images_per_second:,.0f} images/s ({measured.lowest:,.0f} to {measured.highest:,.0f})"
     prefetch = "" if measured.prefetch is None else f", prefetch {measured.prefetch}"
     size = " x ".join(map(str, measured.shape))
     threads = format_count(measured.threads, "thread")
-    print_line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
+    output.line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
     return 0
 
 
@@ -118,31 +108,33 @@ def print_report(report: BenchReport) -> None:
     """Print the figures as a table."""
     spec, machine = report.spec, report.machine
     images, cpus = format_count(report.images, "image"), format_count(machine.cpus, "CPU")
-    print_line(
+    output.line(
         f"{spec.transform} transform of {report.images_read:,} of {images} ({spec.split}), "
         f"batch {spec.batch_size}, {format_count(spec.threads, 'thread')}, page cache {report.page_cache}, "
         f"{format_count(spec.rounds, 'round')} of {spec.seconds:g} s in turns"
     )
-    print_line(
+    output.line(
         f"{machine.processor}, {cpus}, {format_size(machine.memory_bytes)}, {machine.system}, "
         f"Python {machine.python}, {machine.kernels} kernels"
     )
-    print_line(f"formats: {counted(report.own_formats)}")
+    output.line(f"formats: {output.counted(report.own_formats)}")
     if report.formats != report.own_formats:
-        print_line(f"all cases but stoker-own read them as: {counted(report.formats)}")
+        output.line(f"all cases but stoker-own read them as: {output.counted(report.formats)}")
     others = by_decoder(report.own_formats)[1]
     others.pop("raw", None)
     if others:
-        print_line(f"Pillow decodes in stoker-own, under the GIL: {counted(others)}; 'stoker build' converts them once")
+        output.line(
+            f"Pillow decodes in stoker-own, under the GIL: {output.counted(others)}; 'stoker build' converts them once"
+        )
     if report.encoded_bytes < _FEW_BYTES:
-        print_line("few images: they may stay in the processor's caches, which makes every figure too good")
+        output.line("few images: they may stay in the processor's caches, which makes every figure too good")
     speed = f">{'cold ' * spec.cold}images/s"
-    print_table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
+    output.table(["case", speed, ">lowest", ">highest", ">per CPU second", ">of the limit", ""], _rows(report))
     for heading, reasons in (("failed", report.failed), ("left out", report.left_out)):
         for reason in dict.fromkeys(reasons.values()):
             keys = [key for key, why in reasons.items() if why == reason]
-            print_line(f"{heading}: {', '.join(keys)}: {reason}")
-    print_some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
+            output.line(f"{heading}: {', '.join(keys)}: {reason}")
+    output.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
 
 
 def _rows(report: BenchReport) -> Iterator[tuple[str, ...]]:
@@ -159,5 +151,5 @@ def _rows(report: BenchReport) -> Iterator[tuple[str, ...]]:
             f"{max(row.images_per_second):.0f}",
             f"{row.median_per_cpu:.0f}",
             "-" if row.of_limit is None else f"{row.of_limit:.2f}",
-            bar(row.median / best, _BAR_WIDTH),
+            output.bar(row.median / best, _BAR_WIDTH),
         )

@@ -7,30 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder import build_files, build_part_of_files, chosen_part
-from stoker.cli.options import (
-    add_dataset_options,
-    add_engine_options,
-    add_overwrite_option,
-    add_running_options,
-    add_source_options,
-    build_settings,
-    chosen_engine,
-)
-from stoker.cli.output import (
-    EXIT_REJECTS,
-    converted_line,
-    formats_line,
-    is_quiet,
-    is_verbose,
-    print_detail,
-    print_json,
-    print_line,
-    print_some,
-    print_table,
-    reasons,
-    shown_progress,
-    typed,
-)
+from stoker.cli import options, output
 from stoker.cli.parser import UsageError
 from stoker.config import format_count, format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError
@@ -66,11 +43,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
     text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"
     parser.add_argument("destination", help=text).required = False
-    add_source_options(parser)
-    add_dataset_options(parser)
-    group = add_running_options(parser)
-    add_overwrite_option(group)
-    add_engine_options(group)
+    options.add_source(parser)
+    options.add_dataset(parser)
+    group = options.add_running(parser)
+    options.add_overwrite(group)
+    options.add_engine(group)
     text = "build part N of M, numbered from 0, while other processes build the others; auto: in an array of Slurm or"
     group.add_argument("--part", metavar="N/M", help=f"{text} an indexed job of Kubernetes, the part they say")
     text = "build no shard, but publish the dataset once all parts have ended"
@@ -85,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         _ask_settings(args)
     if args.source is None or args.destination is None:
         raise UsageError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
-    settings = build_settings(args)
+    settings = options.build_settings(args)
     destination = location(args.destination)
     contradicting = {"--engine": args.engine != "local", "--overwrite": args.overwrite}
     part = chosen_part(args.part, finish=args.finish, contradicting=contradicting)
@@ -94,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     report = build_files(
         settings,
         destination,
-        shown_progress,
-        engine=chosen_engine(args),
+        output.shown_progress,
+        engine=options.chosen_engine(args),
         announce=announcer(args, settings),
         overwrite=overwriter(args),
     )
@@ -104,13 +81,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Location, part: Part) -> int:
     """Build the part that the options name, report, and return 0, or 3 when the manifest is withheld."""
-    report = build_part_of_files(settings, destination, part, shown_progress, announce=announcer(args, settings))
+    report = build_part_of_files(settings, destination, part, output.shown_progress, announce=announcer(args, settings))
     if report.dataset is not None:
         if not args.json and not args.finish:
-            print_detail(_shards_of(report))
+            output.detail(_shards_of(report))
         return report_build(report.dataset, args, None if args.finish else report)
     if args.json:
-        print_json(_part_document(report, args.destination))
+        output.document(_part_document(report, args.destination))
     else:
         _print_part(report, args.destination)
     return 0
@@ -147,7 +124,7 @@ def _answer(*variables: str, question: str, default: str | None = None) -> str:
         message = f"--ask cannot ask for {question!r}: standard input is not a terminal"
         raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
     while True:
-        answer = typed(f"{question}{f' [{default}]' if default else ''}: ")
+        answer = output.typed(f"{question}{f' [{default}]' if default else ''}: ")
         if answer is None:
             message = f"{question!r} was not answered"
             raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
@@ -178,11 +155,11 @@ def announcer(args: argparse.Namespace, settings: BuildSettings) -> Callable[[Ex
     def announce(expected: ExpectedSize) -> None:
         size, free = format_size(expected.size_bytes), expected.free_bytes
         where = f"to {args.destination}" if free is None else f"{format_size(free)} free at {args.destination}"
-        print_detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
-        print_detail(f"shards: {expected.shard_rule}")
-        if is_verbose():
+        output.detail(f"{format_count(expected.records, 'record')}, about {size}; {where}")
+        output.detail(f"shards: {expected.shard_rule}")
+        if output.is_verbose():
             line = f"recipe {settings.recipe}, preset {args.preset or 'none'}, labels from {settings.schema.label_base}"
-            print_line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
+            output.line(f"{line}, seed {settings.seed}, {format_count(settings.threads, 'thread')}")
 
     return announce
 
@@ -197,7 +174,7 @@ def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
             return
         if not sys.stdin.isatty():
             raise UsageError(f"--overwrite would remove the {there} in {args.destination}; add --yes to allow it")
-        answer = typed(f"remove the {there} in {args.destination}? [y/N] ")
+        answer = output.typed(f"remove the {there} in {args.destination}? [y/N] ")
         if (answer or "").lower() not in ("y", "yes"):
             message = f"{args.destination} was left as it is; build into another directory, or answer y"
             raise DestinationError(message, path=args.destination)
@@ -208,10 +185,10 @@ def overwriter(args: argparse.Namespace) -> Callable[[str], None] | None:
 def report_build(report: BuildReport, args: argparse.Namespace, part: PartReport | None = None) -> int:
     """Print what a build did, or the part of it that ended last, and return its exit code."""
     if args.json:
-        print_json(_document(report, args.destination) | ({} if part is None else _part_fields(part)))
+        output.document(_document(report, args.destination) | ({} if part is None else _part_fields(part)))
     else:
         _print(report, args.destination)
-    return EXIT_REJECTS if report.outcome == "withheld" else 0
+    return output.EXIT_REJECTS if report.outcome == "withheld" else 0
 
 
 def _document(report: BuildReport, destination: str) -> dict[str, Any]:
@@ -272,36 +249,36 @@ def _shards_of(report: PartReport) -> str:
 
 
 def _print_part(report: PartReport, destination: str) -> None:
-    print_some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    print_some(annotations, _SHOWN, "their images are stored without boxes")
+    output.some(annotations, _SHOWN, "their images are stored without boxes")
     _print_rejects(report.rejects, "rejects.jsonl will name all of them")
     missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {destination}"
-    print_line(f"{_shards_of(report)}; {missing}")
+    output.line(f"{_shards_of(report)}; {missing}")
 
 
 def _print(report: BuildReport, destination: str) -> None:
     manifest = report.manifest
     if report.outcome == "complete":
-        print_line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
+        output.line(f"{destination} is already complete: dataset {manifest.dataset_id}; nothing was touched")
         return
-    print_some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
-    if not is_quiet():
+    output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    if not output.is_quiet():
         _print_splits(report)
     annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    print_some(annotations, _SHOWN, "their images are stored without boxes")
+    output.some(annotations, _SHOWN, "their images are stored without boxes")
     _print_rejects(report.rejects, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
-        print_line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
+        output.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
     else:
-        print_line(f"dataset {manifest.dataset_id} in {destination}")
+        output.line(f"dataset {manifest.dataset_id} in {destination}")
 
 
 def _print_rejects(rejects: Sequence[Reject], rest: str) -> None:
-    print_some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
-    if len(rejects) > _SHOWN and not is_quiet():
-        print_table([">rejects", "reason"], reasons(rejects))
+    output.some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
+    if len(rejects) > _SHOWN and not output.is_quiet():
+        output.table([">rejects", "reason"], output.reasons(rejects))
 
 
 def _classes(manifest: Manifest) -> str:
@@ -315,13 +292,13 @@ def _print_splits(report: BuildReport) -> None:
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
         for name, s in manifest.splits.items()
     ]
-    print_table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
-    print_line(_classes(manifest))
-    print_line(_speed(report))
+    output.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
+    output.line(_classes(manifest))
+    output.line(_speed(report))
     if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
-        print_line(f"stored: {formats_line(manifest)}")
+        output.line(f"stored: {output.formats_line(manifest)}")
     if manifest.converted:
-        print_line(converted_line(manifest))
+        output.line(output.converted_line(manifest))
 
 
 def _speed(report: BuildReport) -> str:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import print_json, print_line, print_table
+from stoker.cli import output
 from stoker.config import format_size, user_cache_directory
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     index_bytes, unpacked_bytes = (sum(size for _, size in files) for files in (indexes, unpacked))
     if args.json:
         what = "removed" if args.clear else "entries"
-        print_json(
+        output.document(
             {
                 "directory": str(place),
                 what: [_fields(entry) for entry in entries],
@@ -103,12 +103,12 @@ def _time(entry: CacheEntry) -> datetime:
 
 def _print(place: Path, entries: Sequence[CacheEntry], others: str, *, removed: bool) -> None:
     total = format_size(sum(entry.disk_bytes for entry in entries))
-    print_line(
+    output.line(
         f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {others}"
     )
     if entries:
         columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
-        print_table(columns, [_row(entry) for entry in entries])
+        output.table(columns, [_row(entry) for entry in entries])
 
 
 def _row(entry: CacheEntry) -> tuple[str, ...]:

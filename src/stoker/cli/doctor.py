@@ -6,8 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import counted, is_quiet, print_json, print_line, print_some, print_table
+from stoker.cli import options, output
 from stoker.config import format_count, format_seconds, format_size
 from stoker.inspect import DatasetReport, DatasetSpec, examine
 from stoker.recipe import by_decoder, missing_libraries
@@ -43,16 +42,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, default=spec.seconds, metavar="S", help=text)
     text = "drop the files from the page cache first: what a first epoch meets; tries no remedy"
     add("--cold", action="store_true", help=text)
-    add_opening_options(parser)
+    options.add_opening(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0."""
     given = {name: getattr(args, name) for name in DatasetSpec.__dataclass_fields__ if name not in ("keys", "source")}
-    spec = DatasetSpec(**given, keys=record_keys(args), source=source_options(args))
+    spec = DatasetSpec(**given, keys=options.record_keys(args), source=options.source_options(args))
     report = examine(spec, _Parts())
     if args.json:
-        print_json(report.document())
+        output.document(report.document())
     else:
         _print(report)
     return 0
@@ -65,7 +64,7 @@ class _Parts:
         self._began = time.monotonic()
 
     def __call__(self, number: int, parts: int, name: str) -> None:
-        if is_quiet():
+        if output.is_quiet():
             return
         if number == 0:
             self._began = time.monotonic()
@@ -80,44 +79,44 @@ def _print(report: DatasetReport) -> None:
     files = e.files
     size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
-    print_line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
-    print_line(
+    output.line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
+    output.line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
         f"{format_count(report.threads, 'thread')} on {e.setup.cpus_text}"
     )
     _print_formats(report)
     if report.unreadable:
         count = format_count(len(report.unreadable), "image")
-        print_line(f"could not be loaded: {count}; others took their place")
-        print_some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
+        output.line(f"could not be loaded: {count}; others took their place")
+        output.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
     rows = [(stage.name, _speed(stage.alone), _spread(stage.spread), _share(stage.share)) for stage in report.stages]
-    print_table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
+    output.table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
     if report.trials:
         tried = [(t.name, _speed(t.images_per_second), _spread(t.spread), f"{t.speedup:.2f}x") for t in report.trials]
-        print_table(["tried", ">images/s", ">lowest to highest", ">speed"], tried)
-    print_line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
-    print_line(f"remedy: {report.remedy}")
+        output.table(["tried", ">images/s", ">lowest to highest", ">speed"], tried)
+    output.line(f"{report.diagnosis.verdict}: {report.diagnosis.sentence}")
+    output.line(f"remedy: {report.remedy}")
 
 
 def _print_formats(report: DatasetReport) -> None:
     for text in missing_libraries():
-        print_line(f"warning: {text}")
+        output.line(f"warning: {text}")
     if not report.formats:
         return
     native, others = by_decoder(report.formats)
-    print_line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {counted(report.formats)}")
+    output.line(f"formats of {format_count(sum(report.formats.values()), 'image')}: {output.counted(report.formats)}")
     if report.turned:
-        print_line(f'EXIF orientation, not applied: {report.turned:,} of them; stoker.open(..., exif="apply") does')
+        output.line(f'EXIF orientation, not applied: {report.turned:,} of them; stoker.open(..., exif="apply") does')
     if native and others:
-        print_line(f"decoded natively: {counted(native)}; by Pillow: {counted(others)}")
+        output.line(f"decoded natively: {output.counted(native)}; by Pillow: {output.counted(others)}")
     elif others:
-        print_line("all of them are decoded by Pillow")
+        output.line("all of them are decoded by Pillow")
     if (pillow := report.pillow) is not None:
         speeds = f"{pillow.alone:,.0f} a second on 1 thread"
         if report.threads > 1:
             speeds += f", {pillow.together:,.0f} on {report.threads} ({pillow.together / pillow.alone:.1f}x)"
         cost = f"{1000 * pillow.cpu_seconds:.1f} ms of CPU an image"
-        print_line(f"Pillow, {pillow.share:.0%} of the images: {cost}; {speeds}: threads take turns at the GIL")
+        output.line(f"Pillow, {pillow.share:.0%} of the images: {cost}; {speeds}: threads take turns at the GIL")
 
 
 def _speed(rate: float | None) -> str:

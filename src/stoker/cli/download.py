@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.output import fields_of, is_quiet, print_detail, print_json, print_line, print_table, typed
+from stoker.cli import output
 from stoker.cli.parser import UsageError
 from stoker.config import format_seconds, format_size
 from stoker.download import DATASETS, DEVKIT, Account, download, parse_base
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     place, account = (None, None) if args.url is None else parse_base(args.url)
     account = account or _account_of_environment(dataset)
     directory = Path(args.directory or _directory(dataset))
-    with ProgressDisplay(is_shown=not is_quiet()) as display:
+    with ProgressDisplay(is_shown=not output.is_quiet()) as display:
         watcher = _Watcher(display)
         report = download(
             replace(dataset, files=(DEVKIT,)) if args.devkit else dataset,
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             ask=None if dataset.account is None else _asker(dataset.account, display.pause),
         )
     if args.json:
-        print_json(_document(report, dataset, directory, watcher.notes))
+        output.document(_document(report, dataset, directory, watcher.notes))
     else:
         _print(report, dataset, directory)
     return 0
@@ -124,7 +124,7 @@ def _asker(names: AccountNames, pause: Callable[[], None]) -> Callable[[], Accou
 
 
 def _answer(question: str, what: str) -> str:
-    answer = typed(question)
+    answer = output.typed(question)
     if not answer:
         raise ConfigError(f"{what} was not given")
     return answer
@@ -157,7 +157,7 @@ def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, n
         "source": report.source,
         "seconds": round(report.seconds, 3),
         "fetched_bytes": report.fetched_bytes,
-        "files": [fields_of(file) for file in report.files],
+        "files": [output.fields_of(file) for file in report.files],
         "notes": notes,
         "next": _next_commands(report, dataset, directory),
     }
@@ -168,14 +168,14 @@ def _print(report: DownloadReport, dataset: RemoteDataset, directory: Path) -> N
         (file.path, file.outcome, format_size(file.size_bytes), file.checksum.partition(":")[0].upper() + " right")
         for file in report.files
     ]
-    print_table(["file", "outcome", ">bytes", "checked"], rows)
+    output.table(["file", "outcome", ">bytes", "checked"], rows)
     for file in report.files:
         if file.folder is not None:
-            print_line(f"unpacked: {file.folder}; {file.path.name} can be removed, or kept to check the folder again")
+            output.line(f"unpacked: {file.folder}; {file.path.name} can be removed, or kept to check the folder again")
         for path in file.moved_aside:
-            print_line(f"damaged, and not needed any more: {path}")
+            output.line(f"damaged, and not needed any more: {path}")
     if report.fetched_bytes:
         rate = f"{format_size(report.fetched_bytes / max(report.seconds, 1e-3))}/s"
-        print_line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
+        output.line(f"{format_size(report.fetched_bytes)} fetched in {format_seconds(report.seconds)}: {rate}")
     for start, command in zip(("next: ", "      ", "or:   "), _next_commands(report, dataset, directory), strict=False):
-        print_detail(start + command)
+        output.detail(start + command)

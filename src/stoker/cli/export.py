@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import print_json, print_line, print_some, print_table, shown_progress
+from stoker.cli import options, output
 from stoker.config import format_count, format_seconds, format_size
 from stoker.exporting import FORMATS, export
 
@@ -34,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--shard-size", metavar="SIZE", default="1GB", help=text)
     text = "leave out up to N damaged records (default 0: the first one stops the export)"
     add("--max-rejects", type=int, default=0, metavar="N", help=text)
-    add_record_options(parser)
+    options.add_record(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Export, report, and return 0."""
-    with shown_progress("exporting", "records") as progress:
+    with output.shown_progress("exporting", "records") as progress:
         report = export(
             args.dataset,
             args.destination,
@@ -47,11 +46,11 @@ def run(args: argparse.Namespace) -> int:
             split=args.split,
             shard_size=args.shard_size,
             max_rejects=args.max_rejects,
-            keys=record_keys(args),
+            keys=options.record_keys(args),
             progress=progress,
         )
     if args.json:
-        print_json(_document(report, args))
+        output.document(_document(report, args))
     else:
         _print(report, args)
     return 0
@@ -75,8 +74,8 @@ def _print(report: ExportReport, args: argparse.Namespace) -> None:
         (name, f"{split.records:,}", f"{split.files:,}", format_size(split.size_bytes))
         for name, split in report.splits.items()
     ]
-    print_table(("split", "records", "files", "size"), rows)
+    output.table(("split", "records", "files", "size"), rows)
     lines = [f"rejected: {reject.key}: {reject.reason}" for reject in report.rejects]
-    print_some(lines, _SHOWN, "--json lists them all")
+    output.some(lines, _SHOWN, "--json lists them all")
     records = format_count(sum(split.records for split in report.splits.values()), "record")
-    print_line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")
+    output.line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")

@@ -6,8 +6,7 @@ import dataclasses
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import EXIT_DAMAGED, EXIT_FAILED, print_json, print_line, print_some, shown_progress
+from stoker.cli import options, output
 from stoker.config import format_count
 from stoker.inspect import IndexedShard, index_shards
 
@@ -22,25 +21,25 @@ EXAMPLES = ("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://buc
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what it takes."""
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
-    add_record_options(parser)
+    options.add_record(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the indexes, print, and return 0, 4 if a file is damaged, else 1 if one could not be read or written."""
-    with shown_progress("indexing", "files", "without an index") as progress:
-        results = index_shards(args.files, progress, record_keys(args))
+    with output.shown_progress("indexing", "files", "without an index") as progress:
+        results = index_shards(args.files, progress, options.record_keys(args))
     if args.json:
-        print_json({"shards": [dataclasses.asdict(result) for result in results]})
+        output.document({"shards": [dataclasses.asdict(result) for result in results]})
     else:
         _print(results)
     outcomes = {result.outcome for result in results}
-    return EXIT_DAMAGED if "damaged" in outcomes else EXIT_FAILED if "failed" in outcomes else 0
+    return output.EXIT_DAMAGED if "damaged" in outcomes else output.EXIT_FAILED if "failed" in outcomes else 0
 
 
 def _print(results: Sequence[IndexedShard]) -> None:
     lines = [f"{result.outcome}: {result.problem}" for result in results if result.problem]
-    print_some(lines)
+    output.some(lines)
     counts = Counter(result.outcome for result in results)
     records = sum(result.records for result in results)
     outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    print_line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")
+    output.line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")

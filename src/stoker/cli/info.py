@@ -5,21 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import (
-    bar,
-    boxes_lines,
-    classes_of,
-    converted_line,
-    counted,
-    fields_of,
-    formats_line,
-    page_module,
-    print_json,
-    print_line,
-    print_table,
-    shown_progress,
-)
+from stoker.cli import options, output
 from stoker.cli.parser import UsageError
 from stoker.config import format_count, format_size, format_some
 from stoker.format import format_manifest, write_atomically
@@ -63,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--html", metavar="FILE", help="write a page with charts, images and rejects instead; also of images")
     text = "with --html: what the dataset was built from, to show the rejects that are still there"
     add("--source", metavar="PATH", help=text)
-    add_opening_options(parser)
+    options.add_opening(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -72,13 +58,13 @@ def run(args: argparse.Namespace) -> int:
         return _write_page(args)
     if args.source is not None:
         raise UsageError("--source has no effect without --html; give both, or omit it")
-    info = dataset_info(args.dataset, _records(args), record_keys(args), source_options(args))
+    info = dataset_info(args.dataset, _records(args), options.record_keys(args), options.source_options(args))
     if args.records is not None and not isinstance(info, ForeignInfo):
         message = f"--records has no effect: {args.dataset} is described without reading records"
         raise UsageError(f"{message}; omit it, or add --html")
     turned, looked_at = (0, 0) if isinstance(info, UnfinishedInfo) else info.turned
     if args.json:
-        print_json(_document(info) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})
+        output.document(_document(info) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})
     elif isinstance(info, DatasetInfo):
         _print_dataset(info)
     elif isinstance(info, UnfinishedInfo):
@@ -89,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         _print_foreign(info)
     if turned and not args.json:
         message = f"EXIF orientation, not applied: {turned:,} of {format_count(looked_at, 'image')} looked at"
-        print_line(f'{message}; stoker.open(..., exif="apply") does')
+        output.line(f'{message}; stoker.open(..., exif="apply") does')
     return 0
 
 
@@ -98,17 +84,22 @@ def _records(args: argparse.Namespace) -> int:
 
 
 def _write_page(args: argparse.Namespace) -> int:
-    page = page_module(args.html)
-    with shown_progress("looking", bad="unreadable") as progress:
+    page = output.page_module(args.html)
+    with output.shown_progress("looking", bad="unreadable") as progress:
         portrait = dataset_portrait(
-            args.dataset, _records(args), args.source, progress, keys=record_keys(args), options=source_options(args)
+            args.dataset,
+            _records(args),
+            args.source,
+            progress,
+            keys=options.record_keys(args),
+            options=options.source_options(args),
         )
     write_atomically(location(args.html), page.info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
     if args.json:
-        print_json({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})
+        output.document({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})
     else:
-        print_line(
+        output.line(
             f"{args.html}: a page about {format_count(portrait.samples, 'image')}, {looked_at:,} of them looked at"
         )
     return 0
@@ -119,8 +110,8 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         return {
             "state": "images",
             "path": info.path,
-            "splits": {name: fields_of(split) for name, split in info.splits.items()},
-            "classes": classes_of(info.histogram),
+            "splits": {name: output.fields_of(split) for name, split in info.splits.items()},
+            "classes": output.classes_of(info.histogram),
             **_box_classes(info),
             "suffixes": dict(info.suffixes),
             **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
@@ -130,10 +121,10 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
             "warnings": list(info.warnings),
         }
     if isinstance(info, UnfinishedInfo):
-        return {"state": "unfinished", **fields_of(info), "remedy": info.remedy}
+        return {"state": "unfinished", **output.fields_of(info), "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
-        splits = {name: fields_of(split) for name, split in info.splits.items()}
-        keys = {key: fields_of(seen) for key, seen in info.keys.items()}
+        splits = {name: output.fields_of(split) for name, split in info.splits.items()}
+        keys = {key: output.fields_of(seen) for key, seen in info.keys.items()}
         return {
             "state": "foreign",
             "path": info.path,
@@ -153,37 +144,37 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         "records": info.manifest.records,
         "rejects": info.manifest.rejects,
         **({"examples": dict(info.examples)} if info.examples else {}),
-        "classes": classes_of(info.histogram),
+        "classes": output.classes_of(info.histogram),
         **_box_classes(info),
         **({"being_built": True} if info.being_built else {}),
     }
 
 
 def _box_classes(info: DatasetInfo | ImagesInfo) -> dict[str, Any]:
-    return {"box_classes": classes_of(info.box_histogram)} if info.box_histogram else {}
+    return {"box_classes": output.classes_of(info.box_histogram)} if info.box_histogram else {}
 
 
 def _print_dataset(info: DatasetInfo) -> None:
     manifest = info.manifest
     schema, source = manifest.schema, manifest.source
-    print_line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
+    output.line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
     if info.being_built:
-        print_line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
+        output.line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
     items = format_count(source.items, "item")
-    print_line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
+    output.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
     if source.ignored:
-        print_line(f"ignored in the source: {counted(source.ignored)}")
-    print_line(f"recipe: {_setting(manifest.recipe)}")
-    print_line(f"checked: {_checked(manifest)}")
+        output.line(f"ignored in the source: {output.counted(source.ignored)}")
+    output.line(f"recipe: {_setting(manifest.recipe)}")
+    output.line(f"checked: {_checked(manifest)}")
     if manifest.formats:
-        print_line(f"stored: {formats_line(manifest)}")
+        output.line(f"stored: {output.formats_line(manifest)}")
     if manifest.converted:
-        print_line(converted_line(manifest))
+        output.line(output.converted_line(manifest))
     if manifest.encoders:
-        print_line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
+        output.line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
     if manifest.annotation_errors:
-        print_line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
-    print_line(f"seed: {manifest.seed}")
+        output.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
+    output.line(f"seed: {manifest.seed}")
     rows = [
         (
             name,
@@ -195,22 +186,22 @@ def _print_dataset(info: DatasetInfo) -> None:
         )
         for name, s in manifest.splits.items()
     ]
-    print_line("")
-    print_table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
-    print_line("")
+    output.line("")
+    output.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
+    output.line("")
     _print_schema(schema)
     if schema.box_names:
-        print_line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
+        output.line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
     _print_fields(schema.fields, info.examples, "in the first record")
-    print_line("")
+    output.line("")
     _print_histograms(info, list(manifest.splits), schema.label_note)
 
 
 def _print_fields(fields: Mapping[str, Field], examples: Mapping[str, str], where: str) -> None:
     if fields:
-        print_line("")
+        output.line("")
         described = [(name, field.summary, examples[name]) for name, field in fields.items()]
-        print_table(["field", "kind", where], described)
+        output.table(["field", "kind", where], described)
 
 
 def _checked(manifest: Manifest) -> str:
@@ -228,18 +219,18 @@ def _checked(manifest: Manifest) -> str:
 
 def _print_schema(schema: SchemaInfo) -> None:
     uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
-    print_line(f"schema: {schema.preset}, {len(schema.features)} features")
+    output.line(f"schema: {schema.preset}, {len(schema.features)} features")
     rows = [
         (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
         for key, feature in schema.features.items()
     ]
-    print_table(["feature", "kind", ">length", "use"], rows)
+    output.table(["feature", "kind", ">length", "use"], rows)
 
 
 def _print_histograms(info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
     boxes = sum(known.total for known in info.box_histogram)
     if not info.box_histogram and not info.histogram:
-        print_line("no classes")
+        output.line("no classes")
     elif not info.box_histogram or any(known.total for known in info.histogram):
         _print_histogram(info.histogram, splits, "classes", "records", [note] * bool(note))
     if info.box_histogram:
@@ -253,14 +244,14 @@ def _print_histogram(
     ordered = sorted(histogram, key=lambda known: (-known.total, known.label))
     empty = sum(known.total == 0 for known in ordered)
     facts = [f"{empty:,} of them without {of}"] * bool(empty) + facts
-    print_line(", ".join([f"{what}: {len(ordered):,}", *facts]))
+    output.line(", ".join([f"{what}: {len(ordered):,}", *facts]))
     top, bottom = (ordered, []) if len(ordered) <= 2 * _ENDS + 2 else (ordered[:_ENDS], ordered[-_ENDS:])
     most = max((known.total for known in ordered), default=0)
     rows = [_class_row(known, splits, most) for known in top]
     if bottom:
         rows.append(("...", f"{len(ordered) - 2 * _ENDS:,} more", "", *[""] * len(splits), ""))
         rows += [_class_row(known, splits, most) for known in bottom]
-    print_table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
+    output.table([">id", "class", "text", *(f">{name}" for name in splits), "share of the largest"], rows)
 
 
 def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
@@ -270,44 +261,44 @@ def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[obj
         known.name,
         text,
         *(f"{known.counts.get(name, 0):,}" for name in splits),
-        bar(known.total / max(1, most), _BAR),
+        output.bar(known.total / max(1, most), _BAR),
     )
 
 
 def _print_unfinished(info: UnfinishedInfo) -> None:
     planned = "" if info.planned_shards is None else f" of {info.planned_shards:,}"
-    print_line(f"{info.path}: unfinished build, {info.shards:,}{planned} shards are complete")
+    output.line(f"{info.path}: unfinished build, {info.shards:,}{planned} shards are complete")
     size = format_size(info.size_bytes)
-    print_line(f"so far: {format_count(info.records, 'record')}, {size}, {format_count(info.rejects, 'reject')}")
+    output.line(f"so far: {format_count(info.records, 'record')}, {size}, {format_count(info.rejects, 'reject')}")
     rows = [(key, _setting(value)) for key, value in info.settings.items() if key != "source"]
     if rows:
-        print_table(["setting", "value"], rows)
-    print_line(f"to do: {info.remedy}")
+        output.table(["setting", "value"], rows)
+    output.line(f"to do: {info.remedy}")
 
 
 def _print_foreign(info: ForeignInfo) -> None:
-    print_line(f"{info.path}: TFRecords without a manifest")
+    output.line(f"{info.path}: TFRecords without a manifest")
     rows = []
     for name, split in info.splits.items():
         records = "?" if split.records is None else f"{split.records:,}"
         missing = format_some(split.missing, 5, "{:05d}".format)
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
-    print_table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
+    output.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     uncounted = [split for split in info.splits.values() if split.records is None]
     if any(split.compression == "none" for split in uncounted):
-        print_line("records are known only where every shard has an index; 'stoker index' writes them")
+        output.line("records are known only where every shard has an index; 'stoker index' writes them")
     if any(split.compression != "none" for split in uncounted):
-        print_line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
-    print_line("")
+        output.line("records of compressed shards are not known: nothing can index them; 'stoker verify' counts them")
+    output.line("")
     if info.layout is None:
-        print_line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
+        output.line("layout: unknown; give --image-key KEY and --label-key KEY of those below")
     else:
         count = "count from 1" if info.layout.label_base else "are read as they are stored"
-        print_line(f"layout: {info.layout.preset}; labels {count}")
+        output.line(f"layout: {info.layout.preset}; labels {count}")
     first = f"the first {format_count(info.looked_at, 'record')}"
     if info.formats:
-        print_line(f"images of {first}: {counted(info.formats)}")
-    print_line(f"keys of {first}:")
+        output.line(f"images of {first}: {output.counted(info.formats)}")
+    output.line(f"keys of {first}:")
     features = [
         (
             key,
@@ -318,34 +309,34 @@ def _print_foreign(info: ForeignInfo) -> None:
         )
         for key, seen in info.keys.items()
     ]
-    print_table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
+    output.table(["feature", "kind", ">length", ">mean bytes", ">in records"], features)
 
 
 def _print_images(info: ImagesInfo) -> None:
-    print_line(f"{info.path}: images, not built")
+    output.line(f"{info.path}: images, not built")
     rows = [
         (name, f"{s.images:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), f"{s.unlabelled:,}")
         for name, s in info.splits.items()
     ]
-    print_table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
-    print_line(f"names end in: {_named(info.suffixes)}")
-    for line in boxes_lines(info.path, info.boxes):
-        print_line(line)
+    output.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
+    output.line(f"names end in: {_named(info.suffixes)}")
+    for line in output.boxes_lines(info.path, info.boxes):
+        output.line(line)
     if info.ignored:
-        print_line(f"ignored: {counted(info.ignored)}")
+        output.line(f"ignored: {output.counted(info.ignored)}")
     for warning in info.warnings:
-        print_line(f"warning: {warning}")
+        output.line(f"warning: {warning}")
     _print_fields(info.fields, info.examples, "of the first image")
-    print_line("")
+    output.line("")
     _print_histograms(info, list(info.splits), "")
-    print_line("")
-    print_line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
+    output.line("")
+    output.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
 
 
 def _named(suffixes: Mapping[str, int]) -> str:
     shown = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(suffixes.items())[:_SUFFIXES]}
     more = len(suffixes) - len(shown)
-    return counted(shown) + (f" and {more:,} others" if more else "")
+    return output.counted(shown) + (f" and {more:,} others" if more else "")
 
 
 def _setting(value: object) -> str:

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import check_writable, print_line
+from stoker.cli import output
 from stoker.cli.parser import UsageError
 from stoker.config import check_range
 from stoker.errors import SourceError
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     if args.seed is not None and not args.shuffle:
         raise UsageError("--seed has no effect without --shuffle; give both, or omit it")
     if args.out is not None:
-        check_writable("--out", args.out)
+        output.check_writable("--out", args.out)
     seed = check_range("--seed", args.seed or 0, 0, 2**63 - 1)
     out = None if args.out is None else location(args.out).absolute()
     own = None if out is None else os.fsencode(str(out))
@@ -56,5 +56,5 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.buffer.write(data)
         return 0
     write_atomically(out, data)
-    print_line(f"{len(paths):,} paths in {args.out}")
+    output.line(f"{len(paths):,} paths in {args.out}")
     return 0

@@ -17,17 +17,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stoker.cli.output import (
-    EXIT_CODES,
-    EXIT_FAILED,
-    EXIT_INTERRUPTED,
-    EXIT_USAGE,
-    print_error,
-    print_json,
-    print_warning,
-    set_verbosity,
-    shown_log,
-)
+from stoker.cli import output
 from stoker.cli.parser import CommandParser, UsageError
 from stoker.config import alternatives, settings_as_options, stoker_version
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError, SourceError, StokerError, printable
@@ -86,17 +76,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words = list(map(_without_query, words))
         if not words:
             make_parser(["--help"]).print_help()
-            return EXIT_USAGE
+            return output.EXIT_USAGE
         args = make_parser(words).parse_args(_without_help_command(words))
-        set_verbosity(-1 if args.quiet else int(args.verbose))
-        with _shown_warnings(), shown_log(), settings_as_options():
+        output.set_verbosity(-1 if args.quiet else int(args.verbose))
+        with _shown_warnings(), output.shown_log(), settings_as_options():
             code: int = args.run(args)
         sys.stdout.flush()  # here, where a closed pipe is still an error that is handled
         return code
     except BrokenPipeError:
         # The reader of our output has gone, as `| head` does. Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_FAILED
+        return output.EXIT_FAILED
     except (StokerError, OSError, MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and str(error) != _NO_THREAD:
             raise
@@ -110,8 +100,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is None and threading.active_count() > 1:  # which Python would wait for, seconds for a large image
             sys.stdout.flush()
             sys.stderr.flush()
-            os._exit(EXIT_INTERRUPTED)
-        return EXIT_INTERRUPTED
+            os._exit(output.EXIT_INTERRUPTED)
+        return output.EXIT_INTERRUPTED
 
 
 def _fill_closed_streams() -> None:
@@ -175,11 +165,11 @@ def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
         text, shown = module.DESCRIPTION, _examples(module.EXAMPLES)
         command = subparsers.add_parser(word, help=text, description=text, epilog=shown)
         module.add_arguments(command)
-        output = command.add_argument_group("output")
+        group = command.add_argument_group("output")
         if word not in _WITHOUT_JSON:
-            output.add_argument("--json", action="store_true", help="print one JSON document")
+            group.add_argument("--json", action="store_true", help="print one JSON document")
         # Without defaults: `stoker -q build` sets them before the command is read.
-        _add_verbosity(output, default=argparse.SUPPRESS)
+        _add_verbosity(group, default=argparse.SUPPRESS)
         command.set_defaults(run=module.run)
     return parser
 
@@ -204,7 +194,7 @@ def _overview() -> str:
     lines = []
     for title, group in COMMAND_GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11} {text}" for name, text in group.items()), ""]
-    lines += ["exit codes:", *(f"  {code:<11} {text}" for code, text in EXIT_CODES.items()), ""]
+    lines += ["exit codes:", *(f"  {code:<11} {text}" for code, text in output.EXIT_CODES.items()), ""]
     shown = (
         "stoker sample photos                      # artificial photographs",
         "stoker build photos dataset               # run again to resume",
@@ -220,14 +210,14 @@ def _examples(lines: Sequence[str]) -> str:
 
 def _report(error: Reported, words: Sequence[str], *, as_json: bool) -> int:
     message = "; ".join([_message(error), *_notes(error)])
-    print_error(message)
+    output.error(message)
     if isinstance(error, UsageError):
         name = _command(words)
         print(f"see stoker {name} --help" if name in COMMANDS else "see stoker --help", file=sys.stderr)  # noqa: T201
     if as_json:
         with contextlib.suppress(OSError):  # it may be the very output that has failed
-            print_json({"error": _error_fields(error, message)})
-    return EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else EXIT_FAILED
+            output.document({"error": _error_fields(error, message)})
+    return output.EXIT_USAGE if isinstance(error, _USAGE_ERRORS) else output.EXIT_FAILED
 
 
 @contextlib.contextmanager
@@ -235,7 +225,7 @@ def _shown_warnings() -> Iterator[None]:
     """Report what Python code warns of in one line, as errors are."""
 
     def show(message: Warning | str, *_: object) -> None:
-        print_warning(str(message))
+        output.warning(str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("default", UserWarning)

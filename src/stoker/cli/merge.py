@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import print_json, print_line, print_table, shown_progress
+from stoker.cli import output
 from stoker.config import format_count, format_seconds, format_size
 from stoker.merging import merge
 
@@ -28,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, report, and return 0."""
-    with shown_progress("merging", "records") as progress:
+    with output.shown_progress("merging", "records") as progress:
         report = merge(args.datasets, args.destination, link=args.link, progress=progress)
     if args.json:
-        print_json(_document(report, args))
+        output.document(_document(report, args))
     else:
         _print(report, args)
     return 0
@@ -59,15 +59,15 @@ def _document(report: MergeReport, args: argparse.Namespace) -> dict[str, object
 def _print(report: MergeReport, args: argparse.Namespace) -> None:
     manifest = report.manifest
     if report.outcome == "complete":
-        print_line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
+        output.line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
         return
     rows = [
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
     ]
-    print_table(("split", "records", "shards", "size"), rows)
+    output.table(("split", "records", "shards", "size"), rows)
     parts = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
     parts += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)
     parts += [f"{report.resumed_shards:,} from an earlier run"] * (report.resumed_shards > 0)
     took = format_seconds(report.seconds)
-    print_line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
-    print_line(f"dataset {manifest.dataset_id} in {args.destination}")
+    output.line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
+    output.line(f"dataset {manifest.dataset_id} in {args.destination}")

@@ -28,17 +28,17 @@ _ALL = -1
 _LITERAL = re.compile(r"``(.+?)``")
 
 
-def add_source_options(parser: argparse.ArgumentParser) -> None:
+def add_source(parser: argparse.ArgumentParser) -> None:
     """Add everything that says which images there are, and of which class."""
-    _add_declared(add_selection_options(parser), "source")
+    _add_declared(add_selection(parser), "source")
 
 
-def add_selection_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_selection(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add what chooses among the images, wherever they come from; return its group."""
     return _add_declared(parser.add_argument_group("which images"), "selection")
 
 
-def add_dataset_options(parser: argparse.ArgumentParser) -> None:
+def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add everything that says how images are stored, and in which shards."""
     stored = _add_declared(parser.add_argument_group("what is stored"), "stored")
     stored.add_argument("--img-size", type=int, metavar="N", help="the same as --resize square:N")
@@ -46,7 +46,7 @@ def add_dataset_options(parser: argparse.ArgumentParser) -> None:
     _add_declared(parser.add_argument_group("shards"), "shards")
 
 
-def add_running_options(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def add_running(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add how a build runs, and what a person may agree to; return the group."""
     return _add_declared(parser.add_argument_group("how it runs"), "running")
 
@@ -100,13 +100,13 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
         raise UsageError(str(error)) from error
 
 
-def add_overwrite_option(group: argparse._ArgumentGroup) -> None:
+def add_overwrite(group: argparse._ArgumentGroup) -> None:
     """Add what lets a build remove an older dataset."""
     text = "remove the dataset at the destination first, if Stoker wrote it; asks, or needs --yes"
     group.add_argument("--overwrite", action="store_true", help=text)
 
 
-def add_engine_options(group: argparse._ArgumentGroup) -> None:
+def add_engine(group: argparse._ArgumentGroup) -> None:
     """Add what says where a build runs."""
     add = group.add_argument
     text = "local: threads of this machine (default); spark: a cluster"
@@ -141,7 +141,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def add_record_options(parser: argparse.ArgumentParser, *, base: str = "--label-base") -> None:
+def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -> None:
     """Add what a person says about TFRecords that Stoker did not write.
 
     ``base`` is what the option of the label base is called, where that name means something else.
@@ -153,9 +153,9 @@ def add_record_options(parser: argparse.ArgumentParser, *, base: str = "--label-
     add(base, type=int, choices=[0, 1], metavar="N", dest="records_label_base", help=text)
 
 
-def add_opening_options(parser: argparse.ArgumentParser) -> None:
+def add_opening(parser: argparse.ArgumentParser) -> None:
     """Add what a person says about a place that is opened: about TFRecords of other origin, or about images."""
-    add_record_options(parser)
+    add_record(parser)
     _add_declared(parser.add_argument_group("images that are not built"), "source")
 
 

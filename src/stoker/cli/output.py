@@ -50,9 +50,9 @@ _TONES = {
 """Colours of the first word of a line, on a terminal."""
 
 
-def print_json(document: object) -> None:
+def document(report: object) -> None:
     """Print one JSON document on standard output; paths in it become text."""
-    sys.stdout.write(json.dumps(document, indent=1, default=os.fspath) + "\n")
+    sys.stdout.write(json.dumps(report, indent=1, default=os.fspath) + "\n")
 
 
 def fields_of(report: Any) -> dict[str, Any]:
@@ -176,7 +176,7 @@ def _console(file: TextIO) -> Console:
     return Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
 
-def print_line(text: str) -> None:
+def line(text: str) -> None:
     """Print one line; a first word that speaks of trouble is coloured."""
     shown = Text(printable(text))
     word = _FIRST_WORD.match(text)
@@ -185,44 +185,44 @@ def print_line(text: str) -> None:
     _console(sys.stdout).print(shown)
 
 
-def print_detail(text: str) -> None:
+def detail(text: str) -> None:
     """Print one line that is not the result; nothing with ``--quiet``."""
     if not is_quiet():
-        print_line(text)
+        line(text)
 
 
-def print_some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
+def some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
     """Print the first lines, and one that says how many more there are and where; all if they are few.
 
     With ``--verbose`` all are printed.
     """
-    for line in lines if is_verbose() else lines[:count]:
-        print_line(line)
+    for text in lines if is_verbose() else lines[:count]:
+        line(text)
     if len(lines) > count and not is_verbose():
-        print_line(f"... and {len(lines) - count} more; {rest}")
+        line(f"... and {len(lines) - count} more; {rest}")
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a table; columns whose head starts with ``>`` are set to the right."""
-    table = Table(box=None, pad_edge=False, header_style="cyan")
+    drawn = Table(box=None, pad_edge=False, header_style="cyan")
     for column in columns:
         right = column.startswith(">")
-        table.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
+        drawn.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        table.add_row(*(printable(str(cell)) for cell in row))
+        drawn.add_row(*(printable(str(cell)) for cell in row))
     console = _console(sys.stdout)
     with console.capture() as captured:
-        console.print(table)
-    for line in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
-        sys.stdout.write(line.rstrip() + "\n")
+        console.print(drawn)
+    for text in captured.get().splitlines():  # a last column to the left is padded, which a file should not have
+        sys.stdout.write(text.rstrip() + "\n")
 
 
-def print_error(text: str) -> None:
+def error(text: str) -> None:
     """Print one line about what went wrong on standard error."""
     _print_problem("error", "bold red", text)
 
 
-def print_warning(text: str) -> None:
+def warning(text: str) -> None:
     """Print one line about what may be wrong on standard error."""
     _print_problem("warning", "bold yellow", text)
 

@@ -6,20 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
-from stoker.cli.options import add_dataset_options, add_running_options, add_source_options, build_settings
-from stoker.cli.output import (
-    EXIT_REJECTS,
-    boxes_lines,
-    counted,
-    fields_of,
-    how_made,
-    loss_of_turning,
-    print_json,
-    print_line,
-    print_some,
-    print_table,
-    shown_progress,
-)
+from stoker.cli import options, output
 from stoker.config import format_count, format_seconds, format_size
 from stoker.sources import SOURCE_KINDS
 
@@ -40,23 +27,23 @@ EXAMPLES = ("stoker plan photos", "stoker plan photos --resize short:256 --encod
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what it takes."""
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
-    add_source_options(parser)
-    add_dataset_options(parser)
-    add_running_options(parser)
+    options.add_source(parser)
+    options.add_dataset(parser)
+    options.add_running(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the forecast and return 0, or 3 when a build would withhold the manifest."""
-    settings = build_settings(args)
-    with shown_progress("listing") as progress:
+    settings = options.build_settings(args)
+    with output.shown_progress("listing") as progress:
         tree = open_source(settings.source, progress)
-    with shown_progress("checking") as progress:
+    with output.shown_progress("checking") as progress:
         report = forecast(tree, settings, progress)
     if args.json:
-        print_json(_document(report))
+        output.document(_document(report))
     else:
         _print(report)
-    return EXIT_REJECTS if report.is_withheld else 0
+    return output.EXIT_REJECTS if report.is_withheld else 0
 
 
 def _document(report: BuildForecast) -> dict[str, Any]:
@@ -79,10 +66,10 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "boxes": {name: boxes.where for name, boxes in tree.boxes.items()},
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
-        "stored": [fields_of(storing) | {"images": count} for storing, count in survey.storings.items()],
-        "odd_files": [fields_of(odd) for odd in survey.odd],
+        "stored": [output.fields_of(storing) | {"images": count} for storing, count in survey.storings.items()],
+        "odd_files": [output.fields_of(odd) for odd in survey.odd],
         "exif_orientation": {"images": survey.turned, "looked_at": survey.looked_at},
-        "rejects": [fields_of(reject) for reject in survey.rejects],
+        "rejects": [output.fields_of(reject) for reject in survey.rejects],
         "expected_rejects": report.rejects,
         "withheld": report.is_withheld,
         "duplicates": report.dropped,
@@ -109,7 +96,7 @@ def _print(report: BuildForecast) -> None:
         of = f", {format_count(sum(report.box_counts), 'box')}"
     classes = format_count(len(tree.classes), "class") if tree.classes else "no classes"
     of_size = ", downloaded by the build" if tree.latency == "web" else f", {size}"
-    print_line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
+    output.line(f"{tree.root}: {classes}{of}, {format_count(items, 'item')}{of_size}")
     # Of images by URL no bytes are known.
     per_byte, per_item = estimate.size_bytes / max(1, report.plan.size_bytes), estimate.size_bytes / max(1, items)
     rows = [
@@ -122,49 +109,49 @@ def _print(report: BuildForecast) -> None:
         )
         for s in report.plan.splits
     ]
-    print_table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
-    print_line(f"shards: {report.plan.shard_rule}")
+    output.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
+    output.line(f"shards: {report.plan.shard_rule}")
     whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
-    print_line("content: " + counted(survey.formats) + whole)
+    output.line("content: " + output.counted(survey.formats) + whole)
     if survey.storings:
-        stored = counted(
+        stored = output.counted(
             {_stored(storing, report.settings.recipe): count for storing, count in survey.storings.items()}
         )
-        print_line(f"stored: {stored}{whole}")
+        output.line(f"stored: {stored}{whole}")
     if survey.turned:
-        print_line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
+        output.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
     if report.settings.source.drop_duplicates is not None:
-        print_line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
+        output.line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
     if tree.ignored:
-        print_line(f"ignored: {counted(tree.ignored)}")
+        output.line(f"ignored: {output.counted(tree.ignored)}")
     if tree.fields:
         fields = (f"{name} ({field.summary})" for name, field in tree.fields.items())
-        print_line(f"fields: {', '.join(fields)}")
-    for line in boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
-        print_line(line)
+        output.line(f"fields: {', '.join(fields)}")
+    for line in output.boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
+        output.line(line)
     rejected = {reject.key for reject in survey.rejects}
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
-    print_some(odd, _SHOWN)
-    print_some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
-    print_some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
+    output.some(odd, _SHOWN)
+    output.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
+    output.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
     threads = format_count(report.settings.threads, "thread")
-    print_line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
+    output.line(f"recipe {report.settings.recipe}: {cost} on {threads} ({sample})")
     if estimate.size_bytes > LARGE_BYTES and not report.settings.accept_size:
-        print_line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
-    print_line(_verdict(report))
+        output.line(f"warning: that is more than {format_size(LARGE_BYTES)}, so the build needs --yes")
+    output.line(_verdict(report))
 
 
 def _turning(report: BuildForecast) -> str:
     if report.settings.recipe.exif == "keep":
         return "stored as it is, --exif apply turns the pixels"
-    return f"applied{loss_of_turning({storing.source for storing in report.survey.storings})}"
+    return f"applied{output.loss_of_turning({storing.source for storing in report.survey.storings})}"
 
 
 def _stored(storing: Storing, recipe: Recipe) -> str:
     if storing.made == "kept":
-        return f"{storing.source} {how_made(storing.format, storing.made, recipe.resolved()['kind'])}"
+        return f"{storing.source} {output.how_made(storing.format, storing.made, recipe.resolved()['kind'])}"
     return f"{storing.source} encoded" if storing.source == storing.format else f"{storing.source} to {storing.format}"
 
 

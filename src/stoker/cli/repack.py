@@ -6,17 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.builder import build_tree, check_destination, find_preset
+from stoker.cli import options, output
 from stoker.cli.build import announcer, overwriter, report_build
-from stoker.cli.options import (
-    add_dataset_options,
-    add_overwrite_option,
-    add_record_options,
-    add_running_options,
-    add_selection_options,
-    build_settings,
-    record_keys,
-)
-from stoker.cli.output import shown_progress
 from stoker.repack import open_records
 from stoker.storage import location
 
@@ -36,23 +27,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)
-    add_record_options(parser, base="--from-label-base")
-    add_selection_options(parser)
-    add_dataset_options(parser)
-    add_overwrite_option(add_running_options(parser))
+    options.add_record(parser, base="--from-label-base")
+    options.add_selection(parser)
+    options.add_dataset(parser)
+    options.add_overwrite(options.add_running(parser))
 
 
 def run(args: argparse.Namespace) -> int:
     """Build, report, and return 0, or 3 when the manifest is withheld."""
-    settings = build_settings(args)
+    settings = options.build_settings(args)
     destination = location(args.destination)
     chosen = args.preset is not None or args.label_base is not None
     check_destination(destination, args.source)
-    with shown_progress("listing") as progress:
+    with output.shown_progress("listing") as progress:
         crop_objects = settings.source.crop_objects
         source = open_records(
             args.source,
-            record_keys(args),
+            options.record_keys(args),
             label_base=settings.schema.label_base if chosen else None,
             keeps_boxes=settings.schema.info(0).box_prefix is not None,
             crop_objects=crop_objects,
@@ -61,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     if args.preset is None and args.label_base is None:  # nothing asks for other class ids than those there are
         schema = find_preset(None).make_schema(source.label_base)
         settings = dataclasses.replace(settings, schema=schema)
-    with shown_progress("building") as progress:
+    with output.shown_progress("building") as progress:
         report = build_tree(
             source, settings, destination, progress, announcer(args, settings), overwrite=overwriter(args)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stoker.cli.output import print_detail, print_json, print_line, print_some, shown_progress
+from stoker.cli import output
 from stoker.config import format_count, format_size
 from stoker.sample import SampleSpec, make_sample
 
@@ -35,10 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make the sample, report, and return 0."""
     spec = SampleSpec(args.classes, args.images, args.validation, args.seed, args.damaged)
-    with shown_progress("making") as progress:
+    with output.shown_progress("making") as progress:
         report = make_sample(Path(args.directory), spec, progress)
     if args.json:
-        print_json(
+        output.document(
             {
                 "directory": args.directory,
                 "made": report.made,
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(report: SampleReport, directory: str) -> None:
     verb = "made" if report.made else "there already:"
-    print_line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
-    print_some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
-    print_some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
-    print_detail(f"next: stoker plan {directory}")
+    output.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
+    output.some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
+    output.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
+    output.detail(f"next: stoker plan {directory}")

@@ -7,8 +7,7 @@ import dataclasses
 import re
 from typing import TYPE_CHECKING, Any, get_args
 
-from stoker.cli.options import add_opening_options, record_keys, source_options
-from stoker.cli.output import check_writable, counted, print_json, print_line, print_some
+from stoker.cli import options, output
 from stoker.cli.parser import UsageError
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
@@ -64,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=get_args(Mode), metavar="NAME", default="RGB", help=text)
     text = "EXIF orientation: keep it as stored (default), or apply it, as stoker.open takes it"
     add("--exif", choices=get_args(Exif), metavar="HOW", help=text)
-    add_opening_options(parser)
+    options.add_opening(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,15 +76,15 @@ def run(args: argparse.Namespace) -> int:
         per_row=args.per_row,
         transforms=() if args.transforms is None else parse_transforms(args.transforms),
         epochs=None if args.epochs is None else parse_epochs(args.epochs),
-        keys=record_keys(args),
-        source=source_options(args),
+        keys=options.record_keys(args),
+        source=options.source_options(args),
         mode=args.mode,
         exif=args.exif,
     )
-    check_writable("--out", args.out)
+    output.check_writable("--out", args.out)
     report = write_sheet(args.dataset, args.out, spec)
     if args.json:
-        print_json(dataclasses.asdict(report))
+        output.document(dataclasses.asdict(report))
     else:
         _print(report)
     return 0
@@ -93,10 +92,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _print(report: SheetReport) -> None:
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
-    print_some(lines, _SHOWN, "find all damage with 'stoker verify'")
+    output.some(lines, _SHOWN, "find all damage with 'stoker verify'")
     samples = format_count(len(report.indices), "sample")
-    formats = f" ({counted(report.formats)})" if report.formats else ""
-    print_line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
+    formats = f" ({output.counted(report.formats)})" if report.formats else ""
+    output.line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-from stoker.cli.options import add_record_options, record_keys
-from stoker.cli.output import EXIT_DAMAGED, counted, print_detail, print_json, print_line, print_some, shown_progress
+from stoker.cli import options, output
 from stoker.config import check_range, format_count, format_size
 from stoker.inspect import VerifyReport, verify_dataset
 
@@ -22,28 +21,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
-    add_record_options(parser)
+    options.add_record(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Check, print, and return 0, or 4 if there is damage."""
     threads = None if args.threads is None else check_range("--threads", args.threads, 1, 4096)
-    with shown_progress("verifying", bad="problems") as progress:
-        report = verify_dataset(args.dataset, threads, progress, record_keys(args))
+    with output.shown_progress("verifying", bad="problems") as progress:
+        report = verify_dataset(args.dataset, threads, progress, options.record_keys(args))
     if args.json:
-        print_json(dataclasses.asdict(report))
+        output.document(dataclasses.asdict(report))
     else:
         _print(report)
-    return EXIT_DAMAGED if report.problems else 0
+    return output.EXIT_DAMAGED if report.problems else 0
 
 
 def _print(report: VerifyReport) -> None:
-    print_some([f"warning: {warning}" for warning in report.warnings])
-    print_some([f"damage: {problem}" for problem in report.problems])
+    output.some([f"warning: {warning}" for warning in report.warnings])
+    output.some([f"damage: {problem}" for problem in report.problems])
     if report.formats:
-        print_detail(f"images: {counted(report.formats)}")
+        output.detail(f"images: {output.counted(report.formats)}")
     rate = f"{report.records / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
     shards, records = format_count(report.shards, "shard"), format_count(report.records, "record")
     size = f"{shards}, {records}, {format_size(report.size_bytes)}"
     verdict = format_count(len(report.problems), "problem") if report.problems else "no damage"
-    print_line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")
+    output.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")
