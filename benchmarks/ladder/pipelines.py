@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.inspect.bench.cases import RATIO, RAW_SIDE, SCALE, SEED
+from stoker.inspect.bench_images import RAW_SIDE, SEED
+from stoker.inspect.bench_reading import RATIO, SCALE
 from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.inspect.bench.cases import BenchSpec, Case
-    from stoker.inspect.bench.images import BenchImages
+    from stoker.inspect.bench import BenchSpec, Case
+    from stoker.inspect.bench_images import BenchImages
 
 _ATTEMPTS = 10
 _BATCHES_AHEAD = 2

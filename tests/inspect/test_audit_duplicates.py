@@ -13,9 +13,8 @@ from PIL import Image
 import stoker
 from reference import pictures
 from stoker import _native
-from stoker.inspect.auditing.duplicates import MAX_DISTANCE, Duplicates, exact_duplicates, near_duplicates
-from stoker.inspect.auditing.measuring import measure_all
-from stoker.inspect.auditing.report import brightness_and_contrast
+from stoker.inspect.audit_measures import MAX_DISTANCE, Duplicates, exact_duplicates, measure_all, near_duplicates
+from stoker.inspect.auditing import brightness_and_contrast
 
 
 def levels(signs: int, strong: int) -> list[int]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench_prepared import case_of, made, spec_for
-from stoker.inspect.bench import CASES, reading
+from stoker.inspect import bench_reading as reading
+from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stoker.inspect.bench.images import BenchImages
+    from stoker.inspect.bench_images import BenchImages
 
 IMAGES = 12
 KEYS = [case.key for case in CASES if case.group != "limit"]

@@ -12,7 +12,7 @@ from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, Machine
 from stoker.inspect.page import bench_page
 
 if TYPE_CHECKING:
-    from stoker.inspect.bench.cases import Group
+    from stoker.inspect.bench import Group
 
 
 def row(name: str, group: Group, rate: float) -> BenchRow:

@@ -16,7 +16,7 @@ import stoker
 from benchmarks.planted import SHIM, SLOW_READS
 from stoker.cli.main import main
 from stoker.inspect import Evidence, Files, Setup
-from stoker.inspect.diagnosis import dataset as examined
+from stoker.inspect import diagnosis_dataset as examined
 
 if TYPE_CHECKING:
     from pathlib import Path

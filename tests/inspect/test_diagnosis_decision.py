@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from stoker.inspect import Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
-from stoker.inspect.diagnosis.decision import WORDS
+from stoker.inspect.diagnosis_decision import WORDS
 
 if TYPE_CHECKING:
     from typing import Any

@@ -220,7 +220,7 @@ def test_what_lies_between_iterations_is_left_out(dataset: Path, way: str) -> No
 
 @pytest.mark.slow
 def test_nothing_is_said_of_others_below_a_quota(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.inspect.diagnosis.loop.limited_by_quota", lambda: True)
+    monkeypatch.setattr("stoker.inspect.diagnosis.limited_by_quota", lambda: True)
     found, _ = epochs(dataset, "left")
     assert found.other_cpus is None
 

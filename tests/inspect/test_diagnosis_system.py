@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import stoker
 from stoker.cli.main import main
 from stoker.format.frames import compression_of
-from stoker.inspect.diagnosis import system
-from stoker.inspect.diagnosis.system import files_of, look_at_files
+from stoker.inspect import diagnosis as system
+from stoker.inspect.diagnosis import files_of, look_at_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from stoker.inspect.auditing.duplicates import MAX_DISTANCE
-from stoker.inspect.auditing.report import (
+from stoker.inspect.audit_measures import MAX_DISTANCE
+from stoker.inspect.auditing import (
     DEFAULT_DISTANCE,
     AuditedImage,
     AuditedSplit,
@@ -13,8 +13,9 @@ from stoker.inspect.auditing.report import (
     audit_splits,
 )
 from stoker.inspect.bench import BenchReport, BenchSpec, measure_configured, run_bench
-from stoker.inspect.diagnosis.dataset import DatasetReport, DatasetSpec, examine
-from stoker.inspect.diagnosis.decision import (
+from stoker.inspect.diagnosis import Doctor, doctor
+from stoker.inspect.diagnosis_dataset import DatasetReport, DatasetSpec, examine
+from stoker.inspect.diagnosis_decision import (
     Consumer,
     DoctorReport,
     Evidence,
@@ -24,7 +25,6 @@ from stoker.inspect.diagnosis.decision import (
     Verdict,
     decide,
 )
-from stoker.inspect.diagnosis.loop import Doctor, doctor
 from stoker.inspect.index import IndexedShard, index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,

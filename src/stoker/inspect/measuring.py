@@ -46,6 +46,7 @@ SIDE = 224
 RESIZE = 256
 _ANSWER_SECONDS = 600.0
 """For a warm-up, or for an answer in addition to the seconds of its turn; what takes longer hangs."""
+_WARM_UP_SECONDS = 1.0
 _LEAST_BATCHES = 2
 _LEAD_IN = 0.1
 _IS_WAITING = 0.2
@@ -97,8 +98,9 @@ class Meter:
         self._batches = batches
         self._batch_seconds = 0.0  # as last measured
 
-    def warm_up(self, seconds: float, images: int) -> None:
-        """Read for so long, and at least so many images."""
+    def warm_up(self, seconds: float, images: int = 0) -> None:
+        """Read for so long, a second at most, and at least so many images."""
+        seconds = min(seconds, _WARM_UP_SECONDS)
         began, read = time.perf_counter(), 0
         while time.perf_counter() - began < seconds or read < images:
             read += next(self._batches)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from stoker.inspect.auditing.report import AuditReport
+    from stoker.inspect.auditing import AuditReport
     from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
     from stoker.inspect.page_contents import Album, Measured, Portrait, SplitPortrait

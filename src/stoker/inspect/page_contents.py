@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from stoker.format import Manifest, RecordKeys
-    from stoker.inspect.auditing.report import AuditedImage, AuditReport
+    from stoker.inspect.auditing import AuditedImage, AuditReport
     from stoker.inspect.info import ClassCount
     from stoker.loader import Dataset, Sample
     from stoker.sources import SourceOptions

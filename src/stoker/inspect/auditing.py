@@ -19,8 +19,17 @@ import numpy as np
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range, option
 from stoker.errors import SourceError, StokerError, StorageError
-from stoker.inspect.auditing.duplicates import FLAT, MAX_DISTANCE, distances, exact_duplicates, near_duplicates
-from stoker.inspect.auditing.measuring import FORMAT_NAMES, MODE_NAMES, UNREADABLE, measure_all
+from stoker.inspect.audit_measures import (
+    FLAT,
+    FORMAT_NAMES,
+    MAX_DISTANCE,
+    MODE_NAMES,
+    UNREADABLE,
+    distances,
+    exact_duplicates,
+    measure_all,
+    near_duplicates,
+)
 from stoker.inspect.info import ClassCount, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.sources import SourceOptions
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.format import RecordKeys
-    from stoker.inspect.auditing.duplicates import Duplicates
+    from stoker.inspect.audit_measures import Duplicates
     from stoker.loader import Dataset, Sample
     from stoker.storage import LocationLike
     from stoker.types import Box, Progress

@@ -18,9 +18,8 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_count
 from stoker.errors import BadSampleWarning, StokerError, StorageError
-from stoker.inspect.diagnosis.decision import decide, rebuild_command
-from stoker.inspect.diagnosis.loop import doctor
-from stoker.inspect.diagnosis.system import files_of
+from stoker.inspect.diagnosis import doctor, files_of
+from stoker.inspect.diagnosis_decision import decide, rebuild_command
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import (
     RESIZE,
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.inspect.diagnosis.decision import DoctorReport, Evidence, Verdict
+    from stoker.inspect.diagnosis_decision import DoctorReport, Evidence, Verdict
     from stoker.loader import Dataset, Loader, Mix
     from stoker.transforms import CenterCrop, RandomResizedCrop
     from stoker.types import DecodeMode

@@ -1,4 +1,4 @@
-"""One case in a process of its own: ``python -m stoker.inspect.bench.reading CASE SPEC FOLDER``, the first two as JSON.
+"""One case in a process of its own: ``python -m stoker.inspect.bench_reading CASE SPEC FOLDER``, the first two as JSON.
 
 It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.measuring`. Cases
 share no threads, imports or memory, and are not started again for each round.
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stoker.inspect.bench.cases import LIMIT, RATIO, SCALE, SEED, BenchSpec, Case
-from stoker.inspect.bench.images import BenchImages
+from stoker.inspect.bench import LIMIT, BenchSpec, Case
+from stoker.inspect.bench_images import SEED, BenchImages
 from stoker.inspect.measuring import (
     RESIZE,
     SIDE,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+SCALE = (0.08, 1.0)
+RATIO = (3 / 4, 4 / 3)
 _WARM_UP_SECONDS = 1.0
 """The most; for as long as a turn takes otherwise."""
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help

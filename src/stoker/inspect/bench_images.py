@@ -27,7 +27,6 @@ from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_t
 from stoker.config import available_cpus, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.format import ImagenetSchema, RecordKeys, TinySchema
-from stoker.inspect.bench.cases import RAW_SIDE, SEED
 from stoker.inspect.info import ranked
 from stoker.loader import Dataset, ImageFiles, ShardRecords, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
@@ -38,11 +37,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from stoker.inspect.bench.cases import BenchSpec, Case, Form
+    from stoker.inspect.bench import BenchSpec, Case, Form
     from stoker.sources import Source
     from stoker.types import Progress
 
     Phase = Callable[[str, str, str], AbstractContextManager[Progress]]
+
+SEED = 17
+RAW_SIDE = 256
+"""Height and width of the tensors that raw records hold."""
 
 _MOST_IMAGES = 1000
 _MOST_ENCODED_BYTES = 200_000_000
