@@ -58,8 +58,6 @@ Group = Literal["limit", "ladder", "stoker"]
 Form = Literal["files", "plain", "raw", "restart", "own"]
 """What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
 
-_WARM_UP_SECONDS = 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class BenchSpec(ReadSpec):
@@ -135,9 +133,6 @@ def objection(case: Case, spec: BenchSpec, dataset: Dataset) -> str:
     if spec.cold and case.needs == "own" and any(shard.inflated is not None for shard in dataset.shards):
         return "inflates compressed shards when it opens them, so nothing is read from the disk that could be cold"
     return ""
-
-
-_WARM_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +380,7 @@ def measure_configured(
         batches = endless(loader)
         shape = next(batches).images.shape[1:]
         meter = Meter(map(len, batches))
-        meter.warm_up(min(_WARM_UP_SECONDS, seconds), images=1)
+        meter.warm_up(seconds)
         speeds = [meter.rate(seconds) for _ in range(rounds)]
         used = loader.stats().threads
     return LoaderSpeed(

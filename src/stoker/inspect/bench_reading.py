@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 SCALE = (0.08, 1.0)
 RATIO = (3 / 4, 4 / 3)
-_WARM_UP_SECONDS = 1.0
-"""The most; for as long as a turn takes otherwise."""
 _MOST_IMAGES = 4096  # kept in memory by the codec alone; enough that the processor's caches do not help
 _IMAGES_A_RUN = 512  # of the codec: its threads are started again each run, so a run is long compared with that
 _CACHE_BUDGET = 2**40  # whether there is enough memory was checked before
@@ -76,7 +74,7 @@ def main(case_json: str, spec_json: str, folder: str) -> None:
     images = BenchImages.read(folder)
     meter = Meter(batches(spec, images, case))
     count = images.read_by(case)
-    meter.warm_up(min(_WARM_UP_SECONDS, spec.seconds), count if case.keeps else 0)
+    meter.warm_up(spec.seconds, count if case.keeps else 0)
     cold = images.files_read_by(case) if spec.cold else None
     answers.write("{}\n")
     for line in sys.stdin:
