@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import math
 import os
@@ -245,8 +246,7 @@ def check_writable(option: str, path: str) -> None:
 
 def page_module(path: str) -> ModuleType:
     """Return what draws pages, an extra that is missed now and not after the images; refuse a file as above."""
-    from stoker.inspect import page  # noqa: PLC0415 - see above
-
+    page = importlib.import_module("stoker.inspect.page")
     check_writable("--html", path)
     return page
 
