@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -73,15 +74,17 @@ from stoker.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
     from numpy.typing import NDArray
 
     from stoker.format import ClassLabel, InflatedShard, Manifest, RecordKeys, Shard
-    from stoker.storage import LocalCopy, Location, LocationLike
+    from stoker.storage import Location, LocationLike
     from stoker.types import BatchForm, EncodedImage, Features, FeatureSpec, Progress, SchemaInfo
+
+    CheckRecord = Callable[[Features, "_Result"], tuple[str, list[str]]]
 
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
@@ -165,10 +168,16 @@ def verify_dataset(
         refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
         splits, schema = manifest.splits.items(), manifest.schema
         targets = [_Target(name, place / shard.name, shard) for name, split in splits for shard in split.shards]
-    rules = _RecordRules(schema, classes)
     records = None if manifest is None else manifest.records
     counter = _ProgressCounter(progress, len(targets), records, len(problems))
-    results = _check_all(targets, rules, available_cpus() if threads is None else threads, counter)
+    threads = available_cpus() if threads is None else threads
+    check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
+    with (
+        stoppable_pool(threads, "stoker-records", only_reads=True) as pool,
+        stoppable_pool(threads, "stoker-shards", only_reads=True) as shards,
+    ):
+        check = partial(_check_shard, check_record=partial(_record_wrong, schema, classes), pool=pool, counter=counter)
+        results = list(shards.map(check, targets))
     labels: dict[str, Counter[int]] = {}
     for target, result in zip(targets, results, strict=True):
         labels.setdefault(target.split, Counter()).update(result.labels)
@@ -211,7 +220,6 @@ def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
 
 
 def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKeys | None) -> SchemaInfo:
-    """Return the layout of the first record that can be read."""
     for target in targets:
         with contextlib.suppress(ShardError, ExampleError):
             if (features := first_features(target.path)) is not None:
@@ -293,18 +301,9 @@ class _Result:
     formats: Counter[str] = field(default_factory=Counter)  # the same of formats of images
 
 
-def _check_all(
-    targets: Sequence[_Target], rules: _RecordRules, threads: int, counter: _ProgressCounter
-) -> list[_Result]:
-    check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
-    with (
-        stoppable_pool(threads, "stoker-records", only_reads=True) as records,
-        stoppable_pool(threads, "stoker-shards", only_reads=True) as shards,
-    ):
-        return list(shards.map(lambda target: _check_shard(target, rules, records, counter), targets))
-
-
-def _check_shard(target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor, counter: _ProgressCounter) -> _Result:
+def _check_shard(
+    target: _Target, check_record: CheckRecord, pool: ThreadPoolExecutor, counter: _ProgressCounter
+) -> _Result:
     """Check a shard; of one in a store, a copy.
 
     Runs in any thread but those of ``pool``, which check runs of its records.
@@ -316,11 +315,23 @@ def _check_shard(target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor,
             check_frames = _check_plain if is_plain else _check_compressed
             frames = check_frames(target.path, copy.path, target.listed)
             counter.add_shard(len(frames.rows), len(frames.problems))
-            results = _check_runs(target, frames, copy, rules, pool, counter)
+            plain = copy.path if frames.inflated is None else frames.inflated.path
+
+            def run(first: int) -> _Result:
+                rows = frames.rows[first : first + _CHUNK_RECORDS]
+                result = _check_records(target.path, plain, first, rows, check_record)
+                counter.add_records(result)
+                return result
+
+            results = list(pool.map(run, range(0, len(frames.rows), _CHUNK_RECORDS)))
     except OSError as error:
         if isinstance(error, StorageError):
             target.path.parent.is_dir()  # raises if the store cannot be reached, which is not damage
-        frames, results = _unreadable(target.path, error), []
+        if is_scratch_full(error) or is_machine_error(error):
+            raise
+        missing = isinstance(error, FileNotFoundError)
+        what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
+        frames, results = _Frames(_NO_ROWS, 0, [_problem(target.path, what)]), []
         counter.add_shard(0, 1)
     shard = _Result(len(frames.rows), frames.size_bytes, frames.problems)
     for result in results:
@@ -328,24 +339,6 @@ def _check_shard(target: _Target, rules: _RecordRules, pool: ThreadPoolExecutor,
         shard.labels.update(result.labels)
         shard.formats.update(result.formats)
     return shard
-
-
-def _check_runs(
-    target: _Target,
-    frames: _Frames,
-    copy: LocalCopy,
-    rules: _RecordRules,
-    pool: ThreadPoolExecutor,
-    counter: _ProgressCounter,
-) -> list[_Result]:
-    plain = copy.path if frames.inflated is None else frames.inflated.path
-
-    def run(first: int) -> _Result:
-        result = _check_records(target.path, plain, first, frames.rows[first : first + _CHUNK_RECORDS], rules)
-        counter.add_records(result)
-        return result
-
-    return list(pool.map(run, range(0, len(frames.rows), _CHUNK_RECORDS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,14 +349,6 @@ class _Frames:
     size_bytes: int  # length of the shard; 0 when it is missing
     problems: list[Problem]  # damage of the shard as a whole
     inflated: InflatedShard | None = None  # the shard without its compression; None if it has none
-
-
-def _unreadable(path: Location, error: OSError) -> _Frames:
-    if is_scratch_full(error) or is_machine_error(error):
-        raise error
-    missing = isinstance(error, FileNotFoundError)
-    what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
-    return _Frames(_NO_ROWS, 0, [_problem(path, what)])
 
 
 def _check_plain(path: Location, copy: Path, listed: Shard | None) -> _Frames:
@@ -438,7 +423,10 @@ def _indexed(
         return None
     except IndexMismatchError as error:
         problems.append(problem_of(error, index))
-        return None if scanned is not None else _usable(index)
+        if scanned is None:  # the index does not fit the shard, which may have been cut
+            with contextlib.suppress(IndexMismatchError, OSError):
+                return parse_index(index.read_at_most(_MAX_INDEX_BYTES), index)
+        return None
     except OSError as error:
         problems.append(_problem(index, f"cannot be read: {error.strerror or error}"))
         return None
@@ -446,14 +434,6 @@ def _indexed(
         what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
         problems.append(_problem(index, f"{what}; write it again with 'stoker index'"))
     return rows
-
-
-def _usable(index: Location) -> NDArray[np.uint64] | None:
-    """Return the rows of an index that does not fit its shard, which may have been cut; None if it is not an index."""
-    try:
-        return parse_index(index.read_at_most(_MAX_INDEX_BYTES), index)
-    except (IndexMismatchError, OSError):
-        return None
 
 
 def _against_manifest(path: Location, listed: Shard, size: int, records: int, checksum: int) -> list[Problem]:
@@ -475,15 +455,9 @@ def _checksum(path: Path) -> int:
     return crc
 
 
-@dataclass(frozen=True, slots=True)
-class _RecordRules:
-    """What every record must satisfy."""
-
-    schema: SchemaInfo  # which feature means what; for shards of other origin without a list of features
-    classes: tuple[ClassLabel, ...]  # the classes by id; empty when unknown
-
-
-def _check_records(path: Location, plain: Path, first: int, rows: NDArray[np.uint64], rules: _RecordRules) -> _Result:
+def _check_records(
+    path: Location, plain: Path, first: int, rows: NDArray[np.uint64], check_record: CheckRecord
+) -> _Result:
     """Check a run of records of one shard, whose bytes are in ``plain``, without compression."""
     result = _Result()
     for number, (offset, size) in enumerate(rows.tolist(), first):
@@ -496,35 +470,36 @@ def _check_records(path: Location, plain: Path, first: int, rows: NDArray[np.uin
             what = problem_of(error, path, plain).what
             result.record_problems.append(Problem(str(path), number, offset, None, what))
             continue
-        sample = _sample(features, rules.schema)
-        if sample.encoded:
-            result.formats[sample.format] += 1
-        damage = _features_wrong(features, rules)
-        damage += _image_wrong(sample, rules.schema)
-        damage += _label_wrong(sample, rules, result.labels)
-        damage += _boxes_wrong(features, rules.schema)
-        damage += _fields_wrong(features, rules.schema)
-        result.record_problems += [Problem(str(path), number, offset, sample.source or None, what) for what in damage]
+        source, damage = check_record(features, result)
+        result.record_problems += [Problem(str(path), number, offset, source or None, what) for what in damage]
     return result
 
 
-def _sample(features: Features, schema: SchemaInfo) -> Sample:
-    """Return a record as a sample; what it lacks is empty."""
+def _record_wrong(
+    schema: SchemaInfo, classes: Sequence[ClassLabel], features: Features, result: _Result
+) -> tuple[str, list[str]]:
+    """Return the name of a record's source image and what is wrong with it, and count its label and its format.
+
+    Of shards of other origin the schema has no list of features; ``classes`` are by id, and empty when unknown.
+    """
     held = {key: values[0] for key, (kind, values) in features.items() if kind == "bytes" and values}
     encoded = cast("bytes", held.get(schema.image_key, b""))
     source = cast("bytes", held.get(schema.filename_key or "", b""))
-    return Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
-
-
-def _features_wrong(features: Features, rules: _RecordRules) -> list[str]:
+    sample = Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
+    if encoded:
+        result.formats[sample.format] += 1
     wrong = []
-    for key, expected in rules.schema.features.items():
+    for key, expected in schema.features.items():
         wrong += _spec_wrong(key, features, expected)
-    unknown = sorted(features.keys() - rules.schema.features.keys()) if rules.schema.features else []
+    unknown = sorted(features.keys() - schema.features.keys()) if schema.features else []
     if unknown:
         subject = f"feature {_some(unknown)} is" if len(unknown) == 1 else f"features {_some(unknown)} are"
         wrong.append(f"{subject} not in the schema")
-    return wrong
+    wrong += _image_wrong(sample, schema)
+    wrong += _label_wrong(features, schema, classes, result.labels)
+    wrong += _boxes_wrong(features, schema)
+    wrong += _fields_wrong(features, schema)
+    return sample.source, wrong
 
 
 def _spec_wrong(key: str, features: Features, expected: FeatureSpec) -> list[str]:
@@ -556,8 +531,9 @@ def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
     return wrong
 
 
-def _label_wrong(sample: Sample, rules: _RecordRules, labels: Counter[int]) -> list[str]:
-    schema, features = rules.schema, sample.features
+def _label_wrong(
+    features: Features, schema: SchemaInfo, classes: Sequence[ClassLabel], labels: Counter[int]
+) -> list[str]:
     if schema.label_key not in features:
         return []
     try:
@@ -568,11 +544,11 @@ def _label_wrong(sample: Sample, rules: _RecordRules, labels: Counter[int]) -> l
     wrong = _one_hot_wrong(features, schema, label)
     if 0 <= label < schema.label_base:
         return [*wrong, f"label {label} is below {schema.label_base}, the number of the first class"]
-    if not rules.classes or label == -1:
+    if not classes or label == -1:
         return wrong
-    if not schema.label_base <= label < len(rules.classes):
-        return [*wrong, f"label {label} is not in {schema.label_base}..{len(rules.classes) - 1}"]
-    named = rules.classes[label]
+    if not schema.label_base <= label < len(classes):
+        return [*wrong, f"label {label} is not in {schema.label_base}..{len(classes) - 1}"]
+    named = classes[label]
     text = named.name if schema.preset == "imagenet-nvidia" else named.text
     for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
         kind, stored = features.get(key, ("none", []))
@@ -595,18 +571,13 @@ def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
         edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
         odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
         wrong = [f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"] if odd else []
-        return wrong + _box_labels_wrong(features, schema)
+        first, end = schema.label_base, schema.label_base + len(schema.box_names)
+        _, labels = features.get(f"{schema.box_prefix}label", ("int64", []))
+        strange = [label for label in labels if label != -1 and label not in range(first, end)]
+        if schema.box_names and strange:
+            wrong.append(f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}")
+        return wrong
     return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
-
-
-def _box_labels_wrong(features: Features, schema: SchemaInfo) -> list[str]:
-    """Check the labels of boxes that have classes of their own."""
-    if not schema.box_names:
-        return []
-    first, end = schema.label_base, schema.label_base + len(schema.box_names)
-    _, labels = features.get(f"{schema.box_prefix}label", ("int64", []))
-    strange = [label for label in labels if label != -1 and label not in range(first, end)]
-    return [f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}"] if strange else []
 
 
 def _fields_wrong(features: Features, schema: SchemaInfo) -> list[str]:
@@ -674,16 +645,10 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
         raise
     except ManifestError as error:  # the shards are checked all the same, as if they came from elsewhere
         return None, (), [Problem(str(place / MANIFEST_NAME), None, error.offset, None, str(error))]
-    problems: list[Problem] = []
-    return manifest, _classes(place, manifest, problems), problems
-
-
-def _classes(place: Location, manifest: Manifest, problems: list[Problem]) -> tuple[ClassLabel, ...]:
     try:
-        return read_classes(place, manifest)
+        return manifest, read_classes(place, manifest), []
     except ManifestError as error:
-        problems.append(_problem(place / LABELS_NAME, str(error)))
-        return ()
+        return manifest, (), [_problem(place / LABELS_NAME, str(error))]
 
 
 def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
