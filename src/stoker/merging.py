@@ -146,28 +146,21 @@ def merge(
         >>> report = stoker.merge(["spring", "autumn"], "year")  # doctest: +SKIP
         >>> report.manifest.records                              # doctest: +SKIP
     """
+    started = time.monotonic()
     if isinstance(datasets, (str, os.PathLike, Location)):
         raise ConfigError(f"datasets is {str(datasets)!r}; give a list of at least two")
+    place = location(destination)
     with progress_of_call("merging", progress, "records") as shown:
-        return _merge([location(dataset) for dataset in datasets], location(destination), shown, link=link)
-
-
-# People call it `stoker.merge`.
-merge.__module__ = "stoker"
-
-
-def _merge(
-    datasets: Sequence[Location], destination: Location, progress: Progress | None, *, link: bool
-) -> MergeReport:
-    started = time.monotonic()
-    parts = [_Part.read(dataset) for dataset in datasets]
-    _refuse_unlike(parts)
-    if link:
-        _refuse_links(parts, destination)
-    for part in parts:
-        check_destination(destination, str(part.place))
-    task = _Merging(parts, destination, link=link)
-    written = write(task, progress=progress)
+        parts = [_Part.read(location(dataset)) for dataset in datasets]
+        _refuse_unlike(parts)
+        for linked in (*(part.place for part in parts), place) if link else ():
+            if not linked.is_local:
+                message = f"{linked} is in a store, which has no hard links"
+                raise ConfigError(f"{message}; merge without links, and shards are copied")
+        for part in parts:
+            check_destination(place, str(part.place))
+        task = _Merging(parts, place, link=link)
+        written = write(task, progress=shown)
     assert written.manifest is not None, "shards are missing"
     new = [job for job in task.jobs if job.name not in written.resumed]
     rewritten = sum(job.changes is not None for job in new)
@@ -179,6 +172,10 @@ def _merge(
         rewritten_shards=rewritten,
         resumed_shards=len(written.resumed),
     )
+
+
+# People call it `stoker.merge`.
+merge.__module__ = "stoker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +237,11 @@ class _Merging(Task):
             count = sum(len(part.manifest.splits[name].shards) for part, _ in having)
             if count > MAX_SHARDS:
                 raise ConfigError(f"split {name} would have {count:,} shards, and names hold up to {MAX_SHARDS:,}")
+            shards = [(part, own, shard) for part, own in having for shard in part.manifest.splits[name].shards]
             jobs = [
-                _Job(part.place, part.manifest, shard, name, "", own)
-                for part, own in having
-                for shard in part.manifest.splits[name].shards
+                _Job(part.place, part.manifest, shard, name, naming.name(name, number, count), own)
+                for number, (part, own, shard) in enumerate(shards)
             ]
-            jobs = [replace(job, name=naming.name(name, number, count)) for number, job in enumerate(jobs)]
             self.jobs += jobs
             splits[name] = _joined_split(
                 [(part.manifest.splits[name], own) for part, own in having], self._classes, jobs
@@ -455,14 +451,6 @@ def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
         for name, version in manifest.encoders.items():
             encoders.setdefault(name, {})[version] = None
     return {name: ", ".join(versions) for name, versions in sorted(encoders.items())}
-
-
-def _refuse_links(parts: Sequence[_Part], destination: Location) -> None:
-    for place in (*(part.place for part in parts), destination):
-        if not place.is_local:
-            raise ConfigError(
-                f"{place} is in a store, which has no hard links; merge without links, and shards are copied"
-            )
 
 
 def _make(destination: Location, job: _Job, *, link: bool) -> Shard:

@@ -174,9 +174,11 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
         ]
         objects = max((transformer.objects(index) for transformer in applied for index in indices), default=0)
         columns = columns_of(spec, min(_MAX_OBJECTS, objects))
-        pictures = [] if spec.transforms else _images_of(dataset)
+        pictures = [] if spec.transforms else [name for name, field in dataset.fields.items() if field.is_image]
         tiles = 1 + len(columns) + len(pictures)  # of each sample
-        _refuse_many(len(indices), tiles)
+        if (count := len(indices) * tiles) > _MAX_TILES:
+            message = f"{len(indices)} samples, each with {tiles - 1} more of masks and images, are {count} pictures"
+            raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count")
         if spec.transforms:
             across, gap, header, bottom = tiles, _ROW_GAP, _ROW_HEADER, 0
         else:
@@ -196,9 +198,13 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
                 sample = dataset[index]
                 formats[sample.format] += 1
                 drawn = _tiles(sample, dataset, applied, columns, boxes=spec.boxes)
-                drawn += _draw_fields(sample, pictures)
+                drawn += [_draw_field(sample, name, sample.field(name)) for name in pictures]
             except StokerError as error:
-                damaged[index] = _damage_of(error, dataset, index)
+                damaged[index] = str(error)
+                if error.path is None:  # an error of its image does not know where it is
+                    where, record, offset = dataset.records.where(index)
+                    where = f"record {record} at byte {offset} of {where}" if dataset.shards else where
+                    damaged[index] = f"{where}: {error}"
                 drawn = [draw_damaged(index, damaged[index])]
             for place, tile in enumerate(drawn, number * tiles):
                 row, column = divmod(place, across)
@@ -208,24 +214,6 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     write_atomically(location(out), data.getvalue())
     counts = ranked(formats)
     return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), counts, damaged)
-
-
-def _images_of(dataset: Dataset) -> list[str]:
-    return [name for name, field in dataset.fields.items() if field.is_image]
-
-
-def _refuse_many(samples: int, tiles: int) -> None:
-    if samples * tiles > _MAX_TILES:
-        message = f"{samples} samples, each with {tiles - 1} more of masks and images, are {samples * tiles} pictures"
-        raise ConfigError(f"{message}; show at most {_MAX_TILES}: fewer --count")
-
-
-def _damage_of(error: StokerError, dataset: Dataset, index: int) -> str:
-    """Return what is wrong with a sample, and where it is: an error of its image does not know that."""
-    if error.path is not None:
-        return str(error)
-    path, record, offset = dataset.records.where(index)
-    return f"record {record} at byte {offset} of {path}: {error}" if dataset.shards else f"{path}: {error}"
 
 
 def _title(dataset: Dataset) -> str:
@@ -424,23 +412,18 @@ def draw_sample(
     return _draw_tile(picture, (title, "  ·  ".join(texts) or name, detail), sample.index)
 
 
-def _draw_fields(sample: Sample, names: Sequence[str]) -> list[Image.Image]:
-    """Return the tiles of masks and extra images."""
-    return [_draw_field(sample, name, sample.field(name)) for name in names]
-
-
 def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
     """Return the tile of a mask, in colours over its image, or of an extra image."""
-    if sample.schema.fields[name].form().kind != "mask":
-        return _draw_tile(fit(visible(pixels), PICTURE, PICTURE), (name, "", f"{pixels.shape[1]} x {pixels.shape[0]}"))
-    image = sample.decode()
-    pixels = mask_of(sample, name, image)
-    ids = np.unique(pixels).tolist()
-    picture = fit(visible(image), PICTURE, PICTURE)
-    draw_mask(picture, pixels)
-    return _draw_tile(
-        picture, (name, f"class ids {format_some(ids, _SHOWN_IDS)}", f"{pixels.shape[1]} x {pixels.shape[0]}")
-    )
+    ids = ""
+    if sample.schema.fields[name].form().kind == "mask":
+        image = sample.decode()
+        pixels = mask_of(sample, name, image)
+        ids = f"class ids {format_some(np.unique(pixels).tolist(), _SHOWN_IDS)}"
+        picture = fit(visible(image), PICTURE, PICTURE)
+        draw_mask(picture, pixels)
+    else:
+        picture = fit(visible(pixels), PICTURE, PICTURE)
+    return _draw_tile(picture, (name, ids, f"{pixels.shape[1]} x {pixels.shape[0]}"))
 
 
 def class_lines(label: int, classes: Sequence[ClassLabel]) -> tuple[str, str]:
