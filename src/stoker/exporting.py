@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from stoker.fields import Image, box_column, class_column, stored_values
 from stoker.format import BACKGROUND, LABELS_NAME, write_labels
 from stoker.loader import ShardRecords, open_splits
 from stoker.progress import progress_of_call
+from stoker.recipe import sniff
 from stoker.sources import import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
 from stoker.types import Reject
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
-    from stoker.format import RecordKeys
+    from stoker.format import Manifest, RecordKeys
     from stoker.loader import Dataset
     from stoker.storage import LocationLike
     from stoker.types import Box, Progress
@@ -271,7 +272,10 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
         yield f"the texts of {format_count(len(known), 'class')} are not written: a {to} has only their names"
     if to == "folder" and known:
         names = [class_label.name for class_label in known]
-        seen = set() if any(part.manifest is None for part in datasets.values()) else _classes_with_images(datasets)
+        seen: set[str] = set()
+        for part in datasets.values() if all(part.manifest for part in datasets.values()) else ():
+            counts = cast("Manifest", part.manifest).splits[part.split].class_counts
+            seen |= {label.name for label, count in zip(part.classes, counts, strict=False) if count}
         empty = [name for name in names if seen and name not in seen]
         if empty:
             yield f"no image has {_listed('the class', 'the classes', empty)}, so no folder tells of them"
@@ -283,15 +287,6 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
     named = [name for name, field in dataset.fields.items() if field.class_names is not None]
     if to != "parquet" and named:
         yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
-
-
-def _classes_with_images(datasets: Mapping[str, Dataset]) -> set[str]:
-    names = set()
-    for dataset in datasets.values():
-        if dataset.manifest is not None:
-            counts = dataset.manifest.splits[dataset.split].class_counts
-            names |= {class_label.name for class_label, count in zip(dataset.classes, counts, strict=False) if count}
-    return names
 
 
 def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
@@ -332,15 +327,10 @@ def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
         message = f"{path}, record {record} at byte {offset}: {error}"
         raise type(error)(message, path=path, record=record, offset=offset) from error
     label = max(sample.label, -1)
-    name = _file_name(sample.source, number, _SUFFIXES[sample.format])
-    return _Record(number, name, sample.encoded, label, _class_name(dataset, label), boxes, values)
-
-
-def _class_name(dataset: Dataset, label: int) -> str:
-    if label < 0:
-        return ""
     # Without names, numbers of one width: sorted, they are in the order of the labels.
-    return dataset.classes[label].name if dataset.classes else f"{label:05d}"
+    class_name = "" if label < 0 else dataset.classes[label].name if dataset.classes else f"{label:05d}"
+    name = _file_name(sample.source, number, _SUFFIXES[sample.format])
+    return _Record(number, name, sample.encoded, label, class_name, boxes, values)
 
 
 def _file_name(source: str, number: int, suffix: str) -> str:
@@ -361,10 +351,6 @@ def _has_boxes(dataset: Dataset) -> bool:
         raise
     except StokerError:  # one is damaged
         return True
-
-
-def _image_suffix(data: bytes) -> str:
-    return "png" if data.startswith(b"\x89PNG") else "webp" if data.startswith(b"RIFF") else "jpg"
 
 
 def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | None]:
@@ -505,7 +491,7 @@ class _Tars(_Writer):
         if caption is not None:
             members.append(("txt", record.values[caption].encode()))
         members.append(("json", json.dumps(more).encode()))
-        members += [(f"{name}.{_image_suffix(data)}", data) for name, data in self._images(record)]
+        members += [(f"{name}.{_SUFFIXES.get(sniff(data), 'jpg')}", data) for name, data in self._images(record)]
         size = sum(_TAR_BLOCK + -(-len(data) // _TAR_BLOCK) * _TAR_BLOCK for _, data in members)
         if self._tar is not None and self._tar.offset + size > self._shard_bytes:
             self.close(is_complete=True)

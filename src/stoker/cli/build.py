@@ -87,7 +87,8 @@ def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Lo
             output.detail(_shards_of(report))
         return report_build(report.dataset, args, None if args.finish else report)
     if args.json:
-        output.document(_part_document(report, args.destination))
+        document = {"outcome": "part", "destination": args.destination, **_part_fields(report)}
+        output.document(document | _common_fields(report))
     else:
         _print_part(report, args.destination)
     return 0
@@ -203,17 +204,24 @@ def _document(report: BuildReport, destination: str) -> dict[str, Any]:
             name: {"records": s.records, "bytes": s.size_bytes, "shards": len(s.shards), "rejects": s.rejects}
             for name, s in manifest.splits.items()
         },
-        "seconds": round(report.seconds, 3),
-        "images": report.items,
-        "source_bytes": report.size_bytes,
+        **_common_fields(report),
         "images_per_second": round(report.items / report.seconds, 1),
         "bytes_per_second": round(report.size_bytes / report.seconds),
-        "resumed_shards": report.resumed_shards,
         "formats": {name: dict(counts) for name, counts in manifest.formats.items()},
         "converted": dict(manifest.converted),
         "annotation_errors": manifest.annotation_errors,
-        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in report.rejects],
         "ignored": dict(manifest.source.ignored),
+    }
+
+
+def _common_fields(report: BuildReport | PartReport) -> dict[str, Any]:
+    return {
+        "seconds": round(report.seconds, 3),
+        "images": report.items,
+        "source_bytes": report.size_bytes,
+        "resumed_shards": report.resumed_shards,
+        "annotation_errors": len(report.annotation_errors),
+        "rejects": [output.fields_of(reject) for reject in report.rejects],
         "warnings": list(report.warnings),
     }
 
@@ -225,21 +233,6 @@ def _part_fields(report: PartReport) -> dict[str, Any]:
         "part_shards": report.shards,
         "all_shards": report.all_shards,
         "missing_shards": report.missing_shards,
-    }
-
-
-def _part_document(report: PartReport, destination: str) -> dict[str, Any]:
-    return {
-        "outcome": "part",
-        "destination": destination,
-        **_part_fields(report),
-        "seconds": round(report.seconds, 3),
-        "images": report.items,
-        "source_bytes": report.size_bytes,
-        "resumed_shards": report.resumed_shards,
-        "annotation_errors": len(report.annotation_errors),
-        "rejects": [{"key": r.key, "split": r.split, "reason": r.reason} for r in report.rejects],
-        "warnings": list(report.warnings),
     }
 
 

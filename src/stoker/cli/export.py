@@ -50,23 +50,18 @@ def run(args: argparse.Namespace) -> int:
             progress=progress,
         )
     if args.json:
-        output.document(_document(report, args))
+        output.document(
+            {
+                "destination": args.destination,
+                "to": args.to,
+                "splits": {name: output.fields_of(split) for name, split in report.splits.items()},
+                "rejects": [{"record": reject.key, "reason": reject.reason} for reject in report.rejects],
+                "seconds": round(report.seconds, 3),
+            }
+        )
     else:
         _print(report, args)
     return 0
-
-
-def _document(report: ExportReport, args: argparse.Namespace) -> dict[str, object]:
-    return {
-        "destination": args.destination,
-        "to": args.to,
-        "splits": {
-            name: {"records": split.records, "files": split.files, "bytes": split.size_bytes}
-            for name, split in report.splits.items()
-        },
-        "rejects": [{"record": reject.key, "reason": reject.reason} for reject in report.rejects],
-        "seconds": round(report.seconds, 3),
-    }
 
 
 def _print(report: ExportReport, args: argparse.Namespace) -> None:

@@ -38,16 +38,7 @@ def run(args: argparse.Namespace) -> int:
     with output.shown_progress("making") as progress:
         report = make_sample(Path(args.directory), spec, progress)
     if args.json:
-        output.document(
-            {
-                "directory": args.directory,
-                "made": report.made,
-                "images": report.images,
-                "bytes": report.size_bytes,
-                "oddities": report.oddities,
-                "damaged": report.damaged,
-            }
-        )
+        output.document({"directory": args.directory, **output.fields_of(report)})
     else:
         _print(report, args.directory)
     return 0
