@@ -63,7 +63,9 @@ class DatasetReader(Reader):
         sample = self.datasets[item.columns["dataset"]][item.number]
         is_raw = sample.schema.image_encoding == "raw"
         base = sample.schema.label_base
-        boxes = [replace(box, label=_from_base(box.label, base)) for box in sample.boxes]
+        boxes = [
+            box if box.label is None or box.label < 0 else replace(box, label=box.label - base) for box in sample.boxes
+        ]
         data = sample.decode() if is_raw else sample.encoded
         return SourceImage(data, _file_name(sample), boxes, fields=stored_values(sample.features, self.fields))
 
@@ -99,15 +101,18 @@ def open_records(
             count from the same number.
     """
     datasets = tuple(open_dataset(root, split, keys=keys) for split in _splits(root))
-    if keys is None or keys.label_base is None:
-        _keep_labels(datasets, label_base)
+    says_base = keys is not None and keys.label_base is not None
+    for dataset in datasets:
+        schema, classes = dataset.schema, dataset.classes
+        has_background = schema.label_base == 1 and bool(classes) and classes[0].name == BACKGROUND
+        if not says_base and label_base is not None and dataset.manifest is None and not has_background:
+            dataset.reader.schema = replace(schema, label_base=label_base)
     _refuse_different_bases(root, datasets)
     listing = _Listing(datasets, progress, crop_objects=crop_objects)
     for number, dataset in enumerate(datasets):
         listing.add(number, dataset)
-    names = listing.names
-    table, splits = listing.finish()
-    warnings = _warnings(root, datasets, table) if keys is None or keys.label_base is None else ()
+    names, table = listing.names, listing.builder.finish()
+    warnings = () if says_base else _warnings(root, datasets, table)
     if listing.boxes and not keeps_boxes and not crop_objects:
         what = f"the layout of the new dataset has no place for boxes, so the {listing.boxes:,} of {root} are left out"
         warnings += (f"{what}; --preset imagenet keeps them, --crop-objects makes a record of each",)
@@ -116,22 +121,11 @@ def open_records(
         names.classes,
         names.texts,
         table,
-        splits,
+        listing.splits,
         DatasetReader(datasets, names),
         listing_warnings=warnings,
         label_base=datasets[0].schema.label_base,
     )
-
-
-def _from_base(label: int | None, base: int) -> int | None:
-    return label if label is None or label < 0 else label - base
-
-
-def _keep_labels(datasets: Sequence[Dataset], label_base: int | None) -> None:
-    """Let the classes of records of other origin count from where those of the new dataset do."""
-    for dataset in datasets:
-        if dataset.manifest is None and label_base is not None and not _has_background(dataset):
-            dataset.reader.schema = replace(dataset.schema, label_base=label_base)
 
 
 def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
@@ -141,10 +135,6 @@ def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
         numbers = ", ".join(f"{split} from {base}" for split, base in bases.items())
         message = f"the classes of {root} count from different numbers: {numbers}, as the lists beside them say"
         raise ConfigError(f"{message}; give --from-label-base 0 or 1 for all")
-
-
-def _has_background(dataset: Dataset) -> bool:
-    return dataset.schema.label_base == 1 and bool(dataset.classes) and dataset.classes[0].name == BACKGROUND
 
 
 def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple[str, ...]:
@@ -181,8 +171,8 @@ class _Listing:
     def __init__(self, datasets: tuple[Dataset, ...], progress: Progress | None, *, crop_objects: bool) -> None:
         self.names = ClassNames(datasets, of_boxes=crop_objects)
         self._crop_objects = crop_objects
-        self._builder = ItemTableBuilder()
-        self._splits: dict[str, NDArray[np.int64]] = {}
+        self.builder = ItemTableBuilder()
+        self.splits: dict[str, NDArray[np.int64]] = {}
         self._total = sum(map(len, datasets))
         self.boxes = 0
         self._seen = 0
@@ -202,14 +192,11 @@ class _Listing:
             items.sort(key=lambda item: (item[0], item[1].name, item[1].key, item[2]))
         else:
             items.sort(key=lambda item: (item[0], item[1].key, item[2]))
-        first = len(self._builder)
+        first = len(self.builder)
         for label, record, place in items:
             path = f"{dataset.split}#{record.key}".encode() + (b" " + record.name if record.name else b"")
-            self._builder.add(Item(path, label, record.size_bytes, record.key, place, {"dataset": number}))
-        self._splits[dataset.split] = np.arange(first, len(self._builder), dtype=np.int64)
-
-    def finish(self) -> tuple[ItemTable, dict[str, NDArray[np.int64]]]:
-        return self._builder.finish(), self._splits
+            self.builder.add(Item(path, label, record.size_bytes, record.key, place, {"dataset": number}))
+        self.splits[dataset.split] = np.arange(first, len(self.builder), dtype=np.int64)
 
     def _look(self, dataset: Dataset, key: int) -> _Record:
         try:

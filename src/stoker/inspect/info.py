@@ -116,13 +116,21 @@ def dataset_info(
         labels: tuple[ClassLabel, ...] = ()
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
             labels = read_labels(place, manifest.files.get(LABELS_NAME))
-        boxes = _box_histogram(labels, manifest)
+        boxes = {name: split.box_counts for name, split in manifest.splits.items()}
         shards = [shard.name for split in manifest.splits.values() for shard in split.shards if place.is_local]
         first = leading_records([place / name for name in shards], _TURNED_OF)
         turned = _turned(image for features in first for image in features[manifest.schema.image_key][1])
-        examples = _examples(place, manifest)
-        histogram = _histogram(labels, manifest)
-        return DatasetInfo(str(path), manifest, histogram, boxes, examples, turned, is_unfinished(place))
+        counts = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
+        first_label = manifest.schema.label_base
+        return DatasetInfo(
+            path=str(path),
+            manifest=manifest,
+            histogram=_class_counts(labels, range(first_label, first_label + manifest.classes), counts),
+            box_histogram=_box_histogram(labels, manifest, boxes) if any(boxes.values()) else (),
+            examples=_examples(place, manifest),
+            turned=turned,
+            being_built=is_unfinished(place),
+        )
     if is_unfinished(place):
         return _unfinished_info(place)
     check_range("--records", records, 1, 2**31)
@@ -172,35 +180,30 @@ def _image_examples(tree: Source) -> dict[str, str]:
     return examples
 
 
-def _histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
-    splits = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
-    first = manifest.schema.label_base
-    return tuple(class_count(labels, label, splits) for label in range(first, first + manifest.classes))
+def _box_histogram(
+    labels: tuple[ClassLabel, ...], manifest: Manifest, splits: Mapping[str, Mapping[int, int]]
+) -> tuple[ClassCount, ...]:
+    of_boxes = box_classes(manifest.schema, labels)
+    known = range(manifest.schema.label_base, len(of_boxes))
+    return _class_counts(of_boxes, (*known, *sorted(set().union(*splits.values()) - set(known))), splits)
 
 
-def _box_histogram(labels: tuple[ClassLabel, ...], manifest: Manifest) -> tuple[ClassCount, ...]:
-    splits = {name: split.box_counts for name, split in manifest.splits.items()}
-    schema = manifest.schema
-    if not any(splits.values()):
-        return ()
-    of_boxes = box_classes(schema, labels)
-    known = range(schema.label_base, len(of_boxes))
-    others = {label for counts in splits.values() for label in counts if label not in known}
-    return tuple(class_count(of_boxes, label, splits) for label in (*known, *sorted(others)))
-
-
-def class_count(classes: Sequence[ClassLabel], label: int, splits: Mapping[str, Mapping[int, int]]) -> ClassCount:
-    """Return how often a class occurs by split, whether it is one of ``classes``, which have a name, or not."""
-    known = classes[label] if 0 <= label < len(classes) else None
-    name, text = (known.name, known.text) if known else ("", "")
-    return ClassCount(label, name, text, {split: counts.get(label, 0) for split, counts in splits.items()})
+def _class_counts(
+    classes: Sequence[ClassLabel], labels: Iterable[int], splits: Mapping[str, Mapping[int, int]]
+) -> tuple[ClassCount, ...]:
+    """Return how often some classes occur by split, whether they are among ``classes``, which have a name, or not."""
+    named = {label: (known.name, known.text) for label, known in enumerate(classes)}
+    return tuple(
+        ClassCount(label, *named.get(label, ("", "")), {name: counts.get(label, 0) for name, counts in splits.items()})
+        for label in labels
+    )
 
 
 def counted_classes(splits: Mapping[str, Dataset], counts: Mapping[str, Mapping[int, int]]) -> tuple[ClassCount, ...]:
     """Return how often each class occurs by split; those that have a name, also where they do not."""
     some = next(iter(splits.values()))
     labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
-    return tuple(class_count(some.classes, label, counts) for label in sorted(labels - {-1}))
+    return _class_counts(some.classes, sorted(labels - {-1}), counts)
 
 
 def label_counts(dataset: Dataset) -> dict[int, int]:
@@ -263,7 +266,6 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
         raise no_records(place)
     labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
-    sizes = {name: int(tree.table.sizes[rows].sum()) for name, rows in tree.splits.items()}
     named = [
         ClassLabel(os.fsdecode(name), text.decode("utf-8", "replace"))
         for name, text in zip(tree.classes, tree.texts, strict=True)
@@ -273,9 +275,12 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
     return ImagesInfo(
         path=str(place),
-        splits={name: ImageSplit(len(of), sizes[name], int(np.count_nonzero(of < 0))) for name, of in labels.items()},
-        histogram=tuple(class_count(named, label, counts) for label in range(len(named))),
-        box_histogram=tuple(class_count(named, label, boxes) for label in range(len(named))) if boxes else (),
+        splits={
+            name: ImageSplit(len(rows), int(tree.table.sizes[rows].sum()), int(np.count_nonzero(labels[name] < 0)))
+            for name, rows in tree.splits.items()
+        },
+        histogram=_class_counts(named, range(len(named)), counts),
+        box_histogram=_class_counts(named, range(len(named)), boxes) if boxes else (),
         suffixes=ranked(Counter(_suffix(tree.table.paths[row]) for row in range(len(tree.table)))),
         fields=tree.fields,
         examples=_image_examples(tree),
