@@ -307,15 +307,11 @@ def drop_from_page_cache(paths: Iterable[Path]) -> float:
         )
     cached = total = 0
     for path in paths:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(file)  # what is not on the disk yet cannot be dropped
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            size = os.fstat(file).st_size
-            cached += _cached_bytes(file, size)
-            total += size
-        finally:
-            os.close(file)
+        with path.open("rb", buffering=0) as file:
+            os.fsync(file.fileno())  # what is not on the disk yet cannot be dropped
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        held, size = cached_bytes(path)
+        cached, total = cached + held, total + size
     return cached / total if total else 0.0
 
 
@@ -337,22 +333,17 @@ def require_cold(paths: Sequence[Path]) -> None:
 
 
 def cached_bytes(path: Path) -> tuple[int, int]:
-    """Return how many bytes of a file are in the page cache, and how many it has; brings nothing in."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        size = os.fstat(file).st_size
-        return _cached_bytes(file, size), size
-    finally:
-        os.close(file)
+    """Return how many bytes of a file are in the page cache, and how many it has.
 
-
-def _cached_bytes(file: int, size: int) -> int:
-    """Return how many bytes of a file are in the page cache, by ``mincore``: unlike reading, it brings nothing in."""
-    if size == 0:
-        return 0
-    pages = -(-size // mmap.PAGESIZE)
-    present = np.zeros(pages, np.uint8)
-    with mmap.mmap(file, size, access=mmap.ACCESS_COPY) as mapped:  # ctypes takes the address of writable memory only
+    By ``mincore``: unlike reading, it brings nothing in.
+    """
+    with path.open("rb", buffering=0) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size == 0:
+            return 0, 0
+        mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+    present = np.zeros(-(-size // mmap.PAGESIZE), np.uint8)
+    with mapped:  # to be written to, as ctypes takes the address of such memory only
         start = ctypes.c_char.from_buffer(mapped)
         system = ctypes.CDLL(None, use_errno=True)
         address, length = ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(size)
@@ -360,4 +351,4 @@ def _cached_bytes(file: int, size: int) -> int:
         del start  # it holds the mapping open
     if failed:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return min(size, int(np.count_nonzero(present & 1)) * mmap.PAGESIZE)
+    return min(size, int(np.count_nonzero(present & 1)) * mmap.PAGESIZE), size

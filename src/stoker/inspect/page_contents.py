@@ -189,10 +189,14 @@ def dataset_portrait(
     splits = open_splits(path, keys, options)
     some = next(iter(splits.values()))
     measured = _measure(splits, _drawn(splits, samples), progress)
-    classes, counted, unlabelled = _classes(splits, measured)
+    counts: Mapping[str, Mapping[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
+    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
+        counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
     manifest = some.manifest
     if manifest is None:
-        rejects = _unreadable(location(path), measured, is_files=not some.shards)
+        root, unreadable = location(path), [header for header in measured.seen if header.problem]
+        named = [Reject(header.source.removeprefix(f"{root}/"), header.split, header.problem) for header in unreadable]
+        rejects = _rejects(named, len(measured.seen), None if some.shards else lambda key: root / key)
     else:
         find = None if source is None else partial(_below, location(source))
         rejected = read_rejects(path, manifest.files.get(REJECTS_NAME))
@@ -203,9 +207,9 @@ def dataset_portrait(
         splits={name: _split(dataset) for name, dataset in splits.items()},
         manifest=manifest,
         schema=some.schema,
-        classes=classes,
-        counted=counted,
-        unlabelled=unlabelled,
+        classes=counted_classes(splits, counts),
+        counted=sum(sum(by_label.values()) for by_label in counts.values()),
+        unlabelled=sum(by_label.get(-1, 0) for by_label in counts.values()),
         measured=measured,
         strip=tuple(thumbnail(splits[header.split], header) for header in measured.readable[:_STRIP]),
         rejects=rejects,
@@ -221,16 +225,6 @@ def _split(dataset: Dataset) -> SplitPortrait:
         shard_bytes=tuple(shard.size_bytes for shard in shards),
         rejects=None if recorded is None else recorded.rejects,
     )
-
-
-def _classes(splits: Mapping[str, Dataset], measured: Measured) -> tuple[tuple[ClassCount, ...], int, int]:
-    """Return the classes, how many samples they count, and how many of these have none."""
-    counts: dict[str, dict[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
-    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
-        counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
-    classes = counted_classes(splits, counts)
-    unlabelled = sum(by_label.get(-1, 0) for by_label in counts.values())
-    return classes, sum(sum(by_label.values()) for by_label in counts.values()), unlabelled
 
 
 def _counts(dataset: Dataset) -> dict[int, int]:
@@ -312,13 +306,6 @@ def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
 
 
 # Rejects.
-
-
-def _unreadable(root: Location, measured: Measured, *, is_files: bool) -> Rejects:
-    """Return those of the samples that were looked at which cannot be read; files are shown, records are named."""
-    headers = [header for header in measured.seen if header.problem]
-    rejects = [Reject(header.source.removeprefix(f"{root}/"), header.split, header.problem) for header in headers]
-    return _rejects(rejects, len(measured.seen), (lambda key: root / key) if is_files else None)
 
 
 def _below(root: Location, key: str) -> Location:
@@ -421,6 +408,9 @@ def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str
         unit = "bits from the first" if group.how == "near" else ""
         shown = pictures(group.images[:_SIDE_BY_SIDE], unit)
         groups.append(Album(", ".join([title, *flaws]), "", len(group.images), shown))
+    classes = sorted(report.classes, key=lambda known: (-known.total, known.label))
+    if len(classes) > _CLASSES:
+        classes = [*classes[: _CLASSES // 2], *classes[-(_CLASSES // 2) :]]
     findings = (
         Album(name, _MEANINGS[name], len(images), pictures(images[:_OF_FINDING]))
         for name, images in report.findings.items()
@@ -429,7 +419,7 @@ def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str
         "duplicates": tuple(groups),
         "findings": tuple(findings),
         "extremes": tuple(Album(name, "", len(some), pictures(some)) for name, some in report.extremes.items() if some),
-        "classes": tuple(_class_album(splits, known) for known in _shown_classes(report.classes)),
+        "classes": tuple(_class_album(splits, known) for known in classes),
     }
 
 
@@ -441,12 +431,6 @@ def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
     shard = [] if image.record is None else [f"{image.path.rpartition('/')[2]}, record {image.record}"]
     details = (f"{image.split} #{image.index}", *shard, *value)
     return replace(shown, title=f"{shown.title} · {name}", details=details, problem=problem)
-
-
-def _shown_classes(classes: Iterable[ClassCount]) -> list[ClassCount]:
-    ordered = sorted(classes, key=lambda known: (-known.total, known.label))
-    half = _CLASSES // 2
-    return ordered if len(ordered) <= _CLASSES else [*ordered[:half], *ordered[-half:]]
 
 
 def _class_album(splits: Mapping[str, Dataset], known: ClassCount) -> Album:
