@@ -7,10 +7,8 @@ those that are named, for their names.
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -30,7 +28,7 @@ from stoker.inspect.audit_measures import (
     measure_all,
     near_duplicates,
 )
-from stoker.inspect.info import ClassCount, counted_classes, label_counts
+from stoker.inspect.info import ClassCount, Splits, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.sources import SourceOptions
 from stoker.storage import stoppable_pool
@@ -258,7 +256,8 @@ def audit_splits(
     threads = available_cpus() if threads is None else check_range(option("threads"), threads, 1, 4096)
     images = _Images(splits)
     at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
-    measured = measure_all(len(images), images.load, at_once, progress, resume, images.identity)
+    identity = " ".join(dataset.identity for dataset in splits.values())
+    measured = measure_all(len(images), images.load, at_once, progress, resume, identity)
     rows, readable = measured.rows, measured.readable
     bright, contrasts = brightness_and_contrast(rows)
     duplicates = exact_duplicates(rows, readable, images.load)
@@ -283,36 +282,13 @@ def audit_splits(
     )
 
 
-class _Images:
-    """The images of all splits, one after another."""
+class _Images(Splits):
+    """The images of all splits, one after another: the rows of a table."""
 
     def __init__(self, splits: Mapping[str, Dataset]) -> None:
-        self.splits = splits
-        self._split_names = list(splits)
-        self._ends = list(accumulate(map(len, splits.values())))
+        super().__init__(splits)
         self.problems: Mapping[int, str] = {}
         self._names_of_rows: dict[int, str] = {}
-
-    def __len__(self) -> int:
-        return self._ends[-1]
-
-    @property
-    def is_remote(self) -> bool:
-        return any(dataset.remote is not None for dataset in self.splits.values())
-
-    @property
-    def identity(self) -> str:
-        return " ".join(dataset.identity for dataset in self.splits.values())
-
-    def rows_of(self, split: str) -> slice:
-        """Return the rows of a split."""
-        end = self._ends[self._split_names.index(split)]
-        return slice(end - len(self.splits[split]), end)
-
-    def place(self, row: int) -> tuple[Dataset, int]:
-        """Return the split of a row, and its number there."""
-        dataset = self.splits[self._split_names[bisect_right(self._ends, row)]]
-        return dataset, row - self.rows_of(dataset.split).start
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
         """Return the file or the pixels of an image, and its boxes."""

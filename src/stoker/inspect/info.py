@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -204,6 +206,28 @@ def counted_classes(splits: Mapping[str, Dataset], counts: Mapping[str, Mapping[
     some = next(iter(splits.values()))
     labels = set(range(some.schema.label_base, len(some.classes))).union(*counts.values())
     return _class_counts(some.classes, sorted(labels - {-1}), counts)
+
+
+class Splits:
+    """The samples of all splits of a dataset, one after another."""
+
+    def __init__(self, splits: Mapping[str, Dataset]) -> None:
+        self.splits = splits
+        self.is_remote = any(dataset.remote is not None for dataset in splits.values())
+        self._names = list(splits)
+        self._starts = [0, *accumulate(map(len, splits.values()))]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def rows_of(self, split: str) -> slice:
+        """Return the numbers of the samples of a split."""
+        return slice(*self._starts[self._names.index(split) :][:2])
+
+    def place(self, row: int) -> tuple[Dataset, int]:
+        """Return the split of a sample, and its number there."""
+        part = bisect_right(self._starts, row) - 1
+        return self.splits[self._names[part]], row - self._starts[part]
 
 
 def label_counts(dataset: Dataset) -> dict[int, int]:

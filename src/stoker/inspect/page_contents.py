@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import re
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +17,7 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import REJECTS_NAME, read_rejects
-from stoker.inspect.info import counted_classes, label_counts
+from stoker.inspect.info import Splits, counted_classes, label_counts
 from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
 from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
@@ -188,7 +186,7 @@ def dataset_portrait(
     check_range("samples", samples, 1, 2**24)
     splits = open_splits(path, keys, options)
     some = next(iter(splits.values()))
-    measured = _measure(splits, _drawn(splits, samples), progress)
+    measured = _measure(Splits(splits), samples, progress)
     counts: Mapping[str, Mapping[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
     if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
         counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
@@ -239,27 +237,21 @@ def _counts(dataset: Dataset) -> dict[int, int]:
 # Random samples.
 
 
-def _drawn(splits: Mapping[str, Dataset], most: int) -> list[tuple[str, int]]:
-    """Return (split, number) of random samples of all splits: all of them, in a random order, where they are few."""
-    names, ends = list(splits), list(accumulate(map(len, splits.values())))
-    numbers = _native.permute(0, min(most, ends[-1]), ends[-1], _SEED, 0).tolist() if ends[-1] else []
-    starts = [0, *ends]
-    return [(names[part], number - starts[part]) for number in numbers for part in [bisect_right(ends, number)]]
-
-
-def _measure(splits: Mapping[str, Dataset], places: Sequence[tuple[str, int]], progress: Progress | None) -> Measured:
-    """Look at samples, several at a time; those that cannot be read have a problem."""
-    remote = any(dataset.remote is not None for dataset in splits.values())
+def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
+    """Look at random samples, several at a time, or at all where they are few; what cannot be read has a problem."""
+    count = min(most, len(splits))
+    numbers = _native.permute(0, count, len(splits), _SEED, 0).tolist() if count else []
+    threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
     seen: list[SampleHeader] = []
     read = bad = 0
-    with stoppable_pool(_AT_ONCE_REMOTE if remote else available_cpus(), "stoker-look", only_reads=True) as pool:
-        for first in range(0, len(places), _BATCH):
-            seen += pool.map(lambda place: _look(splits[place[0]], place[1]), places[first : first + _BATCH])
+    with stoppable_pool(threads, "stoker-look", only_reads=True) as pool:
+        for first in range(0, count, _BATCH):
+            seen += pool.map(lambda number: _look(*splits.place(number)), numbers[first : first + _BATCH])
             read += sum(header.size_bytes for header in seen[first:])
             bad += sum(bool(header.problem) for header in seen[first:])
             if progress is not None:
-                progress(done=len(seen), total=len(places), size_bytes=read, rejects=bad)
-    return Measured(tuple(seen), whole=len(places) == sum(map(len, splits.values())))
+                progress(done=len(seen), total=count, size_bytes=read, rejects=bad)
+    return Measured(tuple(seen), whole=count == len(splits))
 
 
 def _look(dataset: Dataset, index: int) -> SampleHeader:
@@ -434,7 +426,7 @@ def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
 
 
 def _class_album(splits: Mapping[str, Dataset], known: ClassCount) -> Album:
-    title = known.text.split(",")[0].strip() or known.name or f"label {known.label}"
+    title = class_title(next(iter(splits.values())).classes, known.label)
     pictures: list[Thumbnail] = []
     for split, dataset in splits.items():
         numbers = np.flatnonzero(dataset.labels == known.label)
