@@ -34,7 +34,6 @@ from stoker.config import (
     format_seconds,
     format_size,
     format_some,
-    full_split_name,
 )
 from stoker.errors import (
     ConfigError,
@@ -47,7 +46,7 @@ from stoker.errors import (
 )
 from stoker.fields import Image, box_column, class_column, stored_values
 from stoker.format import BACKGROUND, LABELS_NAME, write_labels
-from stoker.loader import ShardRecords, open_splits
+from stoker.loader import ShardRecords, choose_split, open_splits
 from stoker.progress import progress_of_call
 from stoker.recipe import sniff
 from stoker.sources import import_pyarrow
@@ -177,7 +176,10 @@ def export(  # noqa: PLR0913 - settings by name
     out = location(destination)
     if not out.is_local:
         raise ConfigError(f"{destination} is in a store; export to a folder of this machine, then copy it there")
-    datasets = _chosen(open_splits(dataset, keys), split, location(dataset))
+    datasets = open_splits(dataset, keys)
+    if split is not None:
+        name = choose_split(split, datasets, location(dataset))
+        datasets = {name: datasets[name]}
     for split_dataset in datasets.values():
         _check(split_dataset, to)
     for message in _losses(datasets, to):
@@ -225,15 +227,6 @@ def _write_split(
         else:
             writer.write(record)
             tally.advanced(1, len(record.image), 0)
-
-
-def _chosen(datasets: Mapping[str, Dataset], split: str | None, path: LocationLike) -> dict[str, Dataset]:
-    if split is None:
-        return dict(datasets)
-    name = split if split in datasets else full_split_name(split)
-    if name not in datasets:
-        raise ConfigError(f"{path} has no split {split!r}; it has {', '.join(sorted(datasets))}")
-    return {name: datasets[name]}
 
 
 def _check(dataset: Dataset, to: ExportFormat) -> None:

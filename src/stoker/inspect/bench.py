@@ -44,11 +44,9 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
 
     from stoker.inspect.bench_images import BenchImages, Phase
     from stoker.loader import Dataset
-    from stoker.types import Progress
 
     OnTurn = Callable[[str, float], None]
 
@@ -213,7 +211,7 @@ def run_bench(
     the progress of that part. ``on_turn`` is called after each turn with the key of its case and images a second.
     ``cases`` are those to measure, if they apply; by default those that the settings choose.
     """
-    phase = phase or _not_shown
+    phase = phase or (lambda *_: nullcontext(lambda **_: None))
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
     spec = replace(spec, dataset=dataset.path, split=dataset.split)
     cases = spec.chosen if cases is None else cases
@@ -264,13 +262,6 @@ def describe_machine() -> Machine:
         python=platform.python_version(),
         kernels=_native.kernel_level(),
     )
-
-
-def _not_shown(_doing: str, _what: str, _bad: str) -> AbstractContextManager[Progress]:
-    def ignore(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
-        pass
-
-    return nullcontext(ignore)
 
 
 def _measure(

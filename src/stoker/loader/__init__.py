@@ -21,6 +21,7 @@ from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.opening import (
+    choose_split,
     open_dataset,
     open_main_split,
     open_splits,

@@ -144,7 +144,7 @@ def open_dataset(
     place = location(path)
     _refuse_settings(f"the path {place}", {"fields": fields})
     splits, open_split = _look(place, keys, options)
-    return _reopenable(open_split(_choose_split(split, splits, place)), keys, options, mode, exif)
+    return _reopenable(open_split(choose_split(split, splits, place)), keys, options, mode, exif)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
@@ -163,7 +163,7 @@ def open_main_split(
     check_mode(mode)
     place, options = location(path), source or SourceOptions()
     splits, open_split = _look(place, keys, options)
-    chosen = _choose_split("train" if split is None and len(splits) > 1 else split, splits, place)
+    chosen = choose_split("train" if split is None and len(splits) > 1 else split, splits, place)
     return _reopenable(open_split(chosen), keys, options, mode, exif)
 
 
@@ -180,7 +180,7 @@ _PART_OF_SPLIT = re.compile(r"(\w+)\[(-?\d*:-?\d*)\]")
 """What `datasets` and TFDS call a part of a split."""
 
 
-def _choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
+def choose_split(wanted: str | None, splits: Mapping[str, object], path: LocationLike) -> str:
     """Return the split that is wanted, or the only one there is."""
     names = ", ".join(sorted(splits))
     if wanted is None:
@@ -219,7 +219,7 @@ def _open_again(
 ) -> Dataset:
     """Open what was opened before, without the warnings that were given then."""
     splits, open_split = _look(place, keys, source, again=True)
-    return _reopenable(open_split(_choose_split(split, splits, place)), keys, source, mode, exif)
+    return _reopenable(open_split(choose_split(split, splits, place)), keys, source, mode, exif)
 
 
 def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False) -> _Splits:
@@ -362,7 +362,7 @@ def _open_records(
         message = "the records can be gone through once, and a dataset has any of them at any time"
         raise ConfigError(f"{message}; open a list of them, or build them first: stoker.build(records, 'dataset/')")
     splits = {name: cast("RecordSequence", records) for name, records in given.items()}
-    chosen = _choose_split(split if has_splits else None, splits, "the source")
+    chosen = choose_split(split if has_splits else None, splits, "the source")
     with progress_of_call("reading labels", False if again else None, "records") as progress:
         tree = index_records(splits, chosen, record_fields, progress)
     for message in () if again else tree.warnings:
