@@ -320,26 +320,26 @@ def _refuse_unlike(parts: Sequence[_Part]) -> None:
         if other is not part:
             message = f"{other.place} and {part.place} are the same dataset, {part.manifest.dataset_id}"
             raise ConfigError(f"{message}; its records would come twice, so give it once")
-    first = parts[0]
+    common = _common(parts[0].manifest)
     for part in parts[1:]:
-        for what, mine, theirs in zip(_COMMON, _common(first.manifest), _common(part.manifest), strict=True):
-            if mine != theirs:
-                message = f"{first.place} and {part.place} differ in {what}: {mine!r} and {theirs!r}"
+        for what, theirs in _common(part.manifest).items():
+            if common[what] != theirs:
+                message = f"{parts[0].place} and {part.place} differ in {what}: {common[what]!r} and {theirs!r}"
                 raise ConfigError(f"{message}; make one like the other with 'stoker repack', then merge")
 
 
-_COMMON = (
-    *("the layout", "the first class", "the fields", "whether boxes have classes of their own"),
-    *("the keys of their records", "compression", "the recipe"),
-)
-
-
-def _common(manifest: Manifest) -> tuple[object, ...]:
+def _common(manifest: Manifest) -> dict[str, object]:
+    """Return what the records of merged datasets must have in common, by what a person calls it."""
     schema = manifest.schema
-    fields = {name: field.to_json() for name, field in schema.fields.items()}
-    keys = replace(schema, features={}, fields={}, box_names=(), preset="", label_base=0)
-    alike = (schema.preset, schema.label_base, fields, bool(schema.box_names))
-    return *alike, keys, manifest.compression, dict(manifest.recipe)
+    return {
+        "the layout": schema.preset,
+        "the first class": schema.label_base,
+        "the fields": {name: field.to_json() for name, field in schema.fields.items()},
+        "whether boxes have classes of their own": bool(schema.box_names),
+        "the keys of their records": replace(schema, features={}, fields={}, box_names=(), preset="", label_base=0),
+        "compression": manifest.compression,
+        "the recipe": dict(manifest.recipe),
+    }
 
 
 def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:

@@ -81,7 +81,11 @@ def _print(report: AuditReport) -> None:
             output.line(f"{name}: {', '.join(parts)}")
     for name, (least, median, most) in report.sizes.items():
         output.line(f"{name}: {_shown(least)} to {_shown(most)}, median {_shown(median)}")
-    _print_balance(report)
+    known = sorted(report.classes, key=lambda known: known.total)
+    if known and known[-1].total:
+        few, many = known[0], known[-1]
+        text = f"{few.total:,} ({few.name or few.label}) to {many.total:,} ({many.name or many.label})"
+        output.line(f"images of a class: {text}")
     for how, what in (("bytes", "equal files"), ("pixels", "equal pixels"), ("near", "near duplicates")):
         _print_groups(what, [group for group in report.duplicates if group.how == how])
     for name, images in report.findings.items():
@@ -102,14 +106,6 @@ def _numbers(values: Sequence[float]) -> str:
 def _shown(value: float | None) -> str:
     """Return a measure: whole numbers in full, others with as many digits as tell something."""
     return "" if value is None else f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
-
-
-def _print_balance(report: AuditReport) -> None:
-    known = sorted(report.classes, key=lambda known: known.total)
-    if known and known[-1].total:
-        least, most = known[0], known[-1]
-        text = f"{least.total:,} ({least.name or least.label}) to {most.total:,} ({most.name or most.label})"
-        output.line(f"images of a class: {text}")
 
 
 def _print_groups(what: str, groups: Sequence[DuplicateGroup]) -> None:

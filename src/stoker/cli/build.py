@@ -16,12 +16,10 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from stoker.builder import BuildReport, BuildSettings, ExpectedSize, Part, PartReport
-    from stoker.format import Manifest
     from stoker.storage import Location
-    from stoker.types import Reject
 
 
 _SHOWN = 5
@@ -243,9 +241,7 @@ def _shards_of(report: PartReport) -> str:
 
 def _print_part(report: PartReport, destination: str) -> None:
     output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
-    annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    output.some(annotations, _SHOWN, "their images are stored without boxes")
-    _print_rejects(report.rejects, "rejects.jsonl will name all of them")
+    _print_rejects(report, "rejects.jsonl will name all of them")
     missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {destination}"
     output.line(f"{_shards_of(report)}; {missing}")
 
@@ -258,9 +254,7 @@ def _print(report: BuildReport, destination: str) -> None:
     output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
     if not output.is_quiet():
         _print_splits(report)
-    annotations = [f"annotation of {error}" for error in report.annotation_errors]
-    output.some(annotations, _SHOWN, "their images are stored without boxes")
-    _print_rejects(report.rejects, f"see {destination}/rejects.jsonl")
+    _print_rejects(report, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
         output.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
@@ -268,15 +262,12 @@ def _print(report: BuildReport, destination: str) -> None:
         output.line(f"dataset {manifest.dataset_id} in {destination}")
 
 
-def _print_rejects(rejects: Sequence[Reject], rest: str) -> None:
-    output.some([f"rejected {reject.key}: {reject.reason}" for reject in rejects], _SHOWN, rest)
-    if len(rejects) > _SHOWN and not output.is_quiet():
-        output.table([">rejects", "reason"], output.reasons(rejects))
-
-
-def _classes(manifest: Manifest) -> str:
-    count, note = manifest.classes, manifest.schema.label_note
-    return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
+def _print_rejects(report: BuildReport | PartReport, rest: str) -> None:
+    annotations = [f"annotation of {error}" for error in report.annotation_errors]
+    output.some(annotations, _SHOWN, "their images are stored without boxes")
+    output.some([f"rejected {reject.key}: {reject.reason}" for reject in report.rejects], _SHOWN, rest)
+    if len(report.rejects) > _SHOWN and not output.is_quiet():
+        output.table([">rejects", "reason"], output.reasons(report.rejects))
 
 
 def _print_splits(report: BuildReport) -> None:
@@ -286,7 +277,7 @@ def _print_splits(report: BuildReport) -> None:
         for name, s in manifest.splits.items()
     ]
     output.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
-    output.line(_classes(manifest))
+    output.line(", ".join(filter(None, [format_count(manifest.classes, "class"), manifest.schema.label_note])))
     output.line(_speed(report))
     if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
         output.line(f"stored: {output.formats_line(manifest)}")
