@@ -475,28 +475,20 @@ def leading_records(paths: Sequence[Location], limit: int) -> Iterator[Features]
     """Yield what the first records hold, their checksums verified; no more is read of a store than is needed."""
     left = limit
     for path in paths:
-        with path.local_copy() as copy:
+        with contextlib.ExitStack() as stack:
+            plain = copy = stack.enter_context(path.local_copy())
             try:
-                for features in _leading_of(copy, left):
+                copy.fetch(_FIRST_BYTES)
+                if compression_of(copy.path) != "none":
+                    copy.fetch()
+                    plain = LocalCopy(stack.enter_context(inflate(copy.path)).path)
+                for features in _leading_plain(plain, left):
                     left -= 1
                     yield features
             except StokerError as error:
-                raise error_about(error, copy.path, str(path)) from error
+                raise error_about(error, plain.path, str(path)) from error
         if not left:
             return
-
-
-def _leading_of(copy: LocalCopy, limit: int) -> Iterator[Features]:
-    copy.fetch(_FIRST_BYTES)
-    if compression_of(copy.path) == "none":
-        yield from _leading_plain(copy, limit)
-        return
-    copy.fetch()
-    with inflate(copy.path) as inflated:
-        try:
-            yield from _leading_plain(LocalCopy(inflated.path), limit)
-        except StokerError as error:
-            raise error_about(error, inflated.path, str(copy.path)) from error
 
 
 def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
