@@ -300,7 +300,6 @@ class _Record:
 
 
 def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
-    """Return what a record holds."""
     try:
         sample = dataset[number]
         if sample.format not in _SUFFIXES:

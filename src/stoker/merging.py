@@ -454,7 +454,6 @@ def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _make(destination: Location, job: _Job, *, link: bool) -> Shard:
-    """Make one shard and its index, and return what it is."""
     if job.changes is not None:
         return _rewrite(destination, job, job.changes)
     index = None

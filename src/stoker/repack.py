@@ -149,7 +149,6 @@ def _warnings(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple
 
 
 def _splits(root: str) -> list[str]:
-    """Return the splits of a dataset, train first."""
     place = location(root)
     is_built = (place / MANIFEST_NAME).lexists()
     splits: Mapping[str, object] = read_manifest(place).splits if is_built else find_splits(place)

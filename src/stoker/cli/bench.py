@@ -82,7 +82,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_configured(args: argparse.Namespace) -> int:
-    """Measure the loader that a configuration file describes, and print one line."""
     for name in ("transform", "images", "only", "cold", "html"):
         if getattr(args, name):
             message = f"--{name} has no effect on {args.dataset}, which is measured alone with its own settings"

@@ -78,7 +78,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Location, part: Part) -> int:
-    """Build the part that the options name, report, and return 0, or 3 when the manifest is withheld."""
     report = build_part_of_files(settings, destination, part, output.shown_progress, announce=announcer(args, settings))
     if report.dataset is not None:
         if not args.json and not args.finish:

@@ -271,7 +271,6 @@ class ImagesInfo:
 
 
 def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
-    """Return what a source of images holds, by its listing."""
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
     is_pattern = not place.exists() and ("{" in str(place) or place.pattern() is not None)  # braces: of tars
     if (
@@ -430,7 +429,6 @@ class ForeignInfo:
 def _foreign_info(
     place: Location, split_shards: Mapping[str, FoundSplit], records: int, keys: RecordKeys | None
 ) -> ForeignInfo:
-    """Return what TFRecords of other origin hold."""
     seen: dict[str, KeySummary] = {}
     looked_at, turned, layout = 0, 0, None
     formats: Counter[str] = Counter()

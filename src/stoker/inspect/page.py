@@ -105,7 +105,6 @@ def _shown(value: Any) -> Any:
 
 
 def _count(value: float) -> str:
-    """Return a number with separators of thousands."""
     return f"{value:,.0f}"
 
 
@@ -181,7 +180,6 @@ def info_page(portrait: Portrait) -> str:
 
 
 def _split_color(number: int) -> str:
-    """Return the name of the colour of a split, by its place among the splits."""
     return ("blue", "teal", "sand", "slate")[number % 4]
 
 

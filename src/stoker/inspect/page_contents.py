@@ -267,7 +267,6 @@ def _look(dataset: Dataset, index: int) -> SampleHeader:
 
 
 def _header(sample: Sample) -> tuple[int, int, str]:
-    """Return width, height and kind of an image, as its header says."""
     if sample.schema.image_encoding == "raw":
         height, width = sample.decode().shape[:2]
         return width, height, "raw pixels"

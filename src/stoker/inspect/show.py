@@ -272,7 +272,6 @@ def _color(place: int) -> Color:
 def _tiles(
     sample: Sample, dataset: Dataset, applied: list[SampleTransformer], columns: list[Column], *, boxes: bool
 ) -> list[Image.Image]:
-    """Return the tiles of one sample: as stored, then each column."""
     pixels = visible(sample.decode())
     extent = (pixels.shape[1], pixels.shape[0])
     mask = first_mask(dataset.fields) if applied else None  # otherwise masks have tiles of their own
