@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli import output
-from stoker.config import format_size, user_cache_directory
+from stoker.config import format_count, format_size, user_cache_directory
 from stoker.errors import ConfigError
 from stoker.format import INDEXES_FOLDER, kept_indexes
 from stoker.loader import CacheDirectory
@@ -17,7 +18,6 @@ from stoker.storage import location
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
     from stoker.loader import CacheEntry
 
@@ -39,33 +39,29 @@ def run(args: argparse.Namespace) -> int:
     """Print what there is, or what was removed, and return 0."""
     place = _place(args.dir)
     directory = CacheDirectory(place)
-    indexes = [(path, path.stat().st_size) for path in kept_indexes(place)]
+    files = {"indexes": list(kept_indexes(place)), "unpacked": list(unpacked_files(place))}
     if args.clear:
         entries = directory.clear() if directory.is_tagged() else []
-        for path, _ in indexes:
-            path.unlink(missing_ok=True)
+        files["unpacked"] = [path for path in files["unpacked"] if not is_in_use(path)]
     else:
         entries = directory.entries()
-    unpacked = [(path, path.stat().st_size) for path in unpacked_files(place)]
-    if args.clear:
-        unpacked = [(path, size) for path, size in unpacked if not is_in_use(path)]
-        for path, _ in unpacked:
-            path.unlink(missing_ok=True)
-    index_bytes, unpacked_bytes = (sum(size for _, size in files) for files in (indexes, unpacked))
+    sizes = {name: [path.stat().st_size for path in paths] for name, paths in files.items()}
+    for path in itertools.chain(*files.values()) if args.clear else ():
+        path.unlink(missing_ok=True)
     if args.json:
         what = "removed" if args.clear else "entries"
-        output.document(
-            {
-                "directory": str(place),
-                what: [_fields(entry) for entry in entries],
-                "indexes": {"files": len(indexes), "bytes": index_bytes},
-                "unpacked": {"files": len(unpacked), "bytes": unpacked_bytes},
-            }
-        )
-    else:
-        others = f"{len(indexes)} indexes, {format_size(index_bytes)}"
-        others += f"; {len(unpacked)} unpacked files, {format_size(unpacked_bytes)}"
-        _print(place, entries, others, removed=args.clear)
+        held = {name: {"files": len(of), "bytes": sum(of)} for name, of in sizes.items()}
+        output.document({"directory": str(place), what: [_fields(entry) for entry in entries], **held})
+        return 0
+    samples = format_size(sum(entry.disk_bytes for entry in entries))
+    indexes, unpacked = (format_size(sum(of)) for of in sizes.values())
+    output.line(
+        f"{place}: {'removed ' * args.clear}{format_count(len(entries), 'dataset')}, {samples}; "
+        f"{len(files['indexes'])} indexes, {indexes}; {len(files['unpacked'])} unpacked files, {unpacked}"
+    )
+    if entries:
+        columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
+        output.table(columns, [_row(entry) for entry in entries])
     return 0
 
 
@@ -99,16 +95,6 @@ def _fields(entry: CacheEntry) -> dict[str, Any]:
 
 def _time(entry: CacheEntry) -> datetime:
     return datetime.fromtimestamp(entry.last_use, UTC)
-
-
-def _print(place: Path, entries: Sequence[CacheEntry], others: str, *, removed: bool) -> None:
-    total = format_size(sum(entry.disk_bytes for entry in entries))
-    output.line(
-        f"{place}: {'removed ' if removed else ''}{len(entries)} dataset{'s' * (len(entries) != 1)}, {total}; {others}"
-    )
-    if entries:
-        columns = ("dataset", "split", ">on disk", ">of", "last use (UTC)", "in use")
-        output.table(columns, [_row(entry) for entry in entries])
 
 
 def _row(entry: CacheEntry) -> tuple[str, ...]:

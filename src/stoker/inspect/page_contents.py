@@ -17,7 +17,7 @@ from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import REJECTS_NAME, read_rejects
-from stoker.inspect.info import Splits, counted_classes, label_counts
+from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
 from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
 from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
 Kind = Literal["dataset", "records", "files"]
 
-DEFAULT_SAMPLES = 1000
 _STRIP = 18  # pictures of samples
 _GALLERY = 24  # pictures of rejects
 _SEED = 17
@@ -171,7 +170,7 @@ class Portrait:
 
 def dataset_portrait(
     path: str | os.PathLike[str],
-    samples: int = DEFAULT_SAMPLES,
+    samples: int = DEFAULT_RECORDS,
     source: str | None = None,
     progress: Progress | None = None,
     *,
