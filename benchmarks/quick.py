@@ -30,7 +30,8 @@ import stoker
 from benchmarks.rivals.turns import busy_seconds
 from stoker import _native
 from stoker.errors import LabelWarning
-from stoker.inspect.bench import BenchSpec, describe_machine, run_bench
+from stoker.inspect.bench import describe_machine, run_bench
+from stoker.inspect.bench_cases import BenchSpec
 from stoker.storage import write_atomically
 
 if TYPE_CHECKING:

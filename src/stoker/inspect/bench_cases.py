@@ -1,4 +1,6 @@
-"""What cases read: some of the user's images in every form that a case needs, made in a temporary folder.
+"""The ways to read images that a benchmark compares, and what they read.
+
+That is some of the user's images in every form that a case needs, made in a temporary folder:
 
 ::
 
@@ -14,20 +16,21 @@ import io
 import json
 import shutil
 from collections import Counter
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from PIL import Image
 
 from stoker import _native
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
-from stoker.config import available_cpus, format_size
+from stoker.config import available_cpus, check_range, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.format import ImagenetSchema, RecordKeys, TinySchema
 from stoker.inspect.info import ranked
+from stoker.inspect.measuring import ReadSpec
 from stoker.loader import Dataset, ImageFiles, ShardRecords, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import SourceOptions, list_source
@@ -37,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    from stoker.inspect.bench import BenchSpec, Case, Form
     from stoker.sources import Source
     from stoker.types import Progress
 
@@ -53,6 +55,88 @@ _MOST_DECODED_BYTES = 1_500_000_000
 _FEWEST_IMAGES = 64
 _REMOTE_THREADS = 32
 _SHARDS = 8
+
+Group = Literal["limit", "ladder", "stoker"]
+"""What a case is: the codec alone; a step of the ladder, without Stoker; one of Stoker's ways."""
+
+Form = Literal["files", "plain", "raw", "restart", "own"]
+"""What a case reads: a form of the prepared images, or ``own``: the user's data where they lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSpec(ReadSpec):
+    """What to measure, and what all cases do: the same images, the same transform, the same batch.
+
+    ``seconds`` are those of a case and round; with ``cold`` its files leave the page cache before every measurement.
+    """
+
+    threads: int = field(default_factory=available_cpus)
+    rounds: int = 3  # turns of each case
+    images: int | None = None  # the most that are taken of the dataset; None: 1000, and fewer where they are large
+    only: tuple[str, ...] = ()  # keys of `CASES`; empty: all
+
+    def __post_init__(self) -> None:
+        ReadSpec.__post_init__(self)
+        check_range("--rounds", self.rounds, 1, 1000)
+        if self.images is not None:
+            check_range("--images", self.images, 1, 2**31)
+        known = [case.key for case in CASES]
+        unknown = [key for key in self.only if key not in known]
+        if unknown:
+            raise ConfigError(
+                f"--only names {', '.join(map(repr, unknown))}, which is not a case; the cases are {', '.join(known)}"
+            )
+
+    @property
+    def chosen(self) -> list[Case]:
+        """The cases to measure, if they apply, in the order of the ladder."""
+        return [case for case in CASES if not self.only or case.key in self.only]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to read."""
+
+    key: str  # what ``--only`` calls it
+    name: str  # what a table calls it
+    note: str  # one sentence: what it does
+    needs: Form = "files"  # what it reads
+    # where it keeps decoded images after its warm-up, which therefore reads every image once
+    keeps: Literal["", "memory", "file"] = ""
+    group: Group = "ladder"  # what kind of case it is
+    module: str = ""  # the module whose ``batches`` reads in this way; empty: `stoker.inspect.bench_reading`
+
+
+_stoker = partial(Case, group="stoker")
+_raw = "shards of 256 x 256 pixels, resized beforehand; nothing to decode"
+_codec = "image files in memory, decoded and resized by Stoker's codec on all threads, with nothing around it"
+_own = "stoker.Loader on what you named, where it lies; of a bucket, every byte comes from the store"
+_fast = "the same with decode='fast': JPEGs decoded at a smaller scale"
+LIMIT = _stoker("codec", "codec alone (the limit)", _codec, "plain", group="limit")
+CASES: tuple[Case, ...] = (
+    LIMIT,
+    Case("python-serial", "Python + Pillow: one file at a time", "open, decode, crop and resize in one thread"),
+    Case("python-parallel", "Python + Pillow: threads", "the images of a batch in a pool of threads"),
+    Case("python-cache", "Python + Pillow: decoded images in memory", "no reading or decoding", keeps="memory"),
+    _stoker("stoker-own", "Stoker: your data as they are", _own, "own"),
+    _stoker("stoker-files", "Stoker: loose files", "stoker.Loader on image files, without any build"),
+    _stoker("stoker", "Stoker: shards, exact pixels", "TFRecord shards; the pixels that Pillow gives", "plain"),
+    _stoker("stoker-fast", "Stoker: shards, fast decode", _fast, "plain"),
+    _stoker("stoker-restart", "Stoker: shards with restart markers", "crops decode only themselves", "restart"),
+    _stoker("stoker-cache", "Stoker: decoded images in memory", "MemoryCache(keep='decoded')", "plain", keeps="memory"),
+    _stoker("stoker-raw", "Stoker: raw tensors", _raw, "raw"),
+)
+
+
+def objection(case: Case, spec: BenchSpec, dataset: Dataset) -> str:
+    """Return why a case does not apply to what the user named; empty if it does."""
+    if case.key == "stoker-files" and not dataset.shards and location(dataset.path).is_local:
+        return "the same as stoker-own, which reads your files where they lie"
+    if spec.cold and case.keeps == "memory":
+        return "keeps decoded images in memory, so nothing is read that could be cold"
+    if spec.cold and case.needs == "own" and any(shard.inflated is not None for shard in dataset.shards):
+        return "inflates compressed shards when it opens them, so nothing is read from the disk that could be cold"
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
