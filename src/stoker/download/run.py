@@ -218,7 +218,11 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
             total = sum(member.size_bytes for member in members)
             check_space(archive.parent, total)
             temporary.mkdir()
-            _write(members, temporary, total, lambda done: _tell(watcher, archive, done, total))
+
+            def tell(done: int) -> None:
+                watcher.advanced(name=archive.name, stage="unpacking", done=done, total=total)
+
+            _write(members, temporary, total, tell)
         unpacked = temporary / unpacking.folder if unpacking.is_inside else temporary
         if not unpacked.is_dir():
             raise _refusal(archive, f"it has no folder {unpacking.folder}")
@@ -252,16 +256,12 @@ def _has(path: Path, size_bytes: int) -> bool:
 def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
     """Open an archive, check its names and sizes, and turn whatever is wrong with it into one kind of error."""
     try:
-        if archive.suffix == ".zip":
-            with zipfile.ZipFile(archive) as opened:
-                members = list(_zip_members(opened))
-                _check(archive, members, unpacking)
-                yield members
-        else:
-            with archive.open("rb") as file:
-                members = list(_tar_members(archive, file))
-                _check(archive, members, unpacking)
-                yield members
+        with zipfile.ZipFile(archive) if archive.suffix == ".zip" else archive.open("rb") as opened:
+            members = list(
+                _zip_members(opened) if isinstance(opened, zipfile.ZipFile) else _tar_members(archive, opened)
+            )
+            _check(archive, members, unpacking)
+            yield members
     except _DAMAGE as error:
         raise _refusal(archive, f"it is damaged ({error})") from error
 
@@ -341,10 +341,6 @@ def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[
         if done != end:  # neither library gives more bytes of a file than were announced; zipfile may give less
             raise ValueError(f"{member.name!r} has less than {member.size_bytes} bytes")
     assert done == total
-
-
-def _tell(watcher: Watcher, archive: Path, done: int, total: int) -> None:
-    watcher.advanced(name=archive.name, stage="unpacking", done=done, total=total)
 
 
 def _refusal(archive: Path, why: str) -> DownloadError:

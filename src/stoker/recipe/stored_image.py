@@ -337,7 +337,9 @@ def _convert_jpeg(
     geometry = Geometry(turned, window_of(corners, header.width, header.height, turned))
     unmade = StoredImage(b"", 0, 0, storing, geometry, source_size=(header.width, header.height))
     if isinstance(encode, JpegEncode) and _can_reencode(recipe, turned):
-        stored, width, height = _reencode(data, corners, recipe, encode)
+        # With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
+        width, height = _target_of(corners[2] - corners[0], corners[3] - corners[1], recipe, encode)
+        stored = _storing_of(recipe, encode).reencode(data, corners, width, height)
         return replace(unmade, data=stored, width=width, height=height)
     part = turn_corners(corners, header.width, header.height, turned)
     pixels: Pixels = _native.decode_image(data, part, max_pixels=recipe.max_pixels, turns=turned != 1)
@@ -358,18 +360,8 @@ def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
 
 
 def _can_reencode(recipe: Recipe, orientation: int) -> bool:
-    """Return whether `_reencode` does all that a recipe asks for with an image of an EXIF orientation."""
+    """Return whether the core does all that a recipe asks for with a JPEG of an EXIF orientation, in one call."""
     return recipe.resize is not None and orientation == 1 and recipe.filter in _NATIVE_FILTERS
-
-
-def _reencode(data: bytes, corners: Corners, recipe: Recipe, encode: JpegEncode) -> tuple[bytes, int, int]:
-    """Return a part of a JPEG resized and encoded, its width and its height; of a recipe that `_can_reencode`.
-
-    With exact decoding these are the bytes that decoding, resizing and encoding give one after another.
-    """
-    left, top, right, bottom = corners
-    width, height = _target_of(right - left, bottom - top, recipe, encode)
-    return _storing_of(recipe, encode).reencode(data, corners, width, height), width, height
 
 
 @lru_cache(_RECIPES)

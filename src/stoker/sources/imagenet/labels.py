@@ -49,7 +49,7 @@ import zlib
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
@@ -187,8 +187,8 @@ def _starts_at_1(manifest: Location) -> bool:
 def _from_lines(where: str, lines: Sequence[tuple[int, bytes]]) -> LabelMap:
     if not lines:
         raise SourceError(f"the label map {where} is empty", path=where)
-    if all(_DEVKIT_LINE.fullmatch(line) for _, line in lines):
-        matches = (cast("re.Match[bytes]", _DEVKIT_LINE.fullmatch(line)) for _, line in lines)
+    matches = list(filter(None, (_DEVKIT_LINE.fullmatch(line) for _, line in lines)))
+    if len(matches) == len(lines):
         return _numbered(where, ((match[1], int(match[2]), match[3].strip()) for match in matches))
     first: dict[bytes, int] = {}
     texts = []
