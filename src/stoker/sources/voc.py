@@ -11,7 +11,6 @@ import os
 import re
 from array import array
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +29,7 @@ from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.sources.table_boxes import BOX, NamedBox, TableBoxes, parse_annotation
-from stoker.sources.walking import Walk, divide_suffix, is_sidecar, seen_in
+from stoker.sources.walking import Walk, divide_suffix, is_sidecar
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
 
@@ -45,9 +44,9 @@ _YEAR = re.compile(rb"VOC\d{4}")
 _DEPTH = 3
 _IMAGE_FOLDERS = frozenset({b"images", b"image", b"imgs", b"img", b"jpegimages", b"photos"})
 _XML_FOLDERS = frozenset({b"annotations", b"annotation", b"xml", b"xmls", b"labels"})
-_XML = b".xml"
+_XML = ".xml"
 _OF_A_CLASS = re.compile(".+_(train|val|trainval|test|default)")
-_LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
+_PROGRESS_IMAGES, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
 _CLASSES = tuple(
     b"aeroplane bicycle bird boat bottle bus car cat chair cow diningtable dog horse motorbike person pottedplant sheep"
     b" sofa train tvmonitor".split()
@@ -79,7 +78,7 @@ def _claim(look: Look) -> list[_Part]:
         raise SourceError(f"{message}, or put them into {look.path / 'JPEGImages'}", path=look.root)
     splits = splits_among(names)
     tops_of_splits = {name + b"/": split for name, split in splits.items()} or {b"": "train"}
-    parts = {top: _annotated(base, top, split) for top, split in tops_of_splits.items()}
+    parts = {top: _annotated(look, base, top, split) for top, split in tops_of_splits.items()}
     known = next((part for part in parts.values() if part is not None), None)
     if known is None:
         return []
@@ -98,10 +97,9 @@ def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]
                 yield from _devkits(look, base, top + name + b"/", depth - 1)
 
 
-def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
+def _annotated(look: Look, base: bytes, top: bytes, split: str) -> _Part | None:
     """Return the images of a folder, if they lie beside XML of VOC's or in a folder beside one of it."""
-    names = list(islice(seen_in(_at(base, top).to_uri()), _LOOKED_AT))
-    folders = sorted({name for name, is_folder in names if is_folder})  # stores may name one more than once
+    folders = [*map(os.fsencode, look.look_into(_at(base, top))[0])]
     pairs = [(top, top)]
     pairs += [
         (top + images + b"/", top + annotations + b"/")
@@ -112,22 +110,18 @@ def _annotated(base: bytes, top: bytes, split: str) -> _Part | None:
     if len(folders) == 1 and folders[0].lower() in _IMAGE_FOLDERS:
         pairs.append((top + folders[0] + b"/",) * 2)
     parts = (_Part(top, images, annotations, split) for images, annotations in pairs)
-    return next((part for part in parts if _holds_both(base, part)), None)
+    return next((part for part in parts if _holds_both(look, base, part)), None)
 
 
-def _holds_both(base: bytes, part: _Part) -> bool:
+def _holds_both(look: Look, base: bytes, part: _Part) -> bool:
     """Return whether some of the XML files are VOC's and called after images, which lie in no folders of classes."""
-    images = list(islice(seen_in(_at(base, part.images).to_uri()), _LOOKED_AT))
-    texts = islice(seen_in(_at(base, part.annotations).to_uri()), _LOOKED_AT)
-    stems = sorted(name[: -len(_XML)] for name, is_folder in texts if name.endswith(_XML) and not is_folder)[:_TRIED]
-    ends = sorted({divide_suffix(name)[1] for name, is_folder in images if not is_folder and not is_sidecar(name)})[
-        :_TRIED
-    ]
-    if not stems or (part.images != part.annotations and any(is_folder for _, is_folder in images)):
-        return False
-    return any(
-        any(_at(base, part.images + stem + end).is_file() for end in ends)
-        and b"<annotation" in _at(base, part.annotations + stem + _XML).read_head(_HEAD_BYTES)
+    images, annotations = _at(base, part.images), _at(base, part.annotations)
+    folders, files, _ = look.look_into(images)
+    ends = sorted({divide_suffix(name)[1] for name in map(os.fsencode, files) if not is_sidecar(name)})[:_TRIED]
+    stems = [name.removesuffix(_XML) for name in look.look_into(annotations)[1] if name.endswith(_XML)][:_TRIED]
+    return (images == annotations or not folders) and any(
+        any((images / (stem + os.fsdecode(end))).is_file() for end in ends)
+        and b"<annotation" in (annotations / (stem + _XML)).read_head(_HEAD_BYTES)
         for stem in stems
     )
 
@@ -145,7 +139,7 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
     tasks = images.add_all(Walk(builder.base, look.without))
     for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
         objects.add(*contents)
-        if builder.progress is not None and done % _LOOKED_AT == 0:
+        if builder.progress is not None and done % _PROGRESS_IMAGES == 0:
             builder.progress(done=done, total=0, size_bytes=0, rejects=0)
     images.report(objects.missing)
     names = [(part.top or builder.base + b"/")[:-1].rpartition(b"/")[2] for part in parts]
@@ -190,16 +184,16 @@ class _Images:
         for part in self._parts:
             folders = dict.fromkeys((part.images, part.annotations) if part in self._annotated else (part.images,))
             listing, *others = walk.list_folders(folders)
-            self._annotations += (others or [listing])[0].skipped.ignored[".xml"]
+            self._annotations += (others or [listing])[0].skipped.ignored[_XML]
             if not others:
-                listing.skipped.ignored.pop(".xml", None)
+                listing.skipped.ignored.pop(_XML, None)
             self._builder.skipped.add(listing.skipped)
             for split, files in self._placed(part, listing.files):
                 group = self._builder.collector.add_group(Group(split, None, len(part.images)))
                 for path, size in files:
                     self._builder.collector.add(group, part.images + path, size)
                     stem = divide_suffix(path)[0]
-                    place = part.annotations + stem + _XML if part in self._annotated else b""
+                    place = part.annotations + stem + _XML.encode() if part in self._annotated else b""
                     yield place, part.top + _MASKS + stem + b".png"
 
     def _placed(

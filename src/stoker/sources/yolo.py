@@ -10,7 +10,6 @@ import os
 import posixpath
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
@@ -25,7 +24,7 @@ from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
 from stoker.sources.reading import nonblank_lines, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
-from stoker.sources.walking import Walk, divide_suffix, replace_last, seen_in
+from stoker.sources.walking import Walk, divide_suffix, replace_last
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -38,7 +37,7 @@ _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
 _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
 """Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
 _MAX_BYTES = 2**20
-_LOOKED_AT, _TRIED, _HEAD_BYTES = 1000, 8, 2**12
+_TRIED, _HEAD_BYTES = 8, 2**12
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
@@ -67,7 +66,8 @@ def _claim(look: Look) -> _Contents | None:
         return None
     files = (look.path / _NAME, *_darknet_files(look))
     documents = {path: _read(path) for path in files[:2] if path.is_file()}
-    for name in () if documents else sorted(_yaml_files(look.path)):
+    names = () if documents else look.look_into(look.path)[1]
+    for name in (name for name in names if name.endswith(_SUFFIXES[:2])):
         try:
             document = _read(look.path / name) or {}
         except StorageError:
@@ -139,11 +139,6 @@ def _darknet_files(look: Look) -> list[Location]:
     """Return the file ``obj.data`` of a folder, or of its folder ``data``, in which darknet has it."""
     tops = [look.path, *(look.path / name for name in look.look_into(look.path)[0] if name == "data")]
     return [top / _DARKNET for top in tops if _DARKNET in look.look_into(top)[1]]
-
-
-def _yaml_files(folder: Location) -> list[str]:
-    names = (os.fsdecode(name) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT) if not is_folder)
-    return [name for name in names if name.endswith(_SUFFIXES[:2])]
 
 
 def _read(path: Location) -> dict[str, Any] | None:
