@@ -175,19 +175,13 @@ class Group:
 
 
 class ItemCollector:
-    """Collects images in any order.
-
-    Attributes:
-        groups: All groups; those without images too, so that an empty class keeps its label.
-        columns: The columns of the kind of source: values of all images in the order in which they were added, to be
-            set before `finish`.
-        repeated: How many members of tars a later one of the same name replaces, as unpacking would; known after
-            `finish`.
-    """
+    """Collects images in any order."""
 
     def __init__(self) -> None:
-        self.groups: list[Group] = []
+        self.groups: list[Group] = []  # those without images too, so that an empty class keeps its label
+        # those of the kind of source: values of all images in the order in which they were added, set before `finish`
         self.columns: dict[str, Column] = {}
+        # how many members of tars a later one of the same name replaces, as unpacking would; known after `finish`
         self.repeated = 0
         self._paths = GrowingBlobs()
         self._group_of = GrowingColumn("i")

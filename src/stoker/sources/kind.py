@@ -51,38 +51,26 @@ _LOOKED_AT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of source.
+    """A kind of source."""
 
-    Attributes:
-        name: What help and messages call it.
-        claim: Returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind.
-        list: Lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does.
-        options: Names of the `stoker.sources.SourceOptions` that mean something to it; others are refused.
-        reader: Its `StoredReader`, which readers of saved listings make again.
-        annotations: `Annotations` that no other kind has, which they make again, too.
-    """
-
-    name: str
+    name: str  # what help and messages call it
+    # returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind
     claim: Callable[[Look], Any]
+    # lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does
     list: Callable[[Look, Any], Source]
+    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
-    reader: type[StoredReader] = FileReader
-    annotations: tuple[type[Annotations], ...] = ()
+    reader: type[StoredReader] = FileReader  # which readers of saved listings make again
+    annotations: tuple[type[Annotations], ...] = ()  # those that no other kind has, which they make again, too
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the parts of a folder lie.
+    """Where the parts of a folder lie."""
 
-    Attributes:
-        base: Folder of the splits or the classes.
-        tops: Folders in which lists and annotations are looked for, in this order.
-        is_alone: Whether the base lies alone in the folder.
-    """
-
-    base: Location
-    tops: tuple[Location, ...]
-    is_alone: bool = False
+    base: Location  # folder of the splits or the classes
+    tops: tuple[Location, ...]  # folders in which lists and annotations are looked for, in this order
+    is_alone: bool = False  # whether the base lies alone in the folder
 
 
 def find_layout(root: Location, without: Location | None = None) -> Layout:
@@ -130,28 +118,18 @@ def _holds_folders(look: Look) -> bool:
 
 
 class Look:
-    """A place that a user named, and what they say about it; what is seen there is remembered.
-
-    Attributes:
-        path: The place.
-        root: Its name in messages.
-        options: What the user says about it.
-        progress: Called after every few images or annotations.
-        without: A folder that is not part of it though it lies in it.
-        is_file: Whether it is a file.
-        layout: Where the parts of a folder lie; None of anything else.
-    """
+    """A place that a user named, and what they say about it; what is seen there is remembered."""
 
     def __init__(
         self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
     ) -> None:
         self.path: Location = location(named)
-        self.root = str(self.path)
-        self.options = options or SourceOptions()
-        self.progress = progress
-        self.without = without
+        self.root = str(self.path)  # its name in messages
+        self.options = options or SourceOptions()  # what the user says about it
+        self.progress = progress  # called after every few images or annotations
+        self.without = without  # a folder that is not part of it though it lies in it
         self.is_file = self.path.is_file()
-        self.layout: Layout | None = None
+        self.layout: Layout | None = None  # where the parts of a folder lie; None of anything else
         self._results: dict[Any, Any] = {}
         if self.path.is_dir():
             if without is not None and self.path.lies_in(without):
@@ -185,9 +163,8 @@ class Look:
         """
         if folder not in self._results:
             some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
-            folders, files = (
-                [name for name, of in sorted(some) if of is kind and name[0] != "."] for kind in (True, False)
-            )
+            shown = [(name, is_folder) for name, is_folder in sorted(some) if name[0] != "."]
+            folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
             ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
             self._results[folder] = folders, files, max(ends, key=lambda end: ends[end], default="")
         contents: tuple[list[str], list[str], str] = self._results[folder]

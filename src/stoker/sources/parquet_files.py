@@ -80,23 +80,13 @@ def _damaged(what: str, place: Location, error: Exception) -> SourceError:
 
 
 class ParquetFile:
-    """A Parquet file to read. For one thread at a time; no file stays open.
-
-    Attributes:
-        place: Where it lies.
-        digest: 32 bytes that stand for its length and its footer.
-        rows: How many rows it has, as its footer says: in proportion to its bytes.
-        size_bytes: Its length.
-        schema: Its columns: a ``pyarrow.Schema``.
-        features: What the library ``datasets`` has noted of each column, as JSON; empty where it has not.
-    """
+    """A Parquet file to read. For one thread at a time; no file stays open."""
 
     def __init__(self, place: Location) -> None:
         _, parquet = import_pyarrow()
         self.place = place
-        size = place.size()
-        self.size_bytes = size
-        self.digest = _read_footer(place, size)
+        self.size_bytes = size = place.size()
+        self.digest = _read_footer(place, size)  # 32 bytes that stand for its length and its footer
         with reported_damage(f"the footer of {place}", place):
             self._reader = parquet.ParquetFile(
                 _Bytes(place, size),
@@ -104,10 +94,10 @@ class ParquetFile:
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
-            metadata = self._reader.metadata
-            self.rows: int = metadata.num_rows
-            values = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
-            self.schema = self._reader.schema_arrow
+            self.rows: int = self._reader.metadata.num_rows  # as its footer says: in proportion to its bytes
+            values = sum(group.total_byte_size for group, _ in self._groups())
+            self.schema = self._reader.schema_arrow  # a ``pyarrow.Schema``
+            # what the library ``datasets`` has noted of each column, as JSON; empty where it has not
             self.features = _features(self.schema.metadata or {})
         if not 0 <= self.rows <= _ROWS_PER_BYTE * size:
             raise SourceError(f"{place} says that it has {self.rows:,} rows, in {size:,} bytes", path=str(place))

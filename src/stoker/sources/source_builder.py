@@ -48,48 +48,32 @@ _NAMED_CLASSES = 5
 class SourceBuilder:
     """A source while it is listed: first it is filled, then its classes are settled, then it is finished.
 
-    Attributes:
-        root: What the user named.
-        base: Folder that the paths of files are relative to: an absolute path or a URL.
-        options: What the user says about it.
-        progress: Called after every few images.
-        labels: The label map that the user gives, or that the classes turn out to have.
-        collector: The images.
-        skipped: What is not an image, and the warnings, in the order in which they are shown.
-        archives: The tars the images lie in.
-        classes: Classes besides those of the images.
-        label_warnings: Warnings about the labels of the classes.
-        class_parents: Folders that class folders lie in, where other classes may lie that are no part of the source.
-        is_ordered: Whether the images have an order of their own, in which they were added: not those of folders.
-        numbered: Whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class.
-        names_may_be_numbers: Whether these are names all the same where all of them are classes of the label map.
-        takes_root: Whether the user may say that paths are relative to another folder than ``base``.
-
     Args:
         look: What the user named.
-        base: See above.
+        base: Folder that the paths of files are relative to: an absolute path or a URL.
         text_folders: Folders in which lists of texts are looked for.
     """
 
     def __init__(self, look: Look, base: bytes, text_folders: tuple[Location, ...]) -> None:
-        self.root = look.root
+        self.root, self.options, self.progress, self._layout = look.root, look.options, look.progress, look.layout
         self.base = base
-        self.options = look.options
-        self.progress = look.progress
-        labels = look.options.labels
-        self.labels: LabelMap | None = None if labels is None else read_label_map(labels)
+        # the label map that the user gives, or that the classes turn out to have
+        self.labels: LabelMap | None = None if self.options.labels is None else read_label_map(self.options.labels)
         self.collector = ItemCollector()
-        self.skipped = Skipped()
-        self.archives: list[bytes] = []
-        self.classes: set[bytes] = set()
-        self.label_warnings: list[str] = []
+        self.skipped = Skipped()  # what is not an image, and the warnings, in the order in which they are shown
+        self.archives: list[bytes] = []  # the tars the images lie in
+        self.classes: set[bytes] = set()  # those besides those of the images
+        self.label_warnings: list[str] = []  # about the labels of the classes
+        # folders that class folders lie in, where other classes may lie that are no part of the source
         self.class_parents: list[Location] = []
+        # whether the images have an order of their own, in which they were added: not those of folders
         self.is_ordered = True
+        # whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class
         self.numbered = False
+        # whether these are names all the same where all of them are classes of the label map
         self.names_may_be_numbers = True
-        self.takes_root = False
+        self.takes_root = False  # whether the user may say that paths are relative to another folder than ``base``
         self._text_folders = text_folders
-        self._layout = look.layout
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}

@@ -48,18 +48,13 @@ _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
 class TarBytes(ABC):
-    """What a tar is read from.
-
-    Attributes:
-        where: What it is called in messages.
-        size: Its length; None if that is known only at its end.
-        budget: Bytes that may still be read for one header.
-        last: What was read last.
-    """
+    """What a tar is read from."""
 
     def __init__(self, where: str, size: int | None) -> None:
-        self.where, self.size = where, size
-        self.budget, self.last = 0, b""
+        self.where = where  # what it is called in messages
+        self.size = size  # its length; None if that is known only at its end
+        self.budget = 0  # bytes that may still be read for one header
+        self.last = b""  # what was read last
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer only at the end."""
@@ -84,9 +79,6 @@ class TarBytes(ABC):
 class FileWindow(TarBytes):
     """A part of a file that is a tar: the whole file, or a tar inside it.
 
-    Attributes:
-        start: Where the part begins in the file.
-
     Args:
         file: Open for reading; stays the caller's.
         start: Where the part begins.
@@ -96,10 +88,9 @@ class FileWindow(TarBytes):
 
     def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
         super().__init__(where, size)
-        self.start = start
+        self.start = self._position = start
         self._file = file
         self._end = start + size
-        self._position = start
 
     def _read(self, size: int) -> bytes:
         self._file.seek(self._position)
