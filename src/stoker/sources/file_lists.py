@@ -151,10 +151,8 @@ class _FileLists:
         names = collector.class_names()
         if names and names <= _NO_CLASS and not self._labels and self._unlabelled:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
-            message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders"
-            raise SourceError(
-                f"{message}; give their classes with {option('validation_labels')}", path=self._builder.root
-            )
+            message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders; give"
+            raise SourceError(f"{message} their classes with {option('validation_labels')}", path=self._builder.root)
         repeated = repeats_in(self._hashes.finish())
         if repeated:
             self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
@@ -286,10 +284,8 @@ class _FileLists:
         shown = os.fsdecode(line.strip())[:200]
         message = f"{where} is {shown!r}: this list has one path a line, as none with a label is there in its first"
         message += " lines; give every line one label after a tab, a comma or a blank, or list the paths alone. A table"
-        message += (
-            " with more columns is called metadata.csv (or .tsv), and names the images below its folder in 'file_name'"
-        )
-        return SourceError(message, path=self._builder.root)
+        message += " with more columns is called metadata.csv (or .tsv), and names the images below its folder in"
+        return SourceError(f"{message} 'file_name'", path=self._builder.root)
 
     def _unlabelled_error(self, where: str, line: bytes) -> SourceError:
         assert self._separator is not None, "the list has no labels"

@@ -48,10 +48,9 @@ def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Sour
     builder = SourceBuilder(look, base.to_uri(), (base,))
     builder.is_ordered = False
     listings = Walk(builder.base, look.without).list_folders([b""] if base.is_dir() else [])
-    files = [file for listing in listings for file in listing.files]
     files = [
         (path, size)
-        for path, size in files
+        for path, size in (file for listing in listings for file in listing.files)
         if any(glob_matches(os.fsdecode(path).split("/"), parts) for parts in patterns)
     ]
     images = images_among(files, builder.skipped)

@@ -40,7 +40,6 @@ from stoker.storage import Location, from_uri, is_absolute, is_web, join
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from stoker.sources.reader import Cells
     from stoker.sources.source import Source
 
 
@@ -104,7 +103,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     images = _Images(builder, tables)
     images.read()
     images.collect(Walk(builder.base, look.without))
-    cells = images.cells()
+    cells = images.rows.finish(builder)
     if tables[0].is_found:
         divide_by_lists(builder, look)
     return builder.finish_in(base, cells=cells)
@@ -116,10 +115,8 @@ def _check_places(look: Look, base: Location, tables: Sequence[ImageTable]) -> N
     differ = len({table.place.suffix for table in tables}) > 1
     if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
         shown = " and ".join(str(table.place) for table in tables)
-        raise SourceError(
-            f"{look.root} has metadata files that do not go together: {shown}; keep one, or one like it in each split",
-            path=look.root,
-        )
+        message = f"{look.root} has metadata files that do not go together: {shown}; keep one"
+        raise SourceError(f"{message}, or one like it in each split", path=look.root)
     if None in by_split:
         return
     splits = splits_among(look.folders_in(base.to_uri()))
@@ -141,7 +138,7 @@ class _Images:
         places = [table.place for table in tables]
         self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.skipped.warnings)
         self._is_found = first.is_found
-        self._rows = TableRows(
+        self.rows = TableRows(
             first.place,
             self._classes,
             without={first.image, first.split_column or first.image},
@@ -159,7 +156,7 @@ class _Images:
 
     def read(self) -> None:
         for number, table in enumerate(self._tables):
-            known, columns = set(self._rows.columns), set[str]()
+            known, columns = set(self.rows.columns), set[str]()
             before = len(self._paths)
             rows: Iterable[tuple[int, dict[str, Any]]] = table_rows(table.place, self._builder.options.separator)
             if self._classes.form == "captions":
@@ -196,18 +193,14 @@ class _Images:
             if split is None:
                 raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
             self._splits.append(split)
-        self._label_of.append(self._rows.take_label(table.place, line, row))
+        self._label_of.append(self.rows.take_label(table.place, line, row))
         for name, value in row.items():
             if name == table.image:
                 continue
             if name.endswith(IMAGE_NAME) and isinstance(value, str) and value:
                 row[name] = os.fsdecode(_below(table, line, value))
                 self._used.append(hash(os.fsencode(row[name])))
-        self._rows.add(row)
-
-    def cells(self) -> Cells | None:
-        """Return what reads the values of the rows; None if there is no extra column."""
-        return self._rows.finish(self._builder)
+        self.rows.add(row)
 
     def collect(self, walk: Walk) -> None:
         """Add the images to the builder, with their splits, classes and sizes; report what is not used."""
@@ -236,42 +229,36 @@ class _Images:
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
         table = self._tables[0].place
-        names = self._class_of = self._rows.class_names(self._builder.skipped.warnings)
-        folders = {_first_folder(path, prefix) for path, prefix in self._placed()}
+        names = self._class_of = self.rows.class_names(self._builder.skipped.warnings)
+        folders = {_first_folder(path, prefix) for _, path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
-        by_folder = are_classes and not self._rows.have_labels and not self._is_found and self._classes.field is None
+        by_folder = are_classes and not self.rows.have_labels and not self._is_found and self._classes.field is None
         groups: dict[tuple[str, bytes | None, bytes], int] = {}
         collector = self._builder.collector
         differ = False
         is_guessed = are_classes and not self._is_found and self._builder.options.label_column is None
-        for row, (path, prefix) in enumerate(self._placed()):
-            split = self._split(row, prefix)
-            label = self._label_of[row]
+        for label, (split, path, prefix) in zip(self._label_of, self._placed(), strict=True):
             folder = _first_folder(path, prefix)
             name = folder if by_folder else names[label] if label >= 0 else None
             differ |= name != folder
             if differ and is_guessed and self._classes.columns[:1] not in ((), (LABEL,)):
                 column = self._classes.columns[0]
-                message = f"the classes may be column {column!r} or the folders, such as that of {os.fsdecode(path)}"
-                message += f"; give {option_with('label_column', column)}"
+                message = f"{table}: the classes may be column {column!r} or the folders, such as that of"
+                message += f" {os.fsdecode(path)}; give {option_with('label_column', column)}"
                 message += f", or {option_with('label_column', 'none')} for the folders"
-                raise SourceError(f"{table}: {message}", path=str(table))
+                raise SourceError(message, path=str(table))
             group = (split, name, prefix)
             if group not in groups:
                 groups[group] = collector.add_group(Group(split, name, len(prefix)))
             collector.add(groups[group], path, sizes[path])
-        self._builder.numbered = self._rows.are_ids
+        self._builder.numbered = self.rows.are_ids
         if self._builder.numbered and self._is_found and self._builder.labels is None:
             self._name_label_map(table, max((int(name) for name in names if name is not None), default=0))
-        shown = shown_names(sorted(folders))
+        message = f"the classes are the labels in {table}, not the folders in which the images lie"
         if by_folder:
-            message = (
-                f"{table} has no column 'label': the classes are the folders of the images, as without it: {shown}"
-            )
-            self._builder.skipped.warnings.append(message)
-        elif is_guessed and differ:
-            message = f"the classes are the labels in {table}, not the folders in which the images lie: {shown}"
-            self._builder.skipped.warnings.append(message)
+            message = f"{table} has no column 'label': the classes are the folders of the images, as without it"
+        if by_folder or (is_guessed and differ):
+            self._builder.skipped.warnings.append(f"{message}: {shown_names(sorted(folders))}")
 
     def _name_label_map(self, table: Location, most: int) -> None:
         """Say which file beside the table has names for all class ids up to ``most``, if it is the only one."""
@@ -283,20 +270,16 @@ class _Images:
                 message = f"{table}: {place.name} beside it names the class ids; to have these names give"
                 self._builder.label_warnings.append(f"{message} {option_with('labels', str(place))}")
 
-    def _split(self, row: int, prefix: bytes) -> str:
-        if self._splits:
-            return self._splits[row]
-        table = self._tables[self._table_of[row]]
-        return table.split or (SPLIT_FOLDERS[prefix[:-1]] if prefix else table.named)
-
-    def _placed(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the path of each image, and the part of it that is its split's folder: empty, or ending in a slash."""
+    def _placed(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield the split and the path of each image, and the folder of that split in it, with a slash."""
         folders = {_first_folder(path) for path in self._paths}
         of_table = self._tables[0].split is not None or bool(self._splits)
         in_splits = not of_table and are_splits(folders, str(self._tables[0].place))
-        for number, path in zip(self._table_of, self._paths, strict=True):
-            prefix = b"" if self._is_found else self._tables[number].folder
-            yield path, path[: path.index(b"/") + 1] if in_splits else prefix
+        for row, (number, path) in enumerate(zip(self._table_of, self._paths, strict=True)):
+            table = self._tables[number]
+            prefix = path[: path.index(b"/") + 1] if in_splits else b"" if self._is_found else table.folder
+            split = table.split or (SPLIT_FOLDERS[prefix[:-1]] if prefix else table.named)
+            yield self._splits[row] if self._splits else split, path, prefix
 
     def _find_moved(self, sizes: Mapping[bytes, int]) -> None:
         """Find the files whose paths are those of another computer; those of a table in a folder are below that."""
@@ -356,7 +339,7 @@ class _Images:
         group = collector.add_group(Group("test", None, 0))
         for path in added:
             collector.add(group, path, sizes[path])
-            self._rows.add_missing()
+            self.rows.add_missing()
         message = "images of {names} that no row names are the split test, without labels: " + f"{len(added):,}"
         self._builder.skipped.warn(sorted(tests), message)
         return [path for path in unused if _first_folder(path) not in tests]
@@ -375,7 +358,7 @@ class _Images:
             (label < 0 or self._class_of[label] is None) and not is_test[table]
             for label, table in zip(self._label_of, self._table_of, strict=True)
         )
-        if self._rows.have_labels and unlabelled:
+        if self.rows.have_labels and unlabelled:
             skipped.warnings.append(f"{tables}: {format_count(unlabelled, 'row')} without a label")
 
 

@@ -75,10 +75,8 @@ class Source:
     def warnings(self) -> tuple[str, ...]:
         """Warnings for the user: those of the listing, and of the items that were read so far."""
         first = min(self._turned_back, default=None)
-        message = (
-            f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}, such as"
-        )
-        message = f"{message} {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
+        message = f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}"
+        message = f"{message}, such as {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
         return (*self.listing_warnings, *self.reader.warnings, *([message] if first is not None else []))
 
     @property

@@ -170,9 +170,8 @@ def divide_by_lists(builder: SourceBuilder, look: Look) -> list[Location]:
         builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
         if not is_beside:
             unread = [name for name in map(os.fsencode, (*of_splits.values(), *others)) if name not in unused]
-            builder.skipped.warn(
-                unread, f"not read, as their lines begin with no names of images: {{names}} in {place}"
-            )
+            message = f"not read, as their lines begin with no names of images: {{names}} in {place}"
+            builder.skipped.warn(unread, message)
     return []
 
 
@@ -185,10 +184,9 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
         # A folder above need not be readable.
         with contextlib.suppress(SourceError, OSError) if top in beside else contextlib.nullcontext():
             folders = [top / name for name in look.look_into(top)[0] if name.lower() in _PLACES]
-            inner = [
-                folder / name for folder in folders for name in look.look_into(folder)[0] if name.lower() in _PLACES
-            ]
-            yield from ((folder, top in beside) for folder in (top, *folders, *inner))
+            for folder in [*folders]:
+                folders += [folder / name for name in look.look_into(folder)[0] if name.lower() in _PLACES]
+            yield from ((folder, top in beside) for folder in (top, *folders))
 
 
 def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[bytes]) -> None:

@@ -125,10 +125,8 @@ class Classes:
             return cells[0]
         names = [name for name, cell in zip(self.columns, cells, strict=True) if _is_set(cell)]
         if self.form == "one-hot" and len(names) != 1:
-            message = (
-                f"of the columns of the classes, {', '.join(names) or 'none'} has a 1, and in the first rows one has"
-            )
-            raise ValueError(f"{message}; give {option_with('label_separator', ' ')} to read any number of classes")
+            message = f"of the columns of the classes, {', '.join(names) or 'none'} has a 1, and in the first rows one"
+            raise ValueError(f"{message} has; give {option_with('label_separator', ' ')} to read any number of classes")
         if self.form == "one-hot":
             return names[0]
         if len(self.columns) == 1:
@@ -225,10 +223,10 @@ def _with_form(
         wrong = next((name for name in columns if not _are_marks(values[name])), None)
         if wrong is not None:
             others = format_some(sorted({*map(str, values[wrong])} - {"0", "1", "0.0", "1.0"}), _FEWEST_MARKED, repr)
-            message = (
-                f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has {others}; write 0 or 1"
+            message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has {others}; write 0"
+            message += (
+                f" or 1 in its place, or give {option_with('label_column', 'none')} to have all columns as numbers"
             )
-            message += f" in its place, or give {option_with('label_column', 'none')} to have all columns as numbers"
             raise SourceError(f"{message}, or one {option('label_column')}", path=str(where))
         are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
         classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
@@ -251,9 +249,8 @@ def _with_form(
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
         return Classes(columns, "several", between)
     if are_no_ids(texts):
-        warnings.append(
-            f"{where}: {name!r} has numbers that are no class ids, so it is a field, and there are no classes"
-        )
+        message = f"{where}: {name!r} has numbers that are no class ids, so it is a field"
+        warnings.append(f"{message}, and there are no classes")
         return Classes(columns, "number")
     is_repeated = is_text(where) and 2 * len({*texts}) <= len(texts)
     if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
@@ -344,15 +341,11 @@ class TableRows:
 
     Args:
         place: The first table, whose kind all have.
+        classes: What says the labels, or is a field of several.
         without: Columns that are no fields.
         only: Those that are wanted; None: all.
         has_files: Whether columns can have the paths of images.
         fills: Whether rows may lack values.
-        classes: What says the labels, or is a field of several.
-
-    Attributes:
-        have_labels: Whether any row so far has a column of labels.
-        columns: Names of the columns so far.
     """
 
     def __init__(
@@ -365,15 +358,11 @@ class TableRows:
         has_files: bool,
         fills: bool,
     ) -> None:
-        self.have_labels = False
-        self.columns: dict[str, _Column] = {}
-        self._place = place
-        self._is_json = is_json(place)
-        self._without = without
+        self.have_labels = False  # whether any row so far has a column of labels
+        self.columns: dict[str, _Column] = {}  # those so far, by name
+        self._place, self._classes, self._without = place, classes, without
+        self._is_json, self._has_files, self._fills = is_json(place), has_files, fills
         self._only = None if only is None else {*only, classes.field}
-        self._has_files = has_files
-        self._fills = fills
-        self._classes = classes
         self._are_numbers = True
         self._labels: dict[str, int] = {}
         self._names: dict[str, None] = {}
@@ -396,14 +385,12 @@ class TableRows:
             return -1
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # as pandas writes whole numbers beside missing ones
-        is_number = (
-            isinstance(value, int) and not isinstance(value, bool) if self._is_json else _CLASS_ID.fullmatch(value)
-        )
+        is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
         if self._is_json and is_number and value < -1:
             raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
         if not is_number and not isinstance(value, str):
             raise damaged(place, line, "the label is neither text nor a whole number")
-        self._are_numbers &= bool(is_number)
+        self._are_numbers &= is_number
         return self._labels.setdefault(str(value), len(self._labels))
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
@@ -418,9 +405,8 @@ class TableRows:
             try:
                 names.append(None if text == "-1" else text.encode())
             except UnicodeEncodeError as error:
-                raise SourceError(
-                    f"{self._place}: the label {label!r} is no text that UTF-8 can hold", path=str(self._place)
-                ) from error
+                message = f"{self._place}: the label {label!r} is no text that UTF-8 can hold"
+                raise SourceError(message, path=str(self._place)) from error
         return names
 
     def add(self, row: dict[str, Any]) -> None:
@@ -476,9 +462,8 @@ class TableRows:
                 filled = "empty" if isinstance(field, Text) else "nan"
                 lacking.setdefault(filled, []).append((name, format_count(self._rows - column.count, "row")))
             if isinstance(field, Float) and column.is_long:
-                warnings.append(
-                    f"{self._place}: its column {name!r} has whole numbers above {_EXACT}, which float32 rounds"
-                )
+                message = f"{self._place}: its column {name!r} has whole numbers above {_EXACT}"
+                warnings.append(f"{message}, which float32 rounds")
         for filled, known in lacking.items():
             counts = format_some(known, _SHOWN_GAPS, lambda each: f"{each[0]!r} has no value in {each[1]}")
             warnings.append(f"{self._place}: {counts}: {filled} there")
@@ -490,10 +475,8 @@ class TableRows:
             raise SourceError(f"{self._place}: {error}", path=str(self._place)) from error
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
-            message = (
-                f"{self._place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field {twice!r}"
-            )
-            raise SourceError(f"{message}; rename one", path=str(self._place))
+            message = f"{self._place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field"
+            raise SourceError(f"{message} {twice!r}; rename one", path=str(self._place))
         if not used:
             return None
         builder.collector.columns["cells"] = self._cells.finish()

@@ -281,13 +281,11 @@ class _Samples:
         try:
             label_map = read_label_map(str(place))
             if most >= len(label_map.names):
-                raise SourceError(
-                    f"{place} has {format_count(len(label_map.names), 'line')}, but there is the class {most}"
-                )
+                held = format_count(len(label_map.names), "line")
+                raise SourceError(f"{place} has {held}, but there is the class {most}")
         except (ConfigError, SourceError) as error:
-            self._builder.skipped.warnings.append(
-                f"{error}; so it is not used, and the classes are called by their ids"
-            )
+            message = f"{error}; so it is not used, and the classes are called by their ids"
+            self._builder.skipped.warnings.append(message)
             return None
         return label_map
 
