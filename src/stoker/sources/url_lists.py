@@ -21,7 +21,7 @@ from stoker.sources.items import Group, Item
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import SUFFIX as PARQUET
-from stoker.sources.reader import Cells, FileReader
+from stoker.sources.reader import FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import TableRows, find_classes_of
@@ -30,7 +30,7 @@ from stoker.sources.tars import named_tars
 from stoker.storage import Location, is_web, without_signature
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from stoker.sources.source import Source
 
@@ -81,9 +81,60 @@ def claim_urls(look: Look) -> list[Location]:
 def _list(look: Look, paths: Sequence[Location]) -> Source:
     folder = paths[0].parent
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
-    cells = (_list_tables if paths[0].suffix in _TABLES else _list_texts)(paths, builder)
+    collector, warnings = builder.collector, builder.skipped.warnings
+    rows, urls = None, _urls_of_texts(paths, builder)
+    if paths[0].suffix in _TABLES:
+        column = _url_column(paths)
+        classes = find_classes_of(paths, column, look.options, warnings)
+        rows = TableRows(paths[0], classes, without=(column,), only=look.options.columns, has_files=False, fills=True)
+        urls = _urls_of_tables(paths, column, rows)
+    groups: dict[int, int] = {}
+    hashes, unlabelled = GrowingColumn("q"), 0
+    for row, (url, label) in enumerate(urls):
+        if label not in groups:
+            groups[label] = collector.add_group(Group("train", None if label < 0 else b"%d" % label))
+        # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
+        collector.add(groups[label], url.replace(b"\0", b"\\0"), 0)
+        hashes.append(hash(without_signature(url)))
+        unlabelled += label < 0
+        if look.progress is not None and row and row % _PROGRESS_ROWS == 0:
+            look.progress(done=row, total=0, size_bytes=0, rejects=0)
+    if not groups:
+        raise SourceError(f"{look.root} has no URLs; write one for each image", path=look.root)
+    names = [] if rows is None else rows.class_names(warnings)
+    for label, group in groups.items():
+        collector.groups[group].class_name = names[label] if label >= 0 else None
+    if repeated := repeats_in(hashes.finish()):
+        warnings.append(f"repeated URLs: {repeated:,}; each is an item of its own")
+    if rows is not None:
+        builder.numbered = rows.are_ids
+        if rows.have_labels and unlabelled:
+            warnings.append(f"{look.root}: {format_count(unlabelled, 'row')} without a label")
+    cells = None if rows is None else rows.finish(builder)
     builder.settle()
     return builder.finish({}, _UrlReader(builder.base, "web", cells))
+
+
+def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterator[tuple[bytes, int]]:
+    """Yield each URL, and -1 for no class."""
+    for path in paths:
+        for _, line in numbered_lines(path):
+            if url := line.strip():
+                yield url, -1
+            else:
+                builder.skipped.ignored["blank line"] += 1
+
+
+def _urls_of_tables(paths: Sequence[Location], column: str, rows: TableRows) -> Iterator[tuple[bytes, int]]:
+    """Yield the URL of each row, or what a build says in place of one, and the number of its class, or -1."""
+    for number, (path, (line, row)) in enumerate((place, row) for place in paths for row in table_rows(place)):
+        cell = row.get(column)
+        if not isinstance(cell, str | None):
+            raise damaged(path, line, "its url is not text")
+        label = rows.take_label(path, line, row)
+        rows.add(row)
+        url = (cell or "").strip().encode("utf-8", "backslashreplace")
+        yield url or b"row %d, which has no URL" % number, label
 
 
 class _UrlReader(FileReader):
@@ -98,78 +149,6 @@ class _UrlReader(FileReader):
 
     def image(self, item: Item) -> bytes:
         return read_web(item.path)
-
-
-class _Images:
-    """The images of a list, on their way to a builder."""
-
-    def __init__(self, builder: SourceBuilder) -> None:
-        self._builder = builder
-        self._groups: dict[int, int] = {}
-        self._hashes = GrowingColumn("q")
-
-    def __len__(self) -> int:
-        return len(self._hashes)
-
-    def add(self, url: bytes, label: int = -1) -> None:
-        """Add the image of the next row; ``label`` is the number of its class, or -1."""
-        collector, row = self._builder.collector, len(self)
-        if label not in self._groups:
-            provisional = None if label < 0 else b"%d" % label
-            self._groups[label] = collector.add_group(Group("train", provisional))
-        # The table of items holds no NUL byte, and neither does a URL: downloading it says so.
-        collector.add(self._groups[label], url.replace(b"\0", b"\\0"), 0)
-        self._hashes.append(hash(without_signature(url)))
-        if self._builder.progress is not None and row and row % _PROGRESS_ROWS == 0:
-            self._builder.progress(done=row, total=0, size_bytes=0, rejects=0)
-
-    def finish(self, names: Sequence[bytes | None] = ()) -> None:
-        """Name the classes, by their numbers, and warn of URLs that come again."""
-        if not len(self):
-            raise SourceError(f"{self._builder.root} has no URLs; write one for each image", path=self._builder.root)
-        for label, group in self._groups.items():
-            if label >= 0:
-                self._builder.collector.groups[group].class_name = names[label]
-        repeated = repeats_in(self._hashes.finish())
-        if repeated:
-            message = f"repeated URLs: {repeated:,}; each is an item of its own"
-            self._builder.skipped.warnings.append(message)
-
-
-def _list_texts(paths: Sequence[Location], builder: SourceBuilder) -> None:
-    images = _Images(builder)
-    for path in paths:
-        for _, line in numbered_lines(path):
-            url = line.strip()
-            if url:
-                images.add(url)
-            else:
-                builder.skipped.ignored["blank line"] += 1
-    images.finish()
-
-
-def _list_tables(paths: Sequence[Location], builder: SourceBuilder) -> Cells | None:
-    column = _url_column(paths)
-    images = _Images(builder)
-    options = builder.options
-    classes = find_classes_of(paths, column, options, builder.skipped.warnings)
-    rows = TableRows(paths[0], classes, without=(column,), only=options.columns, has_files=False, fills=True)
-    unlabelled = 0
-    for path in paths:
-        for line, row in table_rows(path):
-            cell = row.get(column)
-            if not isinstance(cell, str | None):
-                raise damaged(path, line, "its url is not text")
-            label = rows.take_label(path, line, row)
-            unlabelled += label < 0
-            rows.add(row)
-            url = (cell or "").strip().encode("utf-8", "backslashreplace")
-            images.add(url or b"row %d, which has no URL" % len(images), label)
-    images.finish(rows.class_names(builder.skipped.warnings))
-    builder.numbered = rows.are_ids
-    if rows.have_labels and unlabelled:
-        builder.skipped.warnings.append(f"{builder.root}: {format_count(unlabelled, 'row')} without a label")
-    return rows.finish(builder)
 
 
 def _url_column(paths: Sequence[Location]) -> str:
