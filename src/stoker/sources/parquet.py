@@ -52,6 +52,7 @@ _WORDS = re.compile(r"[^A-Za-z0-9]+")
 _LABEL_ROWS = 2**10
 _ARRAYS = ("Array2D", "Array3D", "Array4D", "Array5D")
 _MAX_SIDES = 8
+_LISTS, _NUMBERS = ("list", "large_list", "fixed_size_list"), ("boolean", "integer", "floating")
 
 
 def _find(look: Look, layout: Layout) -> dict[Location, str | None]:
@@ -208,24 +209,25 @@ def _image_column(types: Mapping[str, Any]) -> str | None:
     return next((names[name] for name in _IMAGE_NAMES if name in names), None)
 
 
-def _is_image(kind: Any) -> bool:
+def _is(kind: Any, *names: str) -> bool:
+    """Return whether a type of Arrow is one of some, by what they are called in ``pyarrow.types``."""
     types = import_pyarrow()[0].types
-    if not types.is_struct(kind) or sorted(kind.field(at).name for at in range(kind.num_fields)) != ["bytes", "path"]:
+    return any(getattr(types, f"is_{name}")(kind) for name in names)
+
+
+def _is_image(kind: Any) -> bool:
+    if not _is(kind, "struct") or sorted(kind.field(at).name for at in range(kind.num_fields)) != ["bytes", "path"]:
         return False
     path = kind.field("path").type
-    return _is_bytes(kind.field("bytes").type) and (_is_text(path) or types.is_null(path))
+    return _is_bytes(kind.field("bytes").type) and (_is_text(path) or _is(path, "null"))
 
 
 def _is_bytes(kind: Any) -> bool:
-    types = import_pyarrow()[0].types
-    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+    return _is(kind, "binary", "large_binary", "binary_view")
 
 
 def _is_text(kind: Any) -> bool:
-    types = import_pyarrow()[0].types
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+    return _is(kind.value_type if _is(kind, "dictionary") else kind, "string", "large_string", "string_view")
 
 
 def _field(name: str, kind: Any, feature: Any) -> Field | None:
@@ -250,47 +252,42 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
 
 
 def _plain_field(kind: Any) -> Field | None:
-    types = import_pyarrow()[0].types
-    if types.is_dictionary(kind):
+    if _is(kind, "dictionary"):
         kind = kind.value_type
-    if types.is_boolean(kind) or types.is_integer(kind):
+    if _is(kind, "boolean", "integer"):
         return Int(str(kind))
-    if types.is_floating(kind):
+    if _is(kind, "floating"):
         return Float()
     if _is_bytes(kind):
         return Bytes()
-    if _is_text(kind) or types.is_temporal(kind) or types.is_decimal(kind):
+    if _is_text(kind) or _is(kind, "temporal", "decimal"):
         return Text()
-    if (types.is_list(kind) or types.is_large_list(kind)) and _is_text(kind.value_type):
+    if _is(kind, "list", "large_list") and _is_text(kind.value_type):
         return Json("list[str]")
     return _array(kind) or (Json() if _is_json(kind) else None)
 
 
 def _array(kind: Any) -> Field | None:
     """Return the array that lists of numbers are: the first side may differ, the others are fixed by the type."""
-    types = import_pyarrow()[0].types
     sides: list[int | None] = []
-    while types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        is_fixed = types.is_fixed_size_list(kind)
+    while _is(kind, *_LISTS):
+        is_fixed = _is(kind, "fixed_size_list")
         if (sides and not is_fixed) or len(sides) == _MAX_SIDES:
             return None
         sides.append(kind.list_size if is_fixed else None)
         kind = kind.value_type
-    is_number = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
-    return Array(str(np.dtype(kind.to_pandas_dtype())), tuple(sides)) if sides and is_number else None
+    return Array(str(np.dtype(kind.to_pandas_dtype())), tuple(sides)) if sides and _is(kind, *_NUMBERS) else None
 
 
 def _is_json(kind: Any, depth: int = 0) -> bool:
     """Return whether JSON can say the values of a type."""
-    types = import_pyarrow()[0].types
     if depth > _MAX_SIDES:
         return False
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if _is(kind, *_LISTS):
         return _is_json(kind.value_type, depth + 1)
-    if types.is_struct(kind):
+    if _is(kind, "struct"):
         return all(_is_json(kind.field(at).type, depth + 1) for at in range(kind.num_fields))
-    is_number = types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)
-    return bool(_is_text(kind) or (depth > 0 and is_number))
+    return _is_text(kind) or (depth > 0 and _is(kind, *_NUMBERS))
 
 
 class _Rows:
