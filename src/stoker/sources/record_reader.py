@@ -260,18 +260,17 @@ def size_of(value: Any) -> int:
     return 3 * width * height
 
 
-def place_of(value: Any) -> bytes:
-    """Return the path or the URL of an image; nothing where it is there already."""
-    if isinstance(value, Mapping):
-        value = value.get("path") if value.get("bytes") is None else None
-    return os.fsencode(value) if isinstance(value, (str, os.PathLike)) else b""
-
-
 def path_and_size(value: Any) -> tuple[bytes, int | None]:
     """Return the path or the URL of an image, nothing without one, and of how many bytes it is; None if not known."""
     path, data = (value.get("path"), value.get("bytes")) if isinstance(value, Mapping) else (value, value)
     size = len(data) if isinstance(data, (bytes, bytearray, memoryview)) else None
     return os.fsencode(path) if isinstance(path, (str, os.PathLike)) else b"", size
+
+
+def place_of(value: Any) -> bytes:
+    """Return the path or the URL of an image; nothing where it is there already."""
+    path, size = path_and_size(value)
+    return path if size is None else b""
 
 
 def latency_of(places: Iterable[bytes]) -> Latency:

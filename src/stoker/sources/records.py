@@ -99,16 +99,7 @@ Given = RecordSequence | Iterable[Any]
 
 
 class SequenceReader(RecordReader, IndexedReader):
-    """Reads records of sequences: an item's ``number`` is its position in all of them, one after another.
-
-    Args:
-        given: The sequences.
-        record_fields: As of `RecordReader`.
-        latency: The same.
-        identity: Of the source.
-        version: What stands for all of their values; empty where nothing does, so that they are witnessed as read.
-        readers: How many threads may read a record at the same time.
-    """
+    """Reads records of sequences: an item's ``number`` is its position in all of them, one after another."""
 
     has_witness = True
 
@@ -123,12 +114,13 @@ class SequenceReader(RecordReader, IndexedReader):
     ) -> None:
         super().__init__(record_fields, latency)
         self._given = given
-        self._identity = identity
+        self._identity = identity  # of the source
+        # what stands for all of their values; empty where nothing does, so that they are witnessed as read
         self._version = version
-        self._readers = readers
+        self._readers = readers  # how many threads may read a record at the same time
         self._turns = PerProcess(partial(threading.Semaphore, readers))
         self._starts = np.cumsum([0, *map(len, given)])
-        # What stands for the values of each record, once it was read.
+        # what stands for the values of each record, once it was read
         self._digests = new_column(0 if version else int(self._starts[-1]), np.uint64)
 
     @property

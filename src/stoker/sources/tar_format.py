@@ -166,15 +166,9 @@ def open_stream(path: Location) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", content)
 
 
-def damaged(source: TarBytes, offset: int, problem: str) -> SourceError:
-    """Return the error of a tar that holds something wrong at a byte."""
-    message = f"{source.where} is damaged at byte {offset}: {problem}; fetch or make it again"
-    return SourceError(message, path=source.where, offset=offset)
-
-
-def cut_short(source: TarBytes, offset: int, problem: str) -> SourceError:
-    """Return the error of a tar that ends too early; ``offset`` is where that was noticed."""
-    message = f"{source.where} is cut short at byte {offset}: {problem}; fetch or make it again"
+def damaged(source: TarBytes, offset: int, problem: str, what: str = "damaged") -> SourceError:
+    """Return the error of a tar that holds something wrong at a byte, or ends there too early."""
+    message = f"{source.where} is {what} at byte {offset}: {problem}; fetch or make it again"
     return SourceError(message, path=source.where, offset=offset)
 
 
@@ -200,12 +194,12 @@ def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
         end = member.offset_data + member.size
         if source.size is not None and end > source.size:
             problem = f"{member.name!r} would end at byte {end}, the tar ends at byte {source.size}"
-            raise cut_short(source, member.offset, problem)
+            raise damaged(source, member.offset, problem, "cut short")
         yield member
     if source.last.count(0) == tarfile.BLOCKSIZE:
         return
     if len(source.last) < tarfile.BLOCKSIZE:
-        raise cut_short(source, tar.offset, "the blocks of zeros that end a tar are missing")
+        raise damaged(source, tar.offset, "the blocks of zeros that end a tar are missing", "cut short")
     raise damaged(source, tar.offset, "this is not a header")
 
 
@@ -220,7 +214,7 @@ def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
     except TAR_DAMAGE as error:
         raise damaged(source, member.offset, str(error)) from error
     if len(data) < member.size:
-        raise cut_short(source, member.offset, f"{member.name!r} is not whole")
+        raise damaged(source, member.offset, f"{member.name!r} is not whole", "cut short")
     return data
 
 
