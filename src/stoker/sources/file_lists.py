@@ -82,8 +82,6 @@ def _list(look: Look, path: Location) -> Source:
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
-    builder.numbered = lists.are_numbered()
-    builder.class_parents = lists.class_parents()
     class_names = builder.settle()
     tree = builder.finish(lists.find_boxes(class_names))
     if config is None or config.num_classes in (None, len(tree.classes)):
@@ -153,8 +151,9 @@ class _FileLists:
             shown = " and ".join(sorted(map(os.fsdecode, names)))
             message = f"all images of {self._builder.root} lie in a folder called {shown}, not in class folders; give"
             raise SourceError(f"{message} their classes with {option('validation_labels')}", path=self._builder.root)
-        repeated = repeats_in(self._hashes.finish())
-        if repeated:
+        self._builder.numbered = not self._unlabelled and all(map(_LABEL.fullmatch, names))
+        self._builder.class_parents = self._class_parents()
+        if repeated := repeats_in(self._hashes.finish()):
             self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
         if not self._unlabelled and are_no_ids([os.fsdecode(name) for name in names]):
             shown = format_some(sorted(map(os.fsdecode, names)), 2, repr)
@@ -162,11 +161,7 @@ class _FileLists:
             message += " a field, write a table metadata.csv with file_name and a name for them in its first line"
             raise SourceError(message, path=self._builder.root)
 
-    def are_numbered(self) -> bool:
-        """Return whether all images have labels, and these are the ids of classes."""
-        return not self._unlabelled and all(map(_LABEL.fullmatch, self._builder.collector.class_names()))
-
-    def class_parents(self) -> list[Location]:
+    def _class_parents(self) -> list[Location]:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
         parents = set()
         for _, folder, class_name in self._folders:
