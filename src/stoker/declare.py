@@ -105,11 +105,6 @@ class Setting:
         """How commands have it; None where they do not."""
         return next((note for note in self.notes if isinstance(note, Command)), None)
 
-    @property
-    def is_of_files(self) -> bool:
-        """Whether it has no meaning for records of a program."""
-        return OfFiles() in self.notes
-
     def checked(self, value: Any, shown: str) -> Any:
         """Return a value of this setting, which messages call ``shown``; whole numbers as Python's own."""
         if value is None and NoneType in self.types:

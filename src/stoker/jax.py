@@ -17,7 +17,6 @@ from stoker.loader import Loader, chosen_fields, loader_of, plain_arrays, settin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
     from stoker.loader import (
@@ -113,9 +112,7 @@ class BatchIterator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

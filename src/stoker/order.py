@@ -335,18 +335,16 @@ def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iter
 
 
 def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
-    """Entropy of each batch that is looked at, in bits."""
+    """Entropy of each batch that is looked at, in bits: of the regions that its samples come from."""
     regions = min(_REGIONS, max(2, order.n // (_BATCHES_OF_A_REGION * batch_size)))
-    # Not index * regions // n: that overflows for the largest n.
+    # Where all but the first begin. Not index * regions // n: that overflows for the largest n.
     starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)
-    return np.array([_entropy(indices, starts) for indices in _sampled_batches(order, batch_size, MAX_POSITIONS)])
-
-
-def _entropy(indices: NDArray[np.uint64], starts: NDArray[np.uint64]) -> float:
-    """Entropy in bits of the regions that some samples come from, given where all but the first begin."""
-    shares = np.bincount(np.searchsorted(starts, indices, side="right")) / len(indices)
-    shares = shares[shares > 0]
-    return float(-(shares * np.log2(shares)).sum()) + 0.0  # no -0.0
+    entropies = []
+    for indices in _sampled_batches(order, batch_size, MAX_POSITIONS):
+        shares = np.bincount(np.searchsorted(starts, indices, side="right")) / len(indices)
+        shares = shares[shares > 0]
+        entropies.append(-(shares * np.log2(shares)).sum() + 0.0)  # no -0.0
+    return np.array(entropies)
 
 
 def _blocks_read(order: EpochOrder, block: int) -> int:

@@ -53,7 +53,6 @@ from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
     from stoker.loader import (
@@ -440,9 +439,7 @@ class DataLoader(Generic[TransformT_co]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 

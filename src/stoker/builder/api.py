@@ -16,7 +16,7 @@ from stoker.builder.plan import open_source
 from stoker.builder.report import BuildReport
 from stoker.builder.stream import build_stream
 from stoker.config import format_count, option
-from stoker.declare import declared
+from stoker.declare import OfFiles, declared
 from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
@@ -227,7 +227,7 @@ def build(
             report = finished.dataset or finished
     else:
         settings = options.settings(None, str(place))
-        of_files = {each.name: each.default for each in declared(BuildOptions) if each.is_of_files}
+        of_files = {each.name: each.default for each in declared(BuildOptions) if OfFiles() in each.notes}
         _refuse_settings("records", arguments, of_files | {"part": None, "finish": False})
         if engine is not LocalEngine:
             message = "engine has no effect where the source is records, which threads of this process store"

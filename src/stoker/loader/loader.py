@@ -37,7 +37,6 @@ from stoker.transforms import ObjectCrops
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
     from stoker.loader.batch import Batch, BoxOutput
@@ -346,9 +345,7 @@ class Loader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
 
