@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from stoker.builder import Tally
 from stoker.errors import ConfigError, StokerError, StorageError
 from stoker.fields import stored_values
 from stoker.format import BACKGROUND, MANIFEST_NAME, ClassLabel, no_records, read_manifest
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 __all__ = ["open_records"]
 
 
-_REPORT_EVERY = 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
@@ -172,25 +172,19 @@ class _Listing:
         self._crop_objects = crop_objects
         self.builder = ItemTableBuilder()
         self.splits: dict[str, NDArray[np.int64]] = {}
-        self._total = sum(map(len, datasets))
         self.boxes = 0
-        self._seen = 0
-        self._damaged = 0
-        self._size_bytes = 0
-        self._progress = progress
+        self._tally = Tally(sum(map(len, datasets)), progress)
 
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
         records = []
         with dataset.reader.reading_in_order():
             for key in range(len(dataset)):
-                records.append(self._look(dataset, key))
-                self._report(records[-1])
+                records.append(record := self._look(dataset, key))
+                self._tally.advanced(1, record.size_bytes, int(record.is_damaged))
         items = [(label, record, place) for record in records for place, label in record.items()]
-        if all(record.name or record.is_damaged for record in records):
-            items.sort(key=lambda item: (item[0], item[1].name, item[1].key, item[2]))
-        else:
-            items.sort(key=lambda item: (item[0], item[1].key, item[2]))
+        has_names = all(record.name or record.is_damaged for record in records)
+        items.sort(key=lambda item: (item[0], item[1].name if has_names else b"", item[1].key, item[2]))
         first = len(self.builder)
         for label, record, place in items:
             path = f"{dataset.split}#{record.key}".encode() + (b" " + record.name if record.name else b"")
@@ -213,13 +207,6 @@ class _Listing:
         self.boxes += len(boxes)
         name = sample.source.encode("utf-8", "surrogateescape")
         return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
-
-    def _report(self, record: _Record) -> None:
-        self._seen += 1
-        self._damaged += record.is_damaged
-        self._size_bytes += record.size_bytes
-        if self._progress is not None and (self._seen % _REPORT_EVERY == 0 or self._seen == self._total):
-            self._progress(done=self._seen, total=self._total, size_bytes=self._size_bytes, rejects=self._damaged)
 
 
 def _class_of(dataset: Dataset, key: int, label: int) -> int:

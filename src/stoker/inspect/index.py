@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.builder import is_machine_error
+from stoker.builder import Tally, is_machine_error
 from stoker.config import available_cpus
 from stoker.errors import ExampleError, IndexMismatchError, ShardError
 from stoker.format import compression_of, find_layout, index_path, read_index, write_index
@@ -52,14 +52,11 @@ def index_shards(
     if keys is not None:
         _check_keys(paths[0], keys)
     results: list[IndexedShard] = []
-    size = bad = 0
+    tally = Tally(len(paths), progress)
     with stoppable_pool(available_cpus(), "stoker-index") as pool:
         for result in pool.map(_index, paths):
             results.append(result)
-            size += result.size_bytes
-            bad += result.problem is not None
-            if progress is not None:
-                progress(done=len(results), total=len(paths), size_bytes=size, rejects=bad)
+            tally.advanced(1, result.size_bytes, int(result.problem is not None))
     return results
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from PIL.JpegImagePlugin import JpegImageFile
 
 from stoker import _native
+from stoker.builder import Tally
 from stoker.config import available_cpus, check_range
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError
 from stoker.format import REJECTS_NAME, read_rejects
@@ -242,14 +243,13 @@ def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
     numbers = _native.permute(0, count, len(splits), _SEED, 0).tolist() if count else []
     threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
     seen: list[SampleHeader] = []
-    read = bad = 0
+    tally = Tally(count, progress)
     with stoppable_pool(threads, "stoker-look", only_reads=True) as pool:
         for first in range(0, count, _BATCH):
             seen += pool.map(lambda number: _look(*splits.place(number)), numbers[first : first + _BATCH])
-            read += sum(header.size_bytes for header in seen[first:])
-            bad += sum(bool(header.problem) for header in seen[first:])
-            if progress is not None:
-                progress(done=len(seen), total=count, size_bytes=read, rejects=bad)
+            some = seen[first:]
+            read, bad = sum(header.size_bytes for header in some), sum(bool(header.problem) for header in some)
+            tally.advanced(len(some), read, bad)
     return Measured(tuple(seen), whole=count == len(splits))
 
 
