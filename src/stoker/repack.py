@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["open_records"]
 
 
+_AT_ONCE = 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
@@ -177,11 +178,13 @@ class _Listing:
 
     def add(self, number: int, dataset: Dataset) -> None:
         """Add a split, in the order of a tree of its files where that is known."""
-        records = []
+        records: list[_Record] = []
         with dataset.reader.reading_in_order():
-            for key in range(len(dataset)):
-                records.append(record := self._look(dataset, key))
-                self._tally.advanced(1, record.size_bytes, int(record.is_damaged))
+            for first in range(0, len(dataset), _AT_ONCE):
+                some = [self._look(dataset, key) for key in range(len(dataset))[first : first + _AT_ONCE]]
+                damaged = sum(record.is_damaged for record in some)
+                self._tally.advanced(len(some), sum(record.size_bytes for record in some), damaged)
+                records += some
         items = [(label, record, place) for record in records for place, label in record.items()]
         has_names = all(record.name or record.is_damaged for record in records)
         items.sort(key=lambda item: (item[0], item[1].name if has_names else b"", item[1].key, item[2]))
