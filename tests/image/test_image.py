@@ -213,6 +213,7 @@ def test_an_array_in_the_memory_of_the_file_is_refused() -> None:
         ({"size": 0}, r"size \(height\) is 0; it must be between 1 and 65536"),
         ({"size": (4, 65537)}, r"size \(width\) is 65537"),
         ({"size": "big"}, r"size is 'big'; it must be a number of pixels, or \(height, width\)"),
+        ({"size": "32"}, r"size is '32'; it must be a number of pixels, or \(height, width\)"),
         ({"mode": "BGR"}, "mode is 'BGR'; it must be one of 'RGB', 'L', 'RGBA', 'I;16'"),
         ({"filter": "cubic"}, "filter is 'cubic'; it must be one of nearest, box, bilinear, bicubic, lanczos"),
         ({"decode": "quick"}, "decode is 'quick'; it must be exact or fast"),

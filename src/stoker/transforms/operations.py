@@ -39,8 +39,9 @@ def short_text(settings: DataclassInstance) -> str:
 
 def extent(size: Size) -> tuple[int, int]:
     """Return (height, width) of a size."""
+    sides = (size, size) if isinstance(size, int | Real) else size
     try:
-        height, width = (size, size) if isinstance(size, int | Real) else size
+        height, width = () if isinstance(sides, str) else sides
     except (TypeError, ValueError):
         raise ConfigError(f"size is {size!r}; it must be a number of pixels, or (height, width)") from None
     return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
