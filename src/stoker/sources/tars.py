@@ -291,11 +291,11 @@ class TarImages:
                 _note(self._unsafe, name)
             elif not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
                 self._skipped.ignored["junk"] += 1
+            elif (member.isreg() and not member.issparse() and parts) or member.isdir():
+                yield member, b"/".join(parts)
             elif member.issym() or member.islnk():
                 self._skipped.ignored["link"] += 1
                 _note(self._links, b"/".join(parts))
-            elif member.isdir() or (member.isreg() and not member.issparse() and parts):
-                yield member, b"/".join(parts)
             else:
                 self._skipped.ignored["special file"] += 1
 
