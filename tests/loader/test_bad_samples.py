@@ -142,4 +142,4 @@ def test_senseless_settings_are_refused(train: stoker.Dataset, settings: dict, m
 
 def test_the_page_says_how_many_substitutes_are_tried() -> None:
     page = (ROOT / "docs/how-to/transforms.md").read_text(encoding="utf-8")
-    assert f"Up to {_ATTEMPTS} samples are tried in the place of one" in page
+    assert f"; up to {_ATTEMPTS} are tried." in page

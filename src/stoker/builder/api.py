@@ -102,12 +102,12 @@ def build(
 
     Args:
         source: Images in any form that ``stoker build`` takes (see `docs/reference/images.md`), by path or URL; or
-            records, see docs/how-to/build.md: a sequence of dicts, of pairs of image and label, a ``datasets.Dataset``;
-            or a mapping from names of splits to such. A sequence is read by position, one record at a time unless
-            ``threads`` is given; any other iterable once, in its order.
+            records, see docs/how-to/build.md: a sequence of dicts, of pairs of image and label, a ``datasets.Dataset``,
+            a `stoker.Dataset` or a part of one; or a mapping from names of splits to such. A sequence is read by
+            position, one record at a time unless ``threads`` is given; any other iterable once, in its order.
         destination: Directory of the dataset, or its URL; created if missing. An unfinished build with the same
             settings is resumed, a finished one is not touched.
-        split: Of records: the split that they are; left out: train.
+        split: Of records: the split that they are; left out: train, or that of a `stoker.Dataset`.
         fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
             the library of the records says, otherwise as the first record tells. Labels that are text, without names,
             are all read first; of an iterable they are refused.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Never, cast, overload
 import numpy as np
 from PIL import Image
 
-from stoker import _native
+from stoker import _native, fields
 from stoker.config import check_range, format_count, format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
 from stoker.habits import DATASETS, no_attribute
@@ -232,6 +232,28 @@ class Sample:
             return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
         return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
 
+    def as_record(self) -> dict[str, Any]:
+        """Return what `stoker.build` makes the same record of: ``image``, ``label``, ``boxes`` and its fields, by name.
+
+        ``image`` has the bytes of the file and the name of the source, or is an array, without a name, where pixels are
+        stored. Classes count from 0.
+
+        Raises:
+            ExampleError: The record lacks a field, or holds something that its field cannot have; or as `boxes`.
+        """
+        if problem := next(iter(self.problems.values()), None):
+            raise ExampleError(f"sample {self.index} ({self.source}): {problem}", source=self.source)
+        is_raw, base = self.schema.image_encoding == "raw", self.schema.label_base
+        record: dict[str, Any] = {
+            "image": self.decode() if is_raw else {"bytes": self.encoded, "path": self.source or None},
+            "label": max(self.label - base, -1),
+        }
+        if self.schema.box_prefix is not None:
+            record["boxes"] = [
+                box if box.label is None else replace(box, label=max(box.label - base, -1)) for box in self.boxes
+            ]
+        return record | fields.stored_values(self.features, self.schema.fields)
+
     def thumbnail(self, side: int, max_pixels: int | None = None, classes: Sequence[ClassLabel] = ()) -> Image.Image:
         """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
 
@@ -432,6 +454,21 @@ class Dataset:
     def class_to_idx(self) -> dict[str, int]:
         """The label of each class by its name, as torchvision's datasets have it."""
         return {each.name: label for label, each in enumerate(self.classes) if label >= self.schema.label_base}
+
+    @property
+    def record_fields(self) -> dict[str, Field]:
+        """What `Sample.as_record` has, by name; `stoker.build` takes a dataset as a sequence of such records.
+
+        Raises:
+            ConfigError: Samples are turned upright, or have another mode than they are stored in.
+        """
+        if self.exif == "apply" or self.mode != "RGB":
+            given = "exif='apply'" if self.exif == "apply" else f"mode={self.mode!r}"
+            message = f"{self.path} was opened with {given}, and a build stores images as they are"
+            raise ConfigError(f"{message}; open it without, and give exif to stoker.build")
+        names = [each.name for each in self.classes[self.schema.label_base :]] or None
+        boxes = {"boxes": fields.Boxes([*self.schema.box_names] or names)} if self.has_boxes else {}
+        return {"image": fields.Image(), "label": fields.Label(names), **boxes, **self.schema.fields}
 
     @property
     def samples(self) -> list[tuple[str, int]]:

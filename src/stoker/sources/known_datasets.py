@@ -1,7 +1,7 @@
-"""What datasets of other libraries say of their records beside the values.
+"""What datasets of other libraries say of their records beside the values, and ours of its samples.
 
 A ``datasets.Dataset`` has ``features``, and its images are read as files; a dataset of torchvision has ``classes`` and
-``targets``, and pairs of image and label.
+``targets``, and pairs of image and label. A `stoker.Dataset` has ``record_fields``.
 """
 
 from __future__ import annotations
@@ -52,9 +52,17 @@ def undecoded(records: Any) -> Any:
 
 
 def version_of(records: Any) -> str:
-    """Return what the library ``datasets`` says stands for all values of a dataset; empty for anything else."""
+    """Return what stands for all values of a dataset, of the library ``datasets`` or ours; empty of anything else."""
+    if stated_fields(records) is not None:
+        return "" if records.reader.given is not None else str(records.identity)
     fingerprint = getattr(records, "_fingerprint", None)
     return fingerprint if isinstance(fingerprint, str) and hasattr(records, "features") else ""
+
+
+def stated_fields(records: Any) -> dict[str, Field] | None:
+    """Return what a `stoker.Dataset` says of its samples as records; None of anything else."""
+    stated = getattr(records, "record_fields", None)
+    return stated if isinstance(stated, dict) else None
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:

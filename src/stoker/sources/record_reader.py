@@ -20,7 +20,7 @@ import numpy as np
 from stoker import _native, fields
 from stoker.config import format_some
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.known_datasets import find_fields
+from stoker.sources.known_datasets import find_fields, stated_fields
 from stoker.sources.reader import Latency, Reader, SourceImage
 from stoker.sources.reading import read_file, read_web
 from stoker.storage import from_uri, is_web, without_signature
@@ -44,6 +44,8 @@ _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADire
 
 def as_record(record: object) -> Mapping[str, Any]:
     """Return a record as its values by name."""
+    if hasattr(record, "as_record"):  # a `stoker.Sample`
+        record = record.as_record()
     if isinstance(record, (tuple, list)) and len(record) == len(_PAIR):
         record = dict(zip(_PAIR, record, strict=True))
     if isinstance(record, Mapping):
@@ -68,6 +70,8 @@ def _plain(value: Any) -> Any:
 
 def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
     """Return the fields of records; ``first`` returns the first of them."""
+    if (stated := stated_fields(records)) is not None:
+        return stated
     try:
         record = as_record(first())
     except SourceError as error:

@@ -15,11 +15,18 @@ import numpy as np
 
 from stoker import _native, fields
 from stoker.config import full_split_name
-from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
 from stoker.sources.items import SPLITS, Item, ItemTable
-from stoker.sources.known_datasets import is_sequence, stated_images, stated_labels, undecoded, version_of
+from stoker.sources.known_datasets import (
+    is_sequence,
+    stated_fields,
+    stated_images,
+    stated_labels,
+    undecoded,
+    version_of,
+)
 from stoker.sources.reader import Extents, IndexedReader, Latency, SourceImage
 from stoker.sources.reading import in_order
 from stoker.sources.record_reader import (
@@ -57,13 +64,14 @@ def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict
 
     Args:
         source: Records, or a mapping from names of splits to them.
-        split: Which split the records are; None for train.
+        split: Which split the records are; None for train, or of a `stoker.Dataset` its own.
 
     Raises:
         ConfigError: A split is unknown or is named twice, or something cannot be gone through.
     """
     if not isinstance(source, Mapping):
-        source = {split or "train": source}
+        own = None if stated_fields(source) is None else getattr(source, "split", None)
+        source = {split or own or "train": source}
     elif split is not None:
         raise ConfigError(f"split is {split!r}, but the source says itself which splits it has: {', '.join(source)}")
     named = {full_split_name(str(name)): name for name in source}
@@ -189,12 +197,11 @@ class SequenceReader(RecordReader, IndexedReader):
 def read_record(records: RecordSequence, position: int) -> Mapping[str, Any]:
     """Return the record at a position."""
     try:
-        record = records[position]
-    except (MemoryError, StokerError):
+        return as_record(records[position])
+    except (MemoryError, SourceError, StorageError):
         raise
     except Exception as error:
         raise SourceError(f"reading it raised {type(error).__name__}: {error}") from error
-    return as_record(record)
 
 
 def list_records(
