@@ -110,3 +110,11 @@ def test_a_damaged_record_is_a_reject(tmp_path: Path) -> None:
     shard.write_bytes(data)
     report = stoker.build(stoker.open(built), tmp_path / "again", progress=False, max_rejects=1)
     assert [reject.reason.partition(":")[0] for reject in report.rejects] == ["reading it raised CorruptRecordError"]
+
+
+def test_a_field_called_as_the_class_is_refused(tmp_path: Path) -> None:
+    fields = {"image": stoker.fields.Image(), "kind": stoker.fields.Label(["cat"]), "label": stoker.fields.Text()}
+    record = {"image": np.zeros((4, 4, 3), np.uint8), "kind": "cat", "label": "a cat"}
+    stoker.build([record], tmp_path / "built", fields=fields, progress=False)
+    with pytest.raises(ConfigError, match="has a field 'label', and 'label' of a record is what every sample has"):
+        build(stoker.open(tmp_path / "built"), tmp_path / "again")

@@ -107,7 +107,7 @@ def build(
             position, one record at a time unless ``threads`` is given; any other iterable once, in its order.
         destination: Directory of the dataset, or its URL; created if missing. An unfinished build with the same
             settings is resumed, a finished one is not touched.
-        split: Of records: the split that they are; left out: train, or that of a `stoker.Dataset`.
+        split: Of records: the split that they are. Default: train, or that of a `stoker.Dataset`.
         fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
             the library of the records says, otherwise as the first record tells. Labels that are text, without names,
             are all read first; of an iterable they are refused.

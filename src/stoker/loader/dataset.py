@@ -460,7 +460,8 @@ class Dataset:
         """What `Sample.as_record` has, by name; `stoker.build` takes a dataset as a sequence of such records.
 
         Raises:
-            ConfigError: Samples are turned upright, or have another mode than they are stored in.
+            ConfigError: Samples are turned upright, or have another mode than they are stored in; or a field is called
+                as the image, the class or the boxes of a record.
         """
         if self.exif == "apply" or self.mode != "RGB":
             given = "exif='apply'" if self.exif == "apply" else f"mode={self.mode!r}"
@@ -468,7 +469,11 @@ class Dataset:
             raise ConfigError(f"{message}; open it without, and give exif to stoker.build")
         names = [each.name for each in self.classes[self.schema.label_base :]] or None
         boxes = {"boxes": fields.Boxes([*self.schema.box_names] or names)} if self.has_boxes else {}
-        return {"image": fields.Image(), "label": fields.Label(names), **boxes, **self.schema.fields}
+        own: dict[str, Field] = {"image": fields.Image(), "label": fields.Label(names), **boxes}
+        if (twice := next(iter(own.keys() & self.schema.fields.keys()), None)) is not None:
+            message = f"{self.path} has a field {twice!r}, and {twice!r} of a record is what every sample has"
+            raise ConfigError(f"{message}; build from its path, or from TFRecords with 'stoker repack'")
+        return own | dict(self.schema.fields)
 
     @property
     def samples(self) -> list[tuple[str, int]]:
