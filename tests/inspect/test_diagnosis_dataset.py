@@ -38,23 +38,27 @@ print(json.dumps(doctor.report.document()))
 
 
 def asked(
-    capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None, tried: bool = False
+    capsys: pytest.CaptureFixture[str], *words: str, verdict: str | None = None, tried: str = ""
 ) -> dict[str, Any]:
-    """The first of five documents with a verdict and trials: on a busy machine one may be wrong, but not always."""
+    """The first of five documents with a verdict and a trial: on a busy machine one may be wrong, but not always.
+
+    ``tried`` is in the name of the trial. Rebuilds are not tried where a stage alone seemed slower than the pipeline.
+    """
     for _ in range(5):
         capsys.readouterr()
         assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        if verdict in (None, found["verdict"]) and (found["trials"] or not tried):
+        names = [trial["name"] for trial in found["trials"]]
+        if verdict in (None, found["verdict"]) and (not tried or any(tried in name for name in names)):
             return found
-    pytest.fail(f"never {verdict}{' with trials' if tried else ''}: {found}")
+    pytest.fail(f"never {verdict} with a trial of {tried!r}: {found}")
 
 
 @pytest.mark.slow
 def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(capsys, str(dataset), verdict="decode-bound")
+    found = asked(capsys, str(dataset), verdict="decode-bound", tried="restart")
     assert [stage["name"] for stage in found["stages"]] == [
         "read and check",
         "decode and resize",
