@@ -17,7 +17,7 @@ from stoker.errors import ConfigError
 from stoker.habits import did_you_mean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 _T = TypeVar("_T")
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -52,7 +52,12 @@ IMAGE_SUFFIXES = {
 
 _AS_OPTIONS: ContextVar[bool] = ContextVar("as_options", default=False)
 _FLAGS = ("masks", "crop_objects", "allow_huge", "overwrite", "finish")
-_OTHER_OPTIONS = {"allow_huge": "--yes"}
+_OTHER_OPTIONS = {
+    "allow_huge": "--yes",
+    "keys.image": "--image-key",
+    "keys.label": "--label-key",
+    "keys.label_base": "--label-base (of repack: --from-label-base)",
+}
 
 
 def option_of(name: str) -> str:
@@ -85,6 +90,12 @@ def settings_as_options() -> Iterator[None]:
         yield
     finally:
         _AS_OPTIONS.reset(token)
+
+
+def refuse_ineffective(given: Mapping[str, object], where: str, advice: str = "omit it") -> None:
+    """Refuse settings that mean nothing ``where`` they are given; one that is None or False is not."""
+    if names := [option(name) for name, value in given.items() if value is not None and value is not False]:
+        raise ConfigError(f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no effect {where}; {advice}")
 
 
 @functools.cache

@@ -62,11 +62,6 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True)
-class OfFiles:
-    """The setting has no meaning for records of a program."""
-
-
-@dataclass(frozen=True, slots=True)
 class OfOrder:
     """The setting decides which samples come when, and with it what a state belongs to."""
 

@@ -345,7 +345,7 @@ def test_parts_that_are_refused(settings: dict[str, Any], message: str, source: 
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}"):
         build(source, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match="and has no effect where the source is records; omit it"):
+    with pytest.raises(ConfigError, match="part has no effect where the source is records; omit it"):
         stoker.build([{"image": picture(1)}], tmp_path / "out", part="0/3")
 
 

@@ -114,7 +114,7 @@ def test_missing_credentials_are_named(said: str, remedy: str) -> None:
     ("words", "message"),
     [
         ("info {data} --source photos", "--source has no effect without --html"),
-        ("info {data} --records 5", "--records has no effect: {data} is described without reading records"),
+        ("info {data} --records 5", "--records has no effect on {data}, which is described without reading records"),
         ("list * --seed 1", "--seed has no effect without --shuffle"),
         ("plan {photos} --resize short:8 --check decode", "--check has no effect where every image is decoded anyway"),
         ("plan {photos} --decode fast", "--decode fast has no effect without --resize"),
@@ -122,8 +122,14 @@ def test_missing_credentials_are_named(said: str, remedy: str) -> None:
         ("plan {photos} --shard-size 1MB --shard-names per-class", "--shard-size has no effect"),
         ("show {data} --out x.png --epochs 0", "--epochs has no effect without --transforms"),
         ("show {data} --out x.png --per-row 2 --transforms eval", "--per-row has no effect with --transforms"),
-        ("build {photos} out --master local", "--master and --spark-conf have no effect without --engine spark"),
-        ("repack {data} out --label-base 0 --from-label-base 0", "takes no label_base=0"),
+        (
+            "build {photos} out --master local --spark-conf a=b",
+            "--master and --spark-conf have no effect without --engine spark",
+        ),
+        (
+            "repack {data} out --label-base 0 --from-label-base 0",
+            "--from-label-base) has no effect on {data}: its manifest.json says",
+        ),
         ("download tiny-imagenet out --devkit", "--devkit is for imagenet"),
     ],
 )

@@ -343,7 +343,7 @@ def test_sources_without_masks_are_refused(tmp_path: Path) -> None:
         list_source(str(path), SourceOptions(masks=True))
     with pytest.raises(ConfigError, match=r"masks=True has no effect on .*, which is read as folder of class folders"):
         stoker.build(tmp_path / "val2017", tmp_path / "out", masks=True)
-    with pytest.raises(ConfigError, match="masks is True, and has no effect where the source is records; omit it"):
+    with pytest.raises(ConfigError, match="masks=True has no effect where the source is records; omit it"):
         stoker.build([{"image": "a.png"}], tmp_path / "out", masks=True)
 
 

@@ -15,13 +15,12 @@ from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
 from stoker.builder.report import BuildReport
 from stoker.builder.stream import build_stream
-from stoker.config import format_count, option
-from stoker.declare import OfFiles, declared
+from stoker.config import format_count, option, refuse_ineffective
 from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
-from stoker.sources import RecordStream, given_splits, is_sequence, list_records
+from stoker.sources import RecordStream, SourceOptions, given_splits, is_sequence, list_records
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def build(
     place, remove = location(destination), (lambda _: None) if overwrite else None
     report: BuildReport | PartReport
     if isinstance(source, (str, os.PathLike, Location)):
-        _refuse_settings("a path or a URL", {"split": split, "fields": fields}, {"split": None, "fields": None})
+        refuse_ineffective({"split": split, "fields": fields}, "where the source is a path or a URL")
         settings = options.settings(str(location(source)))
 
         def show_progress(
@@ -227,11 +226,9 @@ def build(
             report = finished.dataset or finished
     else:
         settings = options.settings(None, str(place))
-        of_files = {each.name: each.default for each in declared(BuildOptions) if OfFiles() in each.notes}
-        _refuse_settings("records", arguments, of_files | {"part": None, "finish": False})
-        if engine is not LocalEngine:
-            message = "engine has no effect where the source is records, which threads of this process store"
-            raise ConfigError(f"{message}; omit it, or give a path or a URL")
+        of_files = SourceOptions.among(arguments).given()
+        of_files |= {"crop_objects": crop_objects, "part": part, "finish": finish, "engine": engine is not LocalEngine}
+        refuse_ineffective(of_files, "where the source is records", "omit it, or give a path or a URL")
         given = given_splits(source, split)
         report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
@@ -241,13 +238,6 @@ def build(
 
 # People call it `stoker.build`; that name is in Python's messages about its arguments, too.
 build.__module__ = "stoker"
-
-
-def _refuse_settings(source: str, given: Mapping[str, object], defaults: Mapping[str, object]) -> None:
-    """Refuse settings that have no effect on a source."""
-    for name, default in defaults.items():
-        if given[name] is not default:
-            raise ConfigError(f"{name} is {given[name]!r}, and has no effect where the source is {source}; omit it")
 
 
 def build_files(

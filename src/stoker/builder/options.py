@@ -15,8 +15,8 @@ from stoker.builder.settings import (
     SourceSettings,
     find_preset,
 )
-from stoker.config import available_cpus, check_size, option
-from stoker.declare import Command, Instance, OfFiles
+from stoker.config import available_cpus, check_size, option, refuse_ineffective
+from stoker.declare import Command, Instance
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
 from stoker.recipe import MAX_PIXELS, Check, Filter, JpegEncode, RawEncode, Recipe, parse_encode, parse_resize
@@ -143,7 +143,6 @@ class BuildOptions(SourceOptions):
     ] = None
     crop_objects: Annotated[
         bool,
-        OfFiles(),
         Command("selection"),
         "Whether every annotated object becomes a record instead of every image.",
     ] = False
@@ -210,12 +209,11 @@ class BuildOptions(SourceOptions):
         self._refuse_contradictions()
         resize = parse_resize("off" if self.recipe == "keep" else self.resize or preset.resize)
         encode = self._encode(preset, resize)
-        if (resize is not None or isinstance(encode, RawEncode)) and self.check is not None:
-            raise ConfigError(f"{option('check')} has no effect where every image is decoded anyway; omit it")
-        if resize is None and self.filter is not None:
-            raise ConfigError(
-                f"{option('filter')} has no effect without {option('resize')}; give {option('resize')} too, or omit it"
-            )
+        if resize is not None or isinstance(encode, RawEncode):
+            refuse_ineffective({"check": self.check}, "where every image is decoded anyway")
+        if resize is None:
+            advice = f"give {option('resize')} too, or omit it"
+            refuse_ineffective({"filter": self.filter}, f"without {option('resize')}", advice)
         if self.recipe == "keep" and not isinstance(encode, RawEncode | None):
             message = f"{option('recipe')} keep stores images as they are, and {option('encode')} {encode} does not"
             message += "; give one of them"
@@ -246,10 +244,9 @@ class BuildOptions(SourceOptions):
 
     def _shards(self, named: str, preset: Preset) -> ShardSettings:
         counted = self.shards is not None or self.validation_shards is not None or self.shard_size is not None
-        if self.shard_names == "per-class" and self.shard_size is not None:
-            message = f"{option('shard_size')} has no effect with {option('shard_names')} per-class"
-            message += ", which makes a shard of every class"
-            raise ConfigError(message)
+        if self.shard_names == "per-class":
+            where = f"with {option('shard_names')} per-class, which makes a shard of every class"
+            refuse_ineffective({"shard_size": self.shard_size}, where)
         names = self.shard_names or preset.shard_names
         if self.shard_names is None and names == "per-class" and counted:
             names = "default"  # the preset's own names leave no choice of shards

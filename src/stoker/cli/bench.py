@@ -6,8 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
-from stoker.config import format_count, format_size
-from stoker.errors import ConfigError
+from stoker.config import format_count, format_size, refuse_ineffective
 from stoker.format import write_atomically
 from stoker.inspect import BenchSpec, measure_configured, run_bench
 from stoker.recipe import by_decoder
@@ -82,10 +81,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_configured(args: argparse.Namespace) -> int:
-    for name in ("transform", "images", "only", "cold", "html"):
-        if getattr(args, name):
-            message = f"--{name} has no effect on {args.dataset}, which is measured alone with its own settings"
-            raise ConfigError(f"{message}; omit it, or give one of its lists instead")
+    others = {name: getattr(args, name) or None for name in ("transform", "images", "only", "cold", "html")}
+    where = f"on {args.dataset}, which is measured alone with its own settings"
+    refuse_ineffective(others, where, "omit it, or give one of its lists instead")
     chosen = {name: getattr(args, name) for name in ("batch_size", "threads", "seconds", "rounds")}
     measured = measure_configured(args.dataset, args.split, **chosen)
     if args.json:

@@ -6,8 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from stoker.cli import options, output
-from stoker.cli.parser import UsageError
-from stoker.config import format_count, format_size, format_some
+from stoker.config import format_count, format_size, format_some, refuse_ineffective
 from stoker.format import format_manifest, write_atomically
 from stoker.inspect import (
     DEFAULT_RECORDS,
@@ -56,12 +55,11 @@ def run(args: argparse.Namespace) -> int:
     """Print what is known, or write a page about it, and return 0."""
     if args.html is not None:
         return _write_page(args)
-    if args.source is not None:
-        raise UsageError("--source has no effect without --html; give both, or omit it")
+    refuse_ineffective({"source": args.source}, "without --html", "give both, or omit it")
     info = dataset_info(args.dataset, _records(args), options.record_keys(args), options.source_options(args))
-    if args.records is not None and not isinstance(info, ForeignInfo):
-        message = f"--records has no effect: {args.dataset} is described without reading records"
-        raise UsageError(f"{message}; omit it, or add --html")
+    if not isinstance(info, ForeignInfo):
+        where = f"on {args.dataset}, which is described without reading records"
+        refuse_ineffective({"records": args.records}, where, "omit it, or add --html")
     turned, looked_at = (0, 0) if isinstance(info, UnfinishedInfo) else info.turned
     if args.json:
         output.document(_document(info) | {"exif_orientation": {"images": turned, "looked_at": looked_at}})

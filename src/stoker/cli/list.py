@@ -7,8 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from stoker.cli import output
-from stoker.cli.parser import UsageError
-from stoker.config import check_range
+from stoker.config import check_range, refuse_ineffective
 from stoker.errors import SourceError
 from stoker.format import write_atomically
 from stoker.sources import find_files, shuffled
@@ -38,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the list and return 0."""
-    if args.seed is not None and not args.shuffle:
-        raise UsageError("--seed has no effect without --shuffle; give both, or omit it")
+    if not args.shuffle:
+        refuse_ineffective({"seed": args.seed}, "without --shuffle", "give both, or omit it")
     if args.out is not None:
         output.check_writable("--out", args.out)
     seed = check_range("--seed", args.seed or 0, 0, 2**63 - 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.builder import BuildOptions, LocalEngine
 from stoker.cli.parser import UsageError
-from stoker.config import option_of
+from stoker.config import option_of, refuse_ineffective
 from stoker.declare import declared
 from stoker.errors import ConfigError
 from stoker.format import RecordKeys
@@ -121,8 +121,8 @@ def add_engine(group: argparse._ArgumentGroup) -> None:
 def chosen_engine(args: argparse.Namespace) -> Iterator[EngineFactory]:
     """Keep the engine that the options name while the ``with`` block runs."""
     if args.engine == "local":
-        if args.master is not None or args.spark_conf:
-            raise UsageError("--master and --spark-conf have no effect without --engine spark; give it, or omit them")
+        given = {"master": args.master, "spark_conf": args.spark_conf or None}
+        refuse_ineffective(given, "without --engine spark", "give it too, or omit it")
         yield LocalEngine
         return
     settings = dict(_setting(text) for text in args.spark_conf)

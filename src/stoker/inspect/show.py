@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
-from stoker.config import available_cpus, check_range, format_count, format_some
+from stoker.config import available_cpus, check_range, format_count, format_some, refuse_ineffective
 from stoker.errors import ConfigError, StokerError
 from stoker.format import write_atomically
 from stoker.inspect.info import ranked
@@ -119,12 +119,11 @@ class SheetSpec:
     exif: Exif | None = None  # whether images are turned upright; the same
 
     def __post_init__(self) -> None:
-        if self.transforms and self.per_row is not None:
-            raise ConfigError("--per-row has no effect with --transforms, which shows a row for each sample; omit it")
-        if self.epochs is not None and not self.transforms:
-            raise ConfigError(
-                "--epochs has no effect without --transforms; give both, for example --transforms train,eval"
-            )
+        if self.transforms:
+            refuse_ineffective({"per_row": self.per_row}, "with --transforms, which shows a row for each sample")
+        else:
+            advice = "give both, for example --transforms train,eval"
+            refuse_ineffective({"epochs": self.epochs}, "without --transforms", advice)
         check_range("--count", self.samples, 1, _MAX_TILES)
         check_range("--per-row", _COLUMNS if self.per_row is None else self.per_row, 1, _MAX_COLUMNS)
         check_range("--seed", self.seed, 0, 2**63 - 1)

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
-from stoker.config import check_choice, full_split_name, option
+from stoker.config import check_choice, full_split_name, refuse_ineffective
 from stoker.errors import ConfigError, DatasetNotFoundError, LabelWarning, ManifestError, SourceError, SourceWarning
 from stoker.format import (
     BACKGROUND,
@@ -139,10 +139,10 @@ def open_dataset(
     if exif is not None:
         check_choice("exif", exif, get_args(Exif))
     if not isinstance(path, (str, os.PathLike, Location)):
-        _refuse_settings("records", {"keys": keys} | options.given())
+        refuse_ineffective({"keys": keys} | options.given(), "where the source is records")
         return _open_records(path, split, fields, mode, exif)
     place = location(path)
-    _refuse_settings(f"the path {place}", {"fields": fields})
+    refuse_ineffective({"fields": fields}, f"where the source is the path {place}")
     splits, open_split = _look(place, keys, options)
     return _reopenable(open_split(choose_split(split, splits, place)), keys, options, mode, exif)
 
@@ -243,23 +243,14 @@ def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, ag
 
 
 def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
-    """Refuse keys of records where they would have no effect."""
-    if keys is not None:
-        given = ", ".join(f"{name}={value!r}" for name, value in asdict(keys).items() if value is not None)
-        raise ConfigError(f"{place} takes no {given or 'keys'}: {why}; omit it")
-
-
-def _refuse_settings(source: str, given: Mapping[str, object]) -> None:
-    """Refuse settings that have no effect on a source."""
-    for name in [name for name, value in given.items() if value is not None]:
-        raise ConfigError(f"{option(name)} has no effect where the source is {source}; omit it")
+    """Refuse to be told where records hold what, where they would not be asked."""
+    given = {} if keys is None else {f"keys.{name}": value for name, value in asdict(keys).items()}
+    refuse_ineffective(given, f"on {place}: {why}")
 
 
 def refuse_source(place: Location, source: SourceOptions | None) -> None:
     """Refuse options of a listing where nothing is listed."""
-    if names := [] if source is None else list(source.given()):
-        given = ", ".join(map(option, names))
-        raise ConfigError(f"{given} has no effect on {place}, which holds TFRecords, not images; omit it")
+    refuse_ineffective({} if source is None else source.given(), f"on {place}, which holds TFRecords, not images")
 
 
 def _refuse_folder_of_records(place: Location) -> None:

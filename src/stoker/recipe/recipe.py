@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast, get_args
 
 from stoker import _native
-from stoker.config import check_range, option
+from stoker.config import check_range, option, refuse_ineffective
 from stoker.errors import ConfigError, ImageTooLargeError
 
 if TYPE_CHECKING:
@@ -215,10 +215,9 @@ class Recipe:
             message = f"{option('recipe')} restart keeps all pixels without {option('resize')}"
             message += f", but {option('encode')} {self.encode} does not"
             raise ConfigError(f"{message}; give {option('resize')} too, or omit {option('encode')}")
-        if self.decode == "fast" and (self.resize is None or not isinstance(self.encode, JpegEncode | None)):
-            raise ConfigError(
-                f"{option('decode')} fast has no effect without {option('resize')} to JPEG; give both, or omit it"
-            )
+        if self.resize is None or not isinstance(self.encode, JpegEncode | None):
+            where = f"without {option('resize')} to JPEG"
+            refuse_ineffective({"decode fast": self.decode == "fast"}, where, "give both, or omit it")
         if self.filter not in FILTERS:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 

@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from stoker import _native
-from stoker.config import option
+from stoker.config import refuse_ineffective
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.coco import COCO
 from stoker.sources.columns import Blobs, Column, chunks, row_range
@@ -122,10 +122,8 @@ def list_source(
     for kind in KINDS:
         claim = kind.claim(look)
         if claim:
-            for name, value in look.options.given().items():
-                if value is not False and name not in kind.options:
-                    message = f"{option(name)} has no effect on {look.root}, which is read as {kind.name}; omit it"
-                    raise ConfigError(message)
+            others = {name: value for name, value in look.options.given().items() if name not in kind.options}
+            refuse_ineffective(others, f"on {look.root}, which is read as {kind.name}")
             return kind.list(look, claim)
     problem = "is neither a folder nor a file" if look.path.exists() else "does not exist"
     raise SourceError(f"{root} {problem}; give a {SOURCE_KINDS}, or the URL of one", path=root)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from stoker.config import check_choice, option
-from stoker.declare import Command, Instance, Names, OfFiles, PathOrUrl, Settings, declared
+from stoker.declare import Command, Instance, Names, PathOrUrl, Settings, declared
 from stoker.sources.imagenet import BUNDLED_LIST
 from stoker.storage import is_web, location
 
@@ -28,25 +28,22 @@ def _separator(shown: str, given: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions(Settings):
-    """What the user says about a source; None where Stoker is to find it."""
+    """What the user says about files; None where Stoker is to find it. Records of a program say it themselves."""
 
     labels: Annotated[
         str | None,
         PathOrUrl(),
-        OfFiles(),
         Command("source", "FILE"),
         'List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders, sorted.',
     ] = None
     validation_labels: Annotated[
         str | None,
         PathOrUrl(),
-        OfFiles(),
         Command("source", "FILE"),
         "Classes of flat validation images: a list, or ImageNet's devkit. Default: searched for.",
     ] = None
     imagenet_labels: Annotated[
         bool | None,
-        OfFiles(),
         Command("source"),
         "Whether classes that are all among ImageNet's 1,000 have its labels, also where some are missing. Default: as "
         "the preset has it, otherwise not, with a warning.",
@@ -54,20 +51,17 @@ class SourceOptions(Settings):
     class_names: Annotated[
         str | None,
         PathOrUrl(),
-        OfFiles(),
         Command("source", "FILE"),
         "List with a text for each class: class, tab and text on each line. Default: imagenet_metadata.txt.",
     ] = None
     boxes: Annotated[
         str | None,
         PathOrUrl(),
-        OfFiles(),
         Command("source", "PLACE"),
         "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
     ] = None
     masks: Annotated[
         bool,
-        OfFiles(),
         Command("source"),
         "Whether records have the field ``mask``: objects of a COCO file or YOLO's polygons, drawn with "
         "``stoker[coco]``, or VOC's masks.",
@@ -76,49 +70,42 @@ class SourceOptions(Settings):
     image_column: Annotated[
         str | None,
         _Text,
-        OfFiles(),
         Command("source", "NAME"),
         "Column of a table that names the images, or has them. Default: found.",
     ] = None
     label_column: Annotated[
         tuple[str, ...] | None,
         Names(),
-        OfFiles(),
         Command("source", "NAMES"),
         'Column of the classes or of numbers to predict; several, with commas, of 0 and 1; ``"none"``. Default: found.',
     ] = None
     label_separator: Annotated[
         str | None,
         _Text,
-        OfFiles(),
         Command("source", "TEXT"),
         'What stands between several classes in a cell of ``label_column``; ``"none"``: each is one. Default: found.',
     ] = None
     split_column: Annotated[
         str | None,
         _Text,
-        OfFiles(),
         Command("source", "NAME"),
         "Column that says which rows are train, validation and test. Default: found.",
     ] = None
     columns: Annotated[
         tuple[str, ...] | None,
         Names(),
-        OfFiles(),
         Command("source", "NAMES"),
         'Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.',
     ] = None
     separator: Annotated[
         str | None,
         _separator,
-        OfFiles(),
         Command("source", "TEXT"),
         "What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.",
     ] = None
     image_root: Annotated[
         str | None,
         PathOrUrl(),
-        OfFiles(),
         Command("source", "FOLDER"),
         "Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.",
     ] = None
