@@ -189,7 +189,8 @@ def export(  # noqa: PLR0913 - settings by name
     with progress_of_call("exporting", progress, "records") as shown, folder_at_once(Path(out.local_path())) as folder:
         tally = Tally(sum(map(len, datasets.values())), shown)
         for name, split_dataset in datasets.items():
-            with split_dataset.reader.reading_in_order(), _WRITERS[to](folder, name, split_dataset, limit) as writer:
+            ahead = split_dataset.reader.reading_in_order(split_dataset.numbers)
+            with ahead, _WRITERS[to](folder, name, split_dataset, limit) as writer:
                 _write_split(name, split_dataset, writer, rejects, max_rejects, tally)
             splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
         classes = next(iter(datasets.values())).classes

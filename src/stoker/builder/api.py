@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
@@ -20,7 +21,14 @@ from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejec
 from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
-from stoker.sources import RecordStream, SourceOptions, given_splits, is_sequence, list_records
+from stoker.sources import (
+    RecordStream,
+    SourceOptions,
+    given_splits,
+    is_sequence,
+    list_records,
+    maker_of_sources,
+)
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
@@ -226,11 +234,21 @@ def build(
             report = finished.dataset or finished
     else:
         settings = options.settings(None, str(place))
-        of_files = SourceOptions.among(arguments).given()
-        of_files |= {"crop_objects": crop_objects, "part": part, "finish": finish, "engine": engine is not LocalEngine}
-        refuse_ineffective(of_files, "where the source is records", "omit it, or give a path or a URL")
         given = given_splits(source, split)
-        report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
+        maker = maker_of_sources(given)
+        useless = SourceOptions.among(arguments).given()
+        useless |= {"part": part, "finish": finish, "engine": engine is not LocalEngine}
+        what = "a stoker.Dataset"
+        if maker is None:
+            what, useless = "records", useless | {"crop_objects": crop_objects}
+        else:
+            refuse_ineffective({"fields": fields}, f"where the source is {what}")
+        refuse_ineffective(useless, f"where the source is {what}", "omit it, or give a path or a URL")
+        check_destination(place, None)
+        if maker is not None:
+            report = _run_datasets(partial(maker, given), settings, place, progress, overwrite=remove)
+        else:
+            report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
         raise _too_many(report, destination, max_rejects)
     return report
@@ -290,6 +308,23 @@ def _warn(tree: Source) -> None:
         warnings.warn(message, category, stacklevel=4)  # where `build` was called
 
 
+def _run_datasets(
+    make: Callable[..., Source],
+    settings: BuildSettings,
+    destination: Location,
+    progress: Progress | Literal[False] | None,
+    *,
+    overwrite: Callable[[str], None] | None,
+) -> BuildReport:
+    keeps_boxes = settings.schema.info(0).box_prefix is not None
+    with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
+        tree = make(listed, keeps_boxes=keeps_boxes, crop_objects=settings.source.crop_objects)
+    with progress_of_call("building", progress) as built:
+        report = build_tree(tree, settings, destination, built, overwrite=overwrite)
+    _warn(tree)
+    return report
+
+
 def _run_records(
     given: Mapping[str, Given],
     fields: Mapping[str, Field] | None,
@@ -300,7 +335,6 @@ def _run_records(
     readers: int,
     overwrite: Callable[[str], None] | None,
 ) -> BuildReport:
-    check_destination(destination, None)
     if settings.shards.naming.per_class:
         message = f"{option('shard_names')} per-class is for files in folders of classes"
         raise ConfigError(f"{message}; give {option('shards')}, or other names")

@@ -16,7 +16,8 @@ from stoker.loader.batch import (
 )
 from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
-from stoker.loader.dataset import Dataset, Sample, label_of, mask_of, texts_of
+from stoker.loader.dataset import Dataset
+from stoker.loader.dataset_source import source_of
 from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
@@ -46,6 +47,7 @@ from stoker.loader.pictures import (
 )
 from stoker.loader.ranks import CpuShare, cpu_share
 from stoker.loader.read_ahead import ReadAhead
+from stoker.loader.sample import Sample, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
 from stoker.loader.sampling import Balanced, Weighted

@@ -5,33 +5,25 @@ from __future__ import annotations
 import os
 import sys
 import time
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, cast, overload
+from typing import TYPE_CHECKING, Any, Never, overload
 
 import numpy as np
-from PIL import Image
 
-from stoker import _native, fields
+from stoker import _native
 from stoker.config import check_range, format_count, format_size
-from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.errors import ConfigError, StokerError
 from stoker.habits import DATASETS, no_attribute
+from stoker.loader.dataset_source import source_of
 from stoker.loader.pictures import (
     NOTEBOOK_PIXELS,
     NOTEBOOK_SIDE,
-    box_classes,
     class_title,
-    cut,
-    draw_boxes,
-    draw_mask,
     escaped,
-    first_mask,
-    fit,
     notebook_block,
     notebook_figure,
-    usable_boxes,
-    visible,
 )
+from stoker.loader.sample import Sample, texts_of
 from stoker.loader.selection import (
     division,
     draws_by_name,
@@ -44,296 +36,23 @@ from stoker.loader.selection import (
     single_index,
     values_at,
 )
-from stoker.recipe import decode, decode_mask, dimensions, orientation, pixels_of, sniff, turn, turn_box
-from stoker.types import Box
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
+    from PIL import Image
 
     from stoker.format import ClassLabel, Manifest
     from stoker.loader.read_ahead import RemoteFiles
     from stoker.loader.sample_readers import SampleReader
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
-    from stoker.types import Exif, Features, Field, Mode, SchemaInfo
+    from stoker.types import Exif, Field, Mode, SchemaInfo
 
 
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
 _NAMED_CLASSES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """One record, or one file.
-
-    Attributes:
-        index: Its number in the split.
-        features: Everything it holds.
-        encoded: The bytes of its image, as stored: a file, or pixels.
-        label: Its class, as the loader gives it; -1 when there is none.
-        source: The image it was made from: of files their path below the folder; of a dataset that was built the name
-            alone, as ImageNet's records have it, so that only ``index`` tells images of one name in two folders apart.
-            Empty when the record does not say.
-        schema: Which feature means what.
-        mode: Channels and depth of its pixels.
-        exif: Whether image, masks and boxes are turned upright; None, as ``keep``, where `stoker.open` was not told.
-            `features` and `encoded` are as stored.
-        problems: What is wrong with extra fields of a source that is not built, by name; others have features.
-    """
-
-    index: int
-    features: Features
-    encoded: bytes
-    label: int
-    source: str
-    schema: SchemaInfo
-    mode: Mode = "RGB"
-    exif: Exif | None = None
-    problems: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def __repr__(self) -> str:
-        size = f"{format_size(len(self.encoded))} of {self.format}"
-        source = f" from {self.source!r}" if self.source else ""
-        label = f"label {self.label}" if self.label >= 0 else "no label"
-        return f"<stoker.Sample #{self.index}{source}: {label}, {size}, {len(self.features)} features>"
-
-    def __getitem__(self, key: object) -> Never:
-        raise TypeError(f"stoker.Sample is no pair and no dict: {DATASETS['sample[]']}")
-
-    __getattr__ = no_attribute("stoker.Sample", DATASETS)
-
-    def _repr_html_(self) -> str:
-        facts = []
-        try:
-            picture: Image.Image | str = self.thumbnail(NOTEBOOK_SIDE, NOTEBOOK_PIXELS)
-            boxes = len(usable_boxes(self.boxes))
-            facts = [f"{boxes} box{'es' * (boxes != 1)}"] if boxes else []
-            facts += texts_of(self)
-        except StokerError as error:
-            picture = f"damaged: {error}"
-        shown = notebook_figure(picture, [class_title((), self.label)])
-        return notebook_block(f"<b>{escaped(repr(self)[1:-1])}</b>", facts, [shown])
-
-    @property
-    def format(self) -> str:
-        """What its image is: ``raw`` pixels, or the format that the file begins as: ``jpeg``, ``png``, ``webp``, ....
-
-        Where that is no format that Stoker knows, ``empty``, ``text`` or ``unknown``.
-        """
-        return "raw" if self.schema.image_encoding == "raw" else sniff(self.encoded)
-
-    @property
-    def _orientation(self) -> int:
-        """By which EXIF orientation image, masks and boxes are turned."""
-        applies = self.exif == "apply" and self.schema.image_encoding != "raw"
-        return orientation(self.encoded, sniff(self.encoded)) if applies else 1
-
-    @property
-    def boxes(self) -> list[Box]:
-        """Its annotated objects, in fractions of the image, with their labels as the record has them.
-
-        Raises:
-            ImageError: They would be turned as the image, whose header is damaged.
-            ExampleError: Their corners are not of type float, or there are not as many of each as boxes, or not as many
-                labels.
-        """
-        prefix = self.schema.box_prefix
-        if prefix is None:
-            return []
-        above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
-        if prefix.endswith("/"):
-            keys = [prefix + side for side in ("xmin", "ymin", "xmax", "ymax")]
-            sides = [self._floats(key) for key in keys]
-            for key, side in zip(keys, sides, strict=True):
-                self._check_as_many(key, len(side), len(sides[0]))
-            label_key = prefix + "label" if self._labels(prefix + "label") else above + "class/label"
-        else:
-            packed = self._floats(prefix)
-            if len(packed) % 4:
-                raise self._box_error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
-            sides = [packed[first::4] for first in (1, 0, 3, 2)]
-            label_key = above + "label"
-        turned = self._orientation
-        boxes = [turn_box(Box(*corners), turned) for corners in zip(*sides, strict=True)]
-        labels = self._labels(label_key)
-        if not labels:
-            return boxes
-        self._check_as_many(label_key, len(labels), len(boxes))
-        return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)]
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The values of its extra fields, by name; see `stoker.fields`.
-
-        Masks are uint8 or uint16 (H, W), images as `decode` gives them.
-
-        Raises:
-            ExampleError: The record lacks one, or holds something that its field cannot have.
-            ImageError: An image or a mask cannot be decoded.
-        """
-        return {name: self.field(name) for name in self.schema.fields}
-
-    def field(self, name: str) -> Any:
-        """Return the value of one of its extra fields, as `fields` has it.
-
-        Raises:
-            ConfigError: There is no such field.
-            ExampleError: As `fields`.
-            ImageError: As `fields`.
-        """
-        if name not in self.schema.fields:
-            raise ConfigError(f"there is no field {name!r}; there are {', '.join(self.schema.fields) or 'none'}")
-        extra = self.schema.fields[name]
-        if name in self.problems:
-            raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
-        try:
-            stored = extra.decode(name, self.features)
-            if not extra.is_image:
-                return stored
-            if (form := extra.form()).kind == "mask":
-                ids = decode_mask(stored.encoded, form.bits, _native.DEFAULT_MAX_PIXELS)
-                return turn(ids[:, :, None], self._orientation)[:, :, 0]
-            return decode(stored.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
-        except (ExampleError, ImageError) as error:
-            message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
-            raise type(error)(message, source=self.source) from error
-
-    def _check_as_many(self, key: str, values: int, boxes: int) -> None:
-        if values != boxes:
-            raise self._box_error(f"{key!r} has {values} values for {boxes} boxes")
-
-    def _box_error(self, message: str) -> ExampleError:
-        return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
-
-    def _labels(self, key: str) -> list[int]:
-        kind, values = self.features.get(key, ("", []))
-        return [int(value) for value in values] if kind == "int64" else []
-
-    def _floats(self, key: str) -> list[float]:
-        kind, values = self.features.get(key, ("float", []))
-        if values and kind != "float":
-            raise self._box_error(f"{key!r} holds {kind} values; corners of boxes are float")
-        return [float(value) for value in cast("list[float]", values)]
-
-    def decode(self) -> NDArray[Any]:
-        """Return the whole image in the dataset's mode, turned upright if that was opened so.
-
-        Returns:
-            uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA; in I;16 uint16 (H, W, 1).
-
-        Raises:
-            ImageError: It cannot be decoded without losing pixels, or has none in this mode.
-            ExampleError: It is raw, and its length is not that of its shape.
-        """
-        if self.schema.image_encoding == "raw":
-            pixels = self._raw_pixels()
-            return pixels if self.mode == "RGB" else pixels_of(Image.fromarray(pixels), self.mode)
-        return decode(self.encoded, _native.DEFAULT_MAX_PIXELS, self.mode, self.exif or "keep")
-
-    def as_record(self) -> dict[str, Any]:
-        """Return what `stoker.build` makes the same record of: ``image``, ``label``, ``boxes`` and its fields, by name.
-
-        ``image`` has the bytes of the file and the name of the source, or is an array, without a name, where pixels are
-        stored. Classes count from 0.
-
-        Raises:
-            ExampleError: The record lacks a field, or holds something that its field cannot have; or as `boxes`.
-        """
-        if problem := next(iter(self.problems.values()), None):
-            raise ExampleError(f"sample {self.index} ({self.source}): {problem}", source=self.source)
-        is_raw, base = self.schema.image_encoding == "raw", self.schema.label_base
-        record: dict[str, Any] = {
-            "image": self.decode() if is_raw else {"bytes": self.encoded, "path": self.source or None},
-            "label": max(self.label - base, -1),
-        }
-        if self.schema.box_prefix is not None:
-            record["boxes"] = [
-                box if box.label is None else replace(box, label=max(box.label - base, -1)) for box in self.boxes
-            ]
-        return record | fields.stored_values(self.features, self.schema.fields)
-
-    def thumbnail(self, side: int, max_pixels: int | None = None, classes: Sequence[ClassLabel] = ()) -> Image.Image:
-        """Return the image with its first mask and its annotated boxes drawn over it, as large as fits into a square.
-
-        Args:
-            side: Of the square, in pixels.
-            max_pixels: Largest image that is decoded for it, in pixels; None: any that `decode` does.
-            classes: Those of the dataset, whose names stand at the boxes unless boxes have classes of their own.
-
-        Raises:
-            ImageError: It cannot be decoded, or is larger than ``max_pixels``.
-            ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float,
-                or the mask is damaged or of another size.
-        """
-        if max_pixels is not None and self.schema.image_encoding == "jpeg":
-            kind = sniff(self.encoded)
-            info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
-            width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
-            if width * height > max_pixels:
-                raise ImageError(f"{width} x {height} pixels are too many for a small picture")
-        pixels = self.decode()
-        picture = fit(visible(pixels), side, side)
-        if (name := first_mask(self.schema.fields)) is not None:
-            draw_mask(picture, mask_of(self, name, pixels))
-        draw_boxes(picture, usable_boxes(self.boxes), box_classes(self.schema, classes))
-        return picture
-
-    def _raw_pixels(self) -> NDArray[np.uint8]:
-        height, width = self._raw_extent()
-        if min(height, width) < 1 or height * width * 3 != len(self.encoded):
-            message = f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3"
-            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
-        pixels = np.frombuffer(self.encoded, np.uint8)
-        if self._text(self.schema.order_key) == b"CHW":
-            return np.ascontiguousarray(pixels.reshape(3, height, width).transpose(1, 2, 0))
-        return pixels.reshape(height, width, 3).copy()
-
-    def _raw_extent(self) -> tuple[int, int]:
-        if self.schema.height_key is None or self.schema.width_key is None:
-            side = round((len(self.encoded) / 3) ** 0.5)
-            return side, side
-        try:
-            height, width = (int(self.features[key][1][0]) for key in (self.schema.height_key, self.schema.width_key))
-        except (KeyError, IndexError, ValueError):
-            raise ImageError(f"sample {self.index} ({self.source}) has no height or width") from None
-        return height, width
-
-    def _text(self, key: str | None) -> bytes:
-        kind, values = self.features.get(key or "", ("", []))
-        return cast("bytes", values[0]) if kind == "bytes" and values else b""
-
-
-def texts_of(sample: Sample) -> list[str]:
-    """Return the beginnings of the texts of a sample, such as its caption."""
-    return [cut(sample.field(name)) for name, extra in sample.schema.fields.items() if extra.form().kind == "text"]
-
-
-def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return a mask of a sample, which must be as large as the pixels of its image: uint8 or uint16 (H, W)."""
-    ids: NDArray[Any] = sample.field(name)
-    if ids.shape != pixels.shape[:2]:
-        where = f"sample {sample.index} ({sample.source}), field {name!r}"
-        message = f"{where}: the mask has {ids.shape[1]} x {ids.shape[0]} pixels, unlike the image"
-        raise ExampleError(message, source=sample.source)
-    return ids
-
-
-def label_of(features: Features, schema: SchemaInfo) -> int:
-    """Return the class that features hold, as the loader gives it; -1 when there is none."""
-    if schema.label_key not in features:
-        return -1
-    kind, values = features[schema.label_key]
-    if schema.label_encoding == "id":
-        if kind != "int64" or not values:
-            raise ExampleError(f"{schema.label_key!r} has {len(values)} values of kind {kind}, not an int64")
-        return int(values[0])
-    digits = list(cast("bytes", values[0])) if kind == "bytes" and values else values
-    ones = [place for place, digit in enumerate(digits) if digit == 1]
-    if len(ones) > 1 or any(digit not in (0, 1) for digit in digits):
-        raise ExampleError(f"{schema.label_key!r} is not one-hot: {len(ones)} of its {len(digits)} values are 1")
-    return ones[0] + schema.label_base if ones else -1
 
 
 class Dataset:
@@ -456,26 +175,6 @@ class Dataset:
         return {each.name: label for label, each in enumerate(self.classes) if label >= self.schema.label_base}
 
     @property
-    def record_fields(self) -> dict[str, Field]:
-        """What `Sample.as_record` has, by name; `stoker.build` takes a dataset as a sequence of such records.
-
-        Raises:
-            ConfigError: Samples are turned upright, or have another mode than they are stored in; or a field is called
-                as the image, the class or the boxes of a record.
-        """
-        if self.exif == "apply" or self.mode != "RGB":
-            given = "exif='apply'" if self.exif == "apply" else f"mode={self.mode!r}"
-            message = f"{self.path} was opened with {given}, and a build stores images as they are"
-            raise ConfigError(f"{message}; open it without, and give exif to stoker.build")
-        names = [each.name for each in self.classes[self.schema.label_base :]] or None
-        boxes = {"boxes": fields.Boxes([*self.schema.box_names] or names)} if self.has_boxes else {}
-        own: dict[str, Field] = {"image": fields.Image(), "label": fields.Label(names), **boxes}
-        if (twice := next(iter(own.keys() & self.schema.fields.keys()), None)) is not None:
-            message = f"{self.path} has a field {twice!r}, and {twice!r} of a record is what every sample has"
-            raise ConfigError(f"{message}; build from its path, or from TFRecords with 'stoker repack'")
-        return own | dict(self.schema.fields)
-
-    @property
     def samples(self) -> list[tuple[str, int]]:
         """Path and label of each image, as torchvision's ``ImageFolder`` has them; of image files of this machine.
 
@@ -490,12 +189,9 @@ class Dataset:
         return [(path, label) for (path, _, _), label in zip(places, self.targets, strict=True)]
 
     def _sample(self, index: int) -> Sample:
-        features, problems = self.reader.features(index)
-        encoded = self._bytes(features, self.schema.image_key, index)
-        name = self.schema.filename_key
-        source = self._bytes(features, name, index).decode("utf-8", "replace") if name and name in features else ""
-        label = label_of(features, self.schema)
-        return Sample(index, features, encoded, label, source, self.schema, self.mode, self.exif, problems)
+        return self.reader.sample(index, self.mode, self.exif)
+
+    source_of = staticmethod(source_of)
 
     def _part(self, numbers: Numbers) -> Dataset:
         """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""
@@ -711,14 +407,6 @@ class Dataset:
             raise TypeError(f"{self!r} cannot be pickled, because stoker.open did not open it")
         numbers = None if self._whole is None else self.numbers
         return _reopened, (self.opener, self.whole.identity, numbers, self._divisions)
-
-    def _bytes(self, features: Features, feature: str, index: int) -> bytes:
-        kind, values = features.get(feature, ("none", []))
-        if kind == "bytes" and values:
-            return cast("bytes", values[0])
-        path, record, offset = self.records.where(index)
-        message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
-        raise ExampleError(message, path=path, record=record, offset=offset)
 
     @property
     def fields(self) -> Mapping[str, Field]:

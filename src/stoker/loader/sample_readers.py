@@ -10,31 +10,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
 from stoker import _native
 from stoker.config import available_cpus, format_count
 from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError
+from stoker.fields import stored_values
 from stoker.format import FRAME_BYTES
 from stoker.loader.given_images import GivenImages
 from stoker.loader.read_ahead import RemoteFiles, read_through
+from stoker.loader.sample import Sample, label_of
 from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
 from stoker.recipe import sniff
-from stoker.sources import features_beside
+from stoker.sources import SourceImage, features_beside
 from stoker.storage import from_uri, stoppable_pool
 from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
     from stoker.sources import IndexedReader, Item, ItemTable, Source
-    from stoker.types import Box, Features
+    from stoker.types import Box, Exif, Features, Mode
 
 
 _AT_ONCE_REMOTE, _CHUNK = 16, 4096
@@ -100,6 +102,40 @@ class SampleReader(ABC):
             OSError: It cannot be read.
         """
 
+    def sample(self, number: int, mode: Mode = "RGB", exif: Exif | None = None) -> Sample:
+        """Return one sample; as `features`, and an ExampleError where there is no image in it."""
+        features, problems = self.features(number)
+        encoded = self._bytes(features, self.schema.image_key, number)
+        name = self.schema.filename_key
+        source = self._bytes(features, name, number).decode("utf-8", "replace") if name and name in features else ""
+        label = label_of(features, self.schema)
+        return Sample(number, features, encoded, label, source, self.schema, mode, exif, problems)
+
+    def _bytes(self, features: Features, feature: str, number: int) -> bytes:
+        kind, values = features.get(feature, ("none", []))
+        if kind == "bytes" and values:
+            return cast("bytes", values[0])
+        path, record, offset = self.native.where(number)
+        message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
+        raise ExampleError(message, path=path, record=record, offset=offset)
+
+    @abstractmethod
+    def load(self, number: int) -> SourceImage:
+        """Return one sample as a build takes it, with the classes of its boxes from 0.
+
+        Raises:
+            StokerError: It cannot be read, or is damaged.
+            OSError: It cannot be read.
+        """
+
+    def plain_file(self, number: int) -> bytes | None:  # noqa: ARG002 - most have none
+        """Return the path of a file on this machine that is all there is of a sample; None without one."""
+        return None
+
+    @abstractmethod
+    def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:
+        """Return samples, or their objects, as the items of a build, in its order; None where all are read for it."""
+
     @abstractmethod
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
         """Return labels, int64 (N,)."""
@@ -124,9 +160,14 @@ class SampleReader(ABC):
     def local_places(self, numbers: Numbers) -> list[Path]:
         """Return files and folders of this machine whose times of change show that samples have changed."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the samples that were loaded so far have to say."""
+        return ()
+
     @contextmanager
-    def reading_in_order(self) -> Iterator[None]:
-        """Read records in a store ahead, while the body of ``with`` goes through them from the first."""
+    def reading_in_order(self, numbers: Numbers) -> Iterator[None]:  # noqa: ARG002 - records alone are read ahead
+        """Read records in a store ahead, while the body of ``with`` goes through them in their order."""
         yield
 
 
@@ -190,6 +231,19 @@ class ShardRecords(SampleReader):
             message = f"{path}, record {record} at byte {offset}: {error}"
             raise ExampleError(message, path=path, record=record, offset=offset) from error
 
+    def load(self, number: int) -> SourceImage:
+        sample, base = self.sample(number), self.schema.label_base
+        boxes = [
+            box if box.label is None or box.label < 0 else replace(box, label=box.label - base) for box in sample.boxes
+        ]
+        data = sample.decode() if self.schema.image_encoding == "raw" else sample.encoded
+        name = sample.source.encode("utf-8", "surrogateescape").rpartition(b"/")[2]
+        values = stored_values(sample.features, self.schema.fields)
+        return SourceImage(data, name or b"%d" % number, boxes, fields=values)  # layouts may have no names
+
+    def items(self, numbers: Numbers, *, crop_objects: bool) -> None:  # noqa: ARG002 - the class and the name of each are in its record
+        return None
+
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
         keys = (self.schema.label_key, self.schema.label_encoding == "one-hot", self.schema.label_base)
         with read_through(self.remote, self.native, numbers) as ahead:
@@ -226,8 +280,8 @@ class ShardRecords(SampleReader):
         return [shard.local_path for shard in self.shards]
 
     @contextmanager
-    def reading_in_order(self) -> Iterator[None]:
-        with read_through(self.remote, self.native) as ahead:
+    def reading_in_order(self, numbers: Numbers) -> Iterator[None]:
+        with read_through(self.remote, self.native, numbers) as ahead:
             if ahead is None or self.remote is None:
                 yield
                 return
@@ -248,7 +302,7 @@ class ImageFiles(SampleReader):
         self._tree, self._source = tree.without_items(), tree.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
-        rows = tree.rows_as_listed(split)
+        rows = self._rows = tree.rows_as_listed(split)
         self._fingerprint = tree.fingerprint()
         if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
             self._fingerprint += f"[{selection_name(rows)}]"
@@ -313,6 +367,28 @@ class ImageFiles(SampleReader):
             except (ExampleError, ImageError) as error:
                 problems[name] = str(error)
         return features, problems
+
+    def load(self, number: int) -> SourceImage:
+        return self._tree.load(self._table[number], self._split)
+
+    def plain_file(self, number: int) -> bytes | None:
+        return self._tree.plain_file(self._table[number], self._split)
+
+    def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item]:
+        own = np.asarray(numbers, np.int64)
+        own = own[np.argsort(self._rows[own], kind="stable")]
+        for number, item in zip(own.tolist(), self._table.take(own), strict=True):
+            sample = replace(item, size_bytes=max(0, item.size_bytes), number=number)
+            boxes = self._boxes_of(number, has_header=False) if crop_objects else ""
+            if not boxes or isinstance(boxes, str):  # those of a damaged annotation are told by the build
+                yield sample
+                continue
+            for place, box in enumerate(boxes):
+                yield replace(sample, object=place, label=_label(box, item.label))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self._tree.warnings
 
     def image(self, number: int) -> bytes:
         """Return the bytes of one image, as a file."""

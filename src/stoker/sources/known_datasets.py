@@ -1,20 +1,22 @@
-"""What datasets of other libraries say of their records beside the values, and ours of its samples.
+"""What datasets of other libraries say of their records beside the values; and which are ours.
 
 A ``datasets.Dataset`` has ``features``, and its images are read as files; a dataset of torchvision has ``classes`` and
-``targets``, and pairs of image and label. A `stoker.Dataset` has ``record_fields``.
+``targets``, and pairs of image and label. A `stoker.Dataset` has ``source_of``.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker import fields
+from stoker.errors import ConfigError
 from stoker.sources.table_columns import find_label
 
 if TYPE_CHECKING:
+    from stoker.sources.source import Source
     from stoker.types import Field
 
 _TEXTS = {
@@ -52,17 +54,24 @@ def undecoded(records: Any) -> Any:
 
 
 def version_of(records: Any) -> str:
-    """Return what stands for all values of a dataset, of the library ``datasets`` or ours; empty of anything else."""
-    if stated_fields(records) is not None:
-        return "" if records.reader.given is not None else str(records.identity)
+    """Return what stands for all values of a dataset of the library ``datasets``; empty of anything else."""
     fingerprint = getattr(records, "_fingerprint", None)
     return fingerprint if isinstance(fingerprint, str) and hasattr(records, "features") else ""
 
 
-def stated_fields(records: Any) -> dict[str, Field] | None:
-    """Return what a `stoker.Dataset` says of its samples as records; None of anything else."""
-    stated = getattr(records, "record_fields", None)
-    return stated if isinstance(stated, dict) else None
+def maker_of_sources(given: Mapping[str, Any]) -> Callable[..., Source] | None:
+    """Return what makes a source of the `stoker.Dataset` of each split; None where all are records of a program.
+
+    Raises:
+        ConfigError: Some are these, and some are those.
+    """
+    makers = {split: getattr(records, "source_of", None) for split, records in given.items()}
+    ours = [split for split, maker in makers.items() if maker is not None]
+    if ours and len(ours) < len(makers):
+        other = next(split for split, maker in makers.items() if maker is None)
+        message = f"{ours[0]} is a stoker.Dataset, and {other} is not"
+        raise ConfigError(f"{message}; open what it is of, too: stoker.open(records)")
+    return makers[ours[0]] if ours else None
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:

@@ -20,7 +20,7 @@ import numpy as np
 from stoker import _native, fields
 from stoker.config import format_some
 from stoker.errors import ConfigError, SourceError
-from stoker.sources.known_datasets import find_fields, stated_fields
+from stoker.sources.known_datasets import find_fields
 from stoker.sources.reader import Latency, Reader, SourceImage
 from stoker.sources.reading import read_file, read_web
 from stoker.storage import from_uri, is_web, without_signature
@@ -44,12 +44,12 @@ _NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADire
 
 def as_record(record: object) -> Mapping[str, Any]:
     """Return a record as its values by name."""
-    if hasattr(record, "as_record"):  # a `stoker.Sample`
-        record = record.as_record()
     if isinstance(record, (tuple, list)) and len(record) == len(_PAIR):
         record = dict(zip(_PAIR, record, strict=True))
     if isinstance(record, Mapping):
         return {name: _plain(value) for name, value in record.items()}
+    if type(record).__name__ == "Sample":
+        raise SourceError("it is a sample of a stoker.Dataset; give a part of that, such as dataset[[0, 5]]")
     advice = "; of paths make [{'image': path} for path in paths]" if isinstance(record, (str, os.PathLike)) else ""
     message = f"it is of type {type(record).__name__}; a record is a dict, or a pair of image and label"
     raise SourceError(message + advice)
@@ -70,8 +70,6 @@ def _plain(value: Any) -> Any:
 
 def fields_of_first(records: Any, first: Callable[[], Any]) -> dict[str, Field]:
     """Return the fields of records; ``first`` returns the first of them."""
-    if (stated := stated_fields(records)) is not None:
-        return stated
     try:
         record = as_record(first())
     except SourceError as error:

@@ -21,7 +21,6 @@ from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new
 from stoker.sources.items import SPLITS, Item, ItemTable
 from stoker.sources.known_datasets import (
     is_sequence,
-    stated_fields,
     stated_images,
     stated_labels,
     undecoded,
@@ -70,8 +69,8 @@ def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict
         ConfigError: A split is unknown or is named twice, or something cannot be gone through.
     """
     if not isinstance(source, Mapping):
-        own = None if stated_fields(source) is None else getattr(source, "split", None)
-        source = {split or own or "train": source}
+        own = getattr(source, "split", "train") if hasattr(source, "source_of") else "train"
+        source = {split or own: source}
     elif split is not None:
         raise ConfigError(f"split is {split!r}, but the source says itself which splits it has: {', '.join(source)}")
     named = {full_split_name(str(name)): name for name in source}
