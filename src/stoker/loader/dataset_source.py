@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -29,23 +29,41 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.loader.dataset import Dataset
     from stoker.loader.sample import Sample
     from stoker.loader.sample_readers import SampleReader
-    from stoker.types import Progress
+    from stoker.loader.selection import Numbers
+    from stoker.types import Exif, Mode, Progress, SchemaInfo
 
 
 _AT_ONCE = 256
 _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image/object/class/text"
 
 
+class _Dataset(Protocol):
+    """What a `stoker.Dataset` has to be one."""
+
+    path: str
+    split: str
+    reader: SampleReader
+    classes: tuple[ClassLabel, ...]
+    numbers: Numbers
+    mode: Mode
+    exif: Exif | None
+
+    def __len__(self) -> int: ...
+    @property
+    def identity(self) -> str: ...
+    @property
+    def schema(self) -> SchemaInfo: ...
+
+
 class DatasetReader(Reader):
     """Reads samples of datasets: an item's ``number`` is that of its sample in the split that ``dataset`` counts."""
 
-    def __init__(self, datasets: Sequence[Dataset], names: ClassNames) -> None:
+    def __init__(self, datasets: Sequence[_Dataset], names: ClassNames) -> None:
         self._readers = [dataset.reader for dataset in datasets]
-        self.latency = "disk" if all(dataset.remote is None for dataset in datasets) else "store"
-        self.fields = datasets[0].fields
+        self.latency = "disk" if all(dataset.reader.remote is None for dataset in datasets) else "store"
+        self.fields = datasets[0].schema.fields
         self.box_names = datasets[0].schema.box_names
         self._identity = _identity(datasets, names)
 
@@ -72,7 +90,7 @@ class DatasetReader(Reader):
         return self._readers[dataset]
 
 
-def _identity(datasets: Sequence[Dataset], names: ClassNames) -> str:
+def _identity(datasets: Sequence[_Dataset], names: ClassNames) -> str:
     digest = hashlib.sha256("\n".join(dataset.identity for dataset in datasets).encode())
     for part in (*names.classes, b"", *names.texts):
         digest.update(len(part).to_bytes(8, "little") + part)
@@ -92,7 +110,7 @@ def _content(reader: SampleReader, number: int) -> bytes:
 
 
 def source_of(
-    datasets: Mapping[str, Dataset],
+    datasets: Mapping[str, _Dataset],
     progress: Progress | None = None,
     *,
     keeps_boxes: bool = True,
@@ -134,7 +152,7 @@ def source_of(
     )
 
 
-def _refuse_changed(dataset: Dataset) -> None:
+def _refuse_changed(dataset: _Dataset) -> None:
     """Refuse a dataset that shows its samples otherwise than they are stored."""
     if dataset.exif == "apply" or dataset.mode != "RGB":
         given = "exif='apply'" if dataset.exif == "apply" else f"mode={dataset.mode!r}"
@@ -142,7 +160,7 @@ def _refuse_changed(dataset: Dataset) -> None:
         raise ConfigError(f"{message}; open it without, and give exif to stoker.build")
 
 
-def _refuse_unlike(datasets: Mapping[str, Dataset]) -> None:
+def _refuse_unlike(datasets: Mapping[str, _Dataset]) -> None:
     """Refuse datasets whose fields, or whose classes counted from 0, are not those of one another."""
     names = {
         split: dataset.schema.box_names or [each.name for each in dataset.classes[dataset.schema.label_base :]]
@@ -154,8 +172,8 @@ def _refuse_unlike(datasets: Mapping[str, Dataset]) -> None:
             if name != known:
                 message = f"class {label} is {name!r} in {split} and {known!r} in {most}"
                 raise ConfigError(f"{message}; open both with the same list of classes: stoker.open(..., labels=LIST)")
-        if datasets[split].fields != datasets[most].fields:
-            given = (f"{', '.join(datasets[each].fields) or 'none'} in {each}" for each in (split, most))
+        if datasets[split].schema.fields != datasets[most].schema.fields:
+            given = (f"{', '.join(datasets[each].schema.fields) or 'none'} in {each}" for each in (split, most))
             raise ConfigError(
                 f"the fields of the datasets differ: {'; '.join(given)}; build those with the same fields"
             )
@@ -164,7 +182,7 @@ def _refuse_unlike(datasets: Mapping[str, Dataset]) -> None:
 class _Listing:
     """Collects the samples of one dataset after another."""
 
-    def __init__(self, datasets: Sequence[Dataset], progress: Progress | None, *, crop_objects: bool) -> None:
+    def __init__(self, datasets: Sequence[_Dataset], progress: Progress | None, *, crop_objects: bool) -> None:
         self.names = ClassNames(datasets, of_boxes=crop_objects)
         self.builder = ItemTableBuilder()
         self.splits: dict[str, NDArray[np.int64]] = {}
@@ -180,7 +198,7 @@ class _Listing:
             self.builder.add(replace(item, columns={"dataset": number}))
         self.splits[split] = np.arange(first, len(self.builder), dtype=np.int64)
 
-    def _read(self, dataset: Dataset) -> list[Item]:
+    def _read(self, dataset: _Dataset) -> list[Item]:
         records: list[_Record] = []
         numbers = np.sort(np.asarray(dataset.numbers, np.int64))
         with dataset.reader.reading_in_order(numbers):
@@ -207,7 +225,7 @@ class _Listing:
             total = sum(map(len, self._datasets))
             self._progress(done=done, total=total, size_bytes=self._size_bytes, rejects=self._damaged)
 
-    def _look(self, dataset: Dataset, key: int) -> _Record:
+    def _look(self, dataset: _Dataset, key: int) -> _Record:
         try:
             sample = dataset.reader.sample(key)
             boxes = sample.boxes
@@ -225,12 +243,12 @@ class _Listing:
         return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
 
 
-def _class_of(dataset: Dataset, key: int, label: int) -> int:
+def _class_of(dataset: _Dataset, key: int, label: int) -> int:
     """Return the class of a label, counted from 0; -1 for none."""
     base = dataset.schema.label_base
     if label == -1 or base <= label < MAX_CLASSES + base:
         return label - base if label >= 0 else -1
-    path, record, offset = dataset.records.where(key)
+    path, record, offset = dataset.reader.native.where(key)
     where = f"label {label} of record {record} of {path}, at byte {offset},"
     if label >= MAX_CLASSES:
         raise ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
@@ -263,7 +281,7 @@ class ClassNames:
     these have names of their own.
     """
 
-    def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:
+    def __init__(self, datasets: Sequence[_Dataset], *, of_boxes: bool = False) -> None:
         self._base = datasets[0].schema.label_base if datasets else 0
         known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
         if of_boxes and datasets and datasets[0].schema.box_names:
