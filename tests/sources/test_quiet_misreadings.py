@@ -540,16 +540,17 @@ def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: P
         assert refusal(tmp_path) == f"{refusal(place)}, or a pattern such as '*.jpg' to read no classes"
 
 
-@pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt"])
+@pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt", "test.csv", "images_test.txt"])
 @pytest.mark.parametrize("is_given", [True, False])
-def test_a_table_of_validation_images_alone_is_that_split(name: str, is_given: bool, tmp_path: Path) -> None:
+def test_a_table_alone_is_the_split_in_its_name(name: str, is_given: bool, tmp_path: Path) -> None:
+    split = "test" if "test" in name else "validation"
     rows = "".join(f"images/{i}.jpg,{'ab'[i % 2]}\n" for i in range(8))
     write(tmp_path, {**{f"images/{i}.jpg": picture(i) for i in range(8)}, name: "path,label\n" + rows})
     source = listed(tmp_path / name if is_given else tmp_path)
-    assert {split: len(numbers) for split, numbers in source.splits.items() if len(numbers)} == {"validation": 8}
-    assert f"{tmp_path / name} is the split validation, by its name" in source.warnings
-    write(tmp_path, {re.sub("valid|val|dev", "train", name): "path,label\n" + rows})
-    assert {split: len(numbers) for split, numbers in listed(tmp_path).splits.items()} == {"train": 8, "validation": 8}
+    assert {split: len(numbers) for split, numbers in source.splits.items() if len(numbers)} == {split: 8}
+    assert f"{tmp_path / name} is the split {split}, by its name" in source.warnings
+    write(tmp_path, {re.sub("valid|val|dev|test", "train", name): "path,label\n" + rows})
+    assert {split: len(numbers) for split, numbers in listed(tmp_path).splits.items()} == {"train": 8, split: 8}
 
 
 def test_a_list_of_sound_images_is_no_validation(tmp_path: Path) -> None:

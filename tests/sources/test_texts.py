@@ -118,7 +118,7 @@ def test_each_text_of_fgvc_aircraft_is_what_torchvision_reads(tmp_path: Path) ->
             tree = list_source(str(root / f"images_{level}_{split}.txt"))
             assert [name.decode() for name in tree.classes] == known.classes
             names = [path.rpartition("/")[2] for path in map(str, known._image_files)]
-            own = "validation" if split == "val" else "train"  # of a list that is given alone
+            own = {"val": "validation"}.get(split, split)
             assert labels(tree, own) == dict(zip(names, known._labels, strict=True))
     for path in [*root.glob("images_manufacturer_*"), root / "images_box.txt"]:
         path.unlink()

@@ -115,15 +115,16 @@ def split_in_name(place: Location) -> str | None:
 
 
 def split_alone(place: Location, warnings: list[str]) -> str:
-    """Return the split of a table or a list that no other is beside: train, unless it is called after validation.
+    """Return the split of a table or a list that no other is beside: train, unless it is called after another.
 
-    That is ``val`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the sound ones.
+    That is ``val`` or ``test`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the
+    sound ones.
     """
-    words = _words_of(place)
-    if split_in_name(place) != "validation" or (len(words) > 1 and {b"val", b"validation"}.isdisjoint(words)):
+    words, split = _words_of(place), split_in_name(place)
+    if split in (None, "train") or (len(words) > 1 and {b"valid", b"dev"}.issuperset(SPLIT_FOLDERS.keys() & words)):
         return "train"
-    warnings.append(f"{place} is the split validation, by its name")
-    return "validation"
+    warnings.append(f"{place} is the split {split}, by its name")
+    return split
 
 
 def image_base(look: Look) -> Location:
