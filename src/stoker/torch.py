@@ -27,6 +27,7 @@ from stoker.habits import (
     BATCHES,
     ITERATING,
     LOADERS,
+    answer_to,
     needs_transform,
     no_attribute,
     refuse_no_transform,
@@ -35,7 +36,6 @@ from stoker.habits import (
 from stoker.loader import (
     Dataset,
     Feed,
-    Loader,
     LoaderSettings,
     SampleEngine,
     batch_text,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         Batch,
         BatchOrigin,
         BoxOutput,
+        Loader,
         MemoryCache,
         Mix,
         NodeCache,
@@ -81,6 +82,12 @@ ImagesT_co = TypeVar("ImagesT_co", bound=Tensor | tuple[Tensor, ...], covariant=
 def __dir__() -> list[str]:
     """Return what there is to use."""
     return __all__
+
+
+if not TYPE_CHECKING:  # whose readers know what there is
+
+    def __getattr__(name: str) -> Never:
+        raise AttributeError(f"module 'stoker.torch' has no attribute {name!r}{answer_to(name, __all__, {})}")
 
 
 # Lightning's half precision casts the fields of a copy: it refuses frozen dataclasses, and passes over fields without

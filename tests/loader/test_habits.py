@@ -123,6 +123,9 @@ ANSWERS = {
     "stoker.build(folder, folder, shard=3)": "did you mean shards=?",
     "loader(train, decode='exakt')": "did you mean exact?",
     "stoker.ImageFolder(folder)": "stoker.open(path",
+    "train + train": "stoker.mix([first, second])",
+    "sum([train, train])": "stoker.mix([first, second])",
+    "stoker.torch.Loader(train, 4)": "did you mean DataLoader?",
     "stoker.CentreCrop(9)": "did you mean CenterCrop?",
 }
 

@@ -162,6 +162,11 @@ class Dataset:
             collation.default_collate_fn_map.setdefault(Sample, _refuse_collation)
         return [self[index] for index in indices]
 
+    def __add__(self, other: object) -> Never:
+        raise TypeError(f"a stoker.Dataset has no + for {type(other).__name__}: {DATASETS['concatenate']}")
+
+    __radd__ = __add__
+
     __getattr__ = no_attribute("stoker.Dataset", DATASETS)
 
     @property
