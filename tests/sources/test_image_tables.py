@@ -176,6 +176,12 @@ def test_what_is_not_obvious_is_counted_said_or_refused(six: Path) -> None:
     assert len(list_source(str(six), SourceOptions(image_root=six / "photos", image_column="id")).table) == 8
 
 
+def test_the_column_of_the_classes_is_told_once(six: Path) -> None:
+    path = write(six / "t.csv", {"id": IDS, "class": list("abaabb")})
+    note = f"{path}: the images are 'id', in photos/, with .jpg added; the classes are 'class'"
+    assert list_source(str(six)).warnings == (note,)
+
+
 def test_settings_that_fit_no_table_are_refused(six: Path) -> None:
     path = write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
     assert "several columns may have the classes (kind, n); for example, give --image-column id" in refused(path)

@@ -266,6 +266,7 @@ def test_class_folders_are_read_without_a_word(patterns: tuple[str, ...], tmp_pa
 def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_path: Path) -> None:
     images(tmp_path, f"{name}/{{}}.jpg")
     said = f"all images of {tmp_path} are of one class, '{name}', the name of their folder"
+    said += f"; to read them without classes give {tmp_path / name}"
     assert list_source(str(tmp_path)).warnings == (said,)
     with pytest.warns(LabelWarning, match="are of one class"):
         assert len(stoker.open(tmp_path)) == 6

@@ -134,6 +134,16 @@ def test_annotations_beside_flat_images_are_not_passed_over_in_silence(tmp_path:
     assert any("not read: 4 files beside the images" in text for text in listed(write(tmp_path, files)).warnings)
 
 
+@pytest.mark.parametrize("name", ["_annotations.createml.json", "via_region_data.json"])
+@pytest.mark.parametrize("folders", [("",), ("train/", "valid/")])
+def test_annotations_of_other_tools_are_told_once(name: str, folders: tuple[str, ...], tmp_path: Path) -> None:
+    files = {f"{folder}{i}.jpg": picture(i) for folder in folders for i in range(3)}
+    source = listed(write(tmp_path, files | {folder + name: "[]" for folder in folders}))
+    count = "1 file" if len(folders) == 1 else "2 files"
+    message = f"not read: {count} beside the images (.json), such as {name}; write boxes as COCO, YOLO or Pascal VOC"
+    assert source.warnings == (f"{message}, and labels as metadata.csv with file_name and label",)
+
+
 @pytest.mark.parametrize("ending", ["mask", "trimap"])
 def test_masks_beside_flat_images_are_no_images(tmp_path: Path, ending: str) -> None:
     ends = {".jpg": "RGB", f"_{ending}.png": "L"}
@@ -589,9 +599,38 @@ def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) 
     assert Counter(source.table.labels.tolist()) == {0: 3, 1: 3, 2: 2}
 
 
+def test_directions_with_numbers_of_their_own_may_be_classes(tmp_path: Path) -> None:
+    names = ("left_1.jpg", "left_2.jpg", "right_3.jpg", "right_4.jpg")
+    (message,) = listed(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).label_warnings
+    assert message.startswith("the names of images begin with left, right; if these are classes, type: ")
+
+
+def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them(tmp_path: Path) -> None:
+    """As of UTKFace, in its folder and given alone, and of Market-1501."""
+    ages = (25, 26, 25, 7)
+    names = [f"UTKFace/{age}_{i % 2}_2_201701{i}.jpg" for i, age in enumerate(ages)]
+    folder = write(tmp_path, {name: picture(i) for i, name in enumerate(names)}) / "UTKFace"
+    message = f"all images of {tmp_path} are of one class, 'UTKFace', the name of their folder"
+    assert listed(tmp_path).label_warnings == (f"{message}; to read them without classes give {folder}",)
+    (message,) = listed(folder).label_warnings
+    told = "the names of images begin with numbers, as 25_0_2_2017010.jpg does; if these are classes, type: "
+    assert message.startswith(told)
+    subprocess.run(["sh", "-c", message.removeprefix(told)], check=True)
+    source = listed(folder)
+    assert sorted(source.table.labels.tolist()) == sorted(ages)
+
+
 @pytest.mark.parametrize(
     "names",
-    [("IMG_1.jpg", "IMG_2.jpg", "DSC_1.jpg", "DSC_2.jpg"), ("a_1.jpg", "b_1.jpg"), ("a_1.jpg", "a_2.jpg", "b.jpg")],
+    [
+        ("IMG_1.jpg", "IMG_2.jpg", "DSC_1.jpg", "DSC_2.jpg"),
+        ("a_1.jpg", "b_1.jpg"),
+        ("a_1.jpg", "a_2.jpg", "b.jpg"),
+        ("left_1.jpg", "left_2.jpg", "right_1.jpg", "right_2.jpg"),
+        ("cam_left_1.png", "cam_left_2.png", "cam_right_1.png", "cam_right_2.png"),
+        ("2024_05_a.jpg", "2024_05_b.jpg", "2025_06_a.jpg", "2025_06_b.jpg"),
+        ("1_a_x.jpg", "2_b_y.jpg", "3_c_z.jpg"),
+    ],
 )
 def test_other_names_are_no_classes(names: tuple[str, ...], tmp_path: Path) -> None:
     assert listed(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
@@ -631,14 +670,18 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, and the first hold folders"),
-        (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, and the first hold folders, such as {}/a/abbey"),
+        (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, not the folders in them"),
+        (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, not the folders in them, such as {}/a/abbey"),
+        (("Aves/17", "Aves/5", "Plantae/3", "Plantae/4"), "the classes are Aves, Plantae, not the folders in them"),
+        (("bow/v_bow_1", "bow/v_bow_2", "run/v_run_1", "run/v_run_2"), None),
+        (("cat/2024-01", "cat/2024-02", "dog/2025-01", "dog/2025-02"), None),
+        (("cat/batch1", "cat/batch2", "dog/batch3", "dog/batch4"), None),
         (("cat/001", "cat/002", "dog/001", "dog/002"), None),
         (("cat/x", "cat/y", "dog/z", "dog/y"), None),
     ],
 )
 def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], said: str | None, tmp_path: Path) -> None:
-    """As of Office-Home, and of SUN397."""
+    """As of Office-Home, SUN397, and iNaturalist."""
     warnings = listed(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)})).warnings
     if said is None:
         assert warnings == ()

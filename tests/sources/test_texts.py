@@ -263,7 +263,7 @@ def test_a_text_that_names_images_is_not_passed_over(folder: str, tmp_path: Path
 def test_files_beside_a_single_class_that_says_nothing_are_named(tmp_path: Path) -> None:
     images(tmp_path / "jpg", *NAMES)
     write(tmp_path / "imagelabels.mat", ["MATLAB"])
-    said = "the name of their folder; not read are the files beside them: imagelabels.mat"
+    said = f"give {tmp_path / 'jpg'}; not read are the files beside them: imagelabels.mat; write boxes as COCO"
     assert said in list_source(str(tmp_path)).warnings[-1]
 
 

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.class_folders import IMAGE_WORDS, SPLIT_FOLDERS, are_splits
 from stoker.sources.coco_folders import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Layout, Look
-from stoker.sources.known_layouts import YEAR, belonging_beside, insisting, masks_among
+from stoker.sources.known_layouts import CONVERT, YEAR, begin_with_numbers, belonging_beside, insisting, masks_among
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Listing, Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
@@ -40,8 +40,15 @@ if TYPE_CHECKING:
 _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
-_WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ][0-9]+\.[A-Za-z]+")
+_WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ]([0-9]+)\.[A-Za-z]+")
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
+_TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"
+_VIEW = re.compile(
+    rf"(({IMAGE_WORDS}|frame|left|right|[lr]|front|back|rear|side|top|bottom|cam(era)?|view|before|after|colou?r|depth"
+    "|disp(arity)?|flow|gr[ae]y|n?ir|source|target|thermal)[-_. ]?)+",
+    re.IGNORECASE,
+)
+"""Words of the views of one scene."""
 _OF_A_CAMERA = re.compile(r"[A-Z]{1,4}|.*[0-9].*")
 _ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
 _FEW, _LOOKED_AT = 4, 1000
@@ -116,25 +123,30 @@ def _are_told(look: Look, layout: Layout) -> bool:
 def _list(look: Look, contents: _Contents) -> Source:
     builder = SourceBuilder(look, contents.base.to_uri(), ())
     builder.is_ordered = False
+    beside, count = Counter[str](), 0
     for path, listing in contents.listings.items():
         builder.skipped.add(listing.skipped)
         images = images_among(listing.files, builder.skipped)
-        beside = {end: count for end in _ANNOTATIONS if (count := listing.skipped.ignored[end])}
-        if beside.keys() - {".txt"} or 2 * sum(beside.values()) >= len(images):
-            message = f"not read: {format_count(sum(beside.values()), 'file')} beside the images ({', '.join(beside)})"
-            if ".txt" in beside:
-                message += f"; if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
-            builder.skipped.warnings.append(message)
+        beside += Counter({end: listing.skipped.ignored[end] for end in _ANNOTATIONS})
+        count += len(images)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
-        if told := _classes_in_names([os.fsdecode(name) for name, _ in images]):
+        told, rows = _classes_in_names([os.fsdecode(name) for name, _ in images])
+        if told:
             message = f"the names of images begin with {told}; if these are classes, "
             if [*contents.listings] == [b""] and contents.base.is_local:
                 where = shlex.quote(str(contents.base))
-                message += f"type: (cd {where} && (echo file_name,label; ls | sed -nE '{_TO_ROWS}') > metadata.csv)"
+                message += f"type: (cd {where} && (echo file_name,label; ls | sed -nE '{rows}') > metadata.csv)"
             else:
                 message += "write a table of all images with the columns file_name and label"
             builder.label_warnings.append(message)
+    if beside.keys() - {".txt"} or 2 * beside.total() >= count:
+        files = (name for path in contents.listings for name in look.look_into(contents.base / os.fsdecode(path))[1])
+        first = next((f", such as {name}" for name in files if name.lower().endswith(_ANNOTATIONS)), "")
+        hint = f"if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
+        hint = hint if 2 * beside[".txt"] >= count else CONVERT
+        message = f"not read: {format_count(beside.total(), 'file')} beside the images ({', '.join(beside)}){first}"
+        builder.skipped.warnings.append(f"{message}; {hint}")
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
@@ -149,11 +161,23 @@ def _list(look: Look, contents: _Contents) -> Source:
     return builder.finish({})
 
 
-def _classes_in_names(names: Sequence[str]) -> str:
-    """Return the words before the numbers of images, which may be classes; nothing of other names."""
-    words = Counter(match[1] for name in names if (match := _WORD_AND_NUMBER.fullmatch(name)))
-    few = 1 < len(words) <= len(names) // 2 and words.total() == len(names) and min(words.values()) > 1
-    return format_some(sorted(words), _FEW) if few and not all(map(_OF_A_CAMERA.fullmatch, words)) else ""
+def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
+    """Return the words before the numbers of images, which may be classes, and what reads them; nothing of other names.
+
+    The parts that views of the same scenes are called by are no classes: they have the same numbers.
+    """
+    if begin_with_numbers(names):
+        return f"numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS
+    numbers: dict[str, list[str]] = {}
+    for match in filter(None, map(_WORD_AND_NUMBER.fullmatch, names)):
+        numbers.setdefault(match[1], []).append(match[2])
+    counts = [len(own) for own in numbers.values()]
+    if not 1 < len(counts) <= len(names) // 2 or sum(counts) < len(names) or min(counts) == 1:
+        return "", ""
+    are_views = all(map(_VIEW.fullmatch, numbers)) and len({*map(frozenset, numbers.values())}) == 1
+    if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
+        return "", ""
+    return format_some(sorted(numbers), _FEW), _TO_ROWS
 
 
 FLAT_FOLDER = Kind(

@@ -61,7 +61,11 @@ _TRAIN, _OF_SPLIT = (
     for words in ("train", "train|val|valid|validation|test")
 )
 _LETTER = re.compile("[A-Za-z]")
+_VALUES = re.compile(r"(?!(19|20)[0-9]{2}_)[0-9]{1,4}(_[^_]+){2,}\.[A-Za-z]+")
+_SHORTEST = 3
 _CIFAR_100 = {"meta", "test", "train"}
+CONVERT = "write boxes as COCO, YOLO or Pascal VOC, and labels as metadata.csv with file_name and label"
+"""What to do with annotations that are not read."""
 _FEW, _SOME, _HEAD_BYTES, _LONGEST_LINE = 4, 16, 2**16, 140
 
 
@@ -113,12 +117,15 @@ def check_class_folders(
         annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
         message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
         raise SourceError(f"{message}{insists}", path=root)
-    if len(names) == 1 and (are_neutral or YEAR.fullmatch(names[0])):
+    if len(names) == 1 and (
+        are_neutral or YEAR.fullmatch(names[0]) or begin_with_numbers(look.look_into(folders[0])[1])
+    ):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
+        message += f"; to read them without classes give {folders[0]}" if b"" in classes else ""
         lists = find_lists(file.name for file in near)[0].values()
         beside = [os.fsencode(file.name) for file in near if file.name not in lists]
         if others := [name for name in beside if not is_image_name(name)]:
-            message += f"; not read are the files beside them: {shown_names(others)}"
+            message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
         builder.label_warnings.append(message)
     return []
 
@@ -174,7 +181,11 @@ def refuse_arrays(look: Look, top: Location) -> None:
 
 
 def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[bytes]]) -> list[str]:
-    """Return a warning of class folders, of each split, that all hold the same folders or are single letters."""
+    """Return a warning of class folders, of each split, that may hold the classes, and what they are.
+
+    They all hold the same folders, or each others that are called neither like it nor like no class, or they are
+    single letters.
+    """
     for split, folders in classes.items():
         top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
         below = [look.look_into(top / name) for name in names[:_FEW]]
@@ -182,12 +193,25 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
         if len(names) < 2 or len(inner) < len(below):
             continue
         same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
-        if len(same) > 1 or (all(inner) and all(map(_LETTER.fullmatch, names))):
+        all_inner = set.union(*inner)
+        differ = (
+            min(map(len, inner)) > 1 and sum(map(len, inner)) == len(all_inner) and all(map(_class_words, all_inner))
+        )
+        differ = differ and not any(map(YEAR.match, all_inner))
+        differ = differ and not any(name in each for name, own in zip(names, inner, strict=False) for each in own)
+        if len(same) > 1 or differ or (all(inner) and all(map(_LETTER.fullmatch, names))):
             first = top / names[0] / (same or sorted(inner[0]))[0]
-            message = f"the classes are {format_some(names, _FEW)}, and the first hold folders, such as {first}; to"
+            message = f"the classes are {format_some(names, _FEW)}, not the folders in them, such as {first}; to"
             typed = shlex.quote(str(top / "*" / "*" / f"*{look.look_into(first)[2]}"))
             return [f"{message} have these as classes, type: stoker list {typed} --out inner.txt; and give inner.txt"]
     return []
+
+
+def begin_with_numbers(names: Sequence[str]) -> bool:
+    """Return whether names are short numbers, no years, and other words, of which some repeat: values, perhaps."""
+    rows = [name.split("_")[:_SHORTEST] for name in names if _VALUES.fullmatch(name)]
+    counts = [len({*column}) for column in zip(*rows, strict=True)]
+    return len(rows) == len(names) and any(1 < count <= len(names) // 2 for count in counts)
 
 
 def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None:

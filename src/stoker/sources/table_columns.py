@@ -183,7 +183,7 @@ def find_classes(
         rows: Its first rows, without the columns of images and splits.
         options: What the user says.
         warnings: Receives what was found.
-        alone: Whether the table has no other use than to say the classes.
+        alone: Whether the table has no other use than to say the classes, and a note on it names their column.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
@@ -195,6 +195,8 @@ def find_classes(
         columns = (LABEL,)
     elif (name := find_label(where, values, warnings, partial(option_with, "label_column"))) is not None:
         columns = (name,)
+        if alone:
+            warnings.pop()  # the note on the table and its images says the same
     elif alone and len(names) == 1:
         columns = tuple(names)
     elif alone:
