@@ -1,4 +1,4 @@
-"""Masks that are drawn: from COCO's polygons and run-length encoding (RLE), YOLO's polygons, or files in colours.
+"""Masks that are drawn: from polygons, run-length encoding (RLE) of COCO, or files in colours.
 
 pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so
 whatever it is given is checked here. RLE needs no more than its numbers, and is read here.
@@ -11,7 +11,6 @@ background as 0 and the other classes from 1 on, in the order of its lines; ``cl
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import re
 from abc import ABC, abstractmethod
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     Runs = NDArray[np.int64]
     """(N,): where runs of pixels begin and end, in turn: those before the first are none, the next ones are, ..."""
 
-BOX_NUMBERS = 4
-"""The numbers of a line of YOLO's that is a box: its centre and its sides; others are x and y of points."""
-
 LABEL_MAP, BACKGROUND = "labelmap.txt", b"background"
 
 EXAMPLES = {LABEL_MAP: "cat:250,50,83::", "class_dict.csv": "cat,250,50,83", "label_colors.txt": "250 50 83 cat"}
@@ -49,7 +45,6 @@ _MAX_COORDINATE = 2.0**27  # and fifths of them in 32 bits with a sign
 _MAX_POLYGON_EDGE = 2**20  # pixels; it takes 80 bytes for each
 _MAX_EDGES = 2**24  # pixels of all polygons of an image
 _MIN_NUMBERS = 6  # of a polygon
-_MOST_FRACTION = 1.01  # what other programs round up to and still read
 _MAX_CLASSES = 2**16 - 1
 _MAX_CHARACTERS = 7  # of a number of RLE: 35 bits
 _FIRST_CHARACTER = 48
@@ -63,9 +58,14 @@ class DrawnMask(ABC):
 
     Attributes:
         name: What it is called in saved listings.
+        kinds: All there are, by name.
     """
 
     name: ClassVar[str]
+    kinds: ClassVar[dict[str, type[DrawnMask]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        DrawnMask.kinds[cls.name] = cls
 
     @classmethod
     @abstractmethod
@@ -276,57 +276,6 @@ def _pixels(runs: list[Runs]) -> int:
     order = edges.argsort()
     depth = steps[order].cumsum()
     return int(np.diff(edges[order])[depth[:-1] > 0].sum())
-
-
-def read_yolo_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
-    """Yield the number of each line of a text that is there, its class and its numbers, fractions of the sides."""
-    for number, line in enumerate((read_annotation(place) or b"").split(b"\n"), 1):
-        if words := line.split():
-            try:
-                yield number, *_parse(words, classes)
-            except ValueError as error:
-                raise _damaged_line(place, number, str(error)) from error
-
-
-def _damaged_line(place: bytes, number: int, problem: str) -> SourceError:
-    where = os.fsdecode(place)
-    return SourceError(f"damaged annotation: {where}, line {number}: {problem}", path=where)
-
-
-def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
-    numbers = [float(word) for word in words[1:]]
-    if len(numbers) != BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
-        raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
-    label = int(words[0])
-    if not 0 <= label < classes:
-        raise ValueError(f"there is no class {label}")
-    if not all(math.isfinite(number) and 0 <= number <= _MOST_FRACTION for number in numbers):
-        raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
-    return label, numbers
-
-
-@dataclass(frozen=True, slots=True)
-class YoloMask(DrawnMask):
-    """The polygons of an image, of which `draw` makes a mask."""
-
-    name: ClassVar[str] = "yolo"
-    place: bytes  # their text, or its URL
-    classes: int  # how many classes there are
-
-    @classmethod
-    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
-        """Return it, given how many classes there are, and the path of the text."""
-        return cls(join(base, os.fsencode(value)), int(source))
-
-    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
-        """See `CocoMask.draw`; a number is the class and 1."""
-        objects = []
-        for number, label, numbers in read_yolo_labels(self.place, self.classes):
-            if len(numbers) == BOX_NUMBERS:
-                raise _damaged_line(self.place, number, "a box, but masks are drawn of polygons")
-            polygon = [value * size[at % 2] for at, value in enumerate(numbers)]
-            objects.append((label + 1, number, f"line {number}", label, [polygon]))
-        return CocoMask(os.fsdecode(self.place), *size, objects).draw(size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import numpy as np
 from stoker.errors import SourceError
 from stoker.fields import from_json
 from stoker.sources.columns import Blobs, chunks
-from stoker.sources.drawn_masks import CocoMask, ColouredMask, DrawnMask, YoloMask
+from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.reading import read_file
 from stoker.storage import Location, from_uri, join, without_signature
 
@@ -35,10 +35,6 @@ Latency: TypeAlias = Literal["disk", "store", "web"]
 another one the next time, and nothing is known of it before it is read."""
 
 
-DRAWN: Mapping[str, type[DrawnMask]] = {kind.name: kind for kind in (CocoMask, YoloMask, ColouredMask)}
-"""What masks are drawn of, by its name in saved listings."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """How the values of items are read from their column ``cells``. Read-only; safe in any thread.
@@ -50,7 +46,7 @@ class Cells:
 
     columns: tuple[tuple[str, Field] | None, ...]  # what each column is: a name and a field; None where it is not used
     fills: bool = False  # see above
-    # A name of `DRAWN` and what its ``of_cell`` needs beside the value of a mask; None where masks are paths
+    # A name of `DrawnMask.kinds` and what its ``of_cell`` needs beside the value of a mask; None where masks are paths
     drawn: tuple[str, Any] | None = None
 
     @property
@@ -81,7 +77,7 @@ class Cells:
 
     def _value(self, field: Field, value: Any, base: bytes) -> Any:
         if field.is_image and self.drawn is not None:
-            return DRAWN[self.drawn[0]].of_cell(self.drawn[1], value, base)
+            return DrawnMask.kinds[self.drawn[0]].of_cell(self.drawn[1], value, base)
         if field.is_image:
             return os.fsdecode(join(base, os.fsencode(value))) if value else None
         if isinstance(value, str):
@@ -92,7 +88,9 @@ class Cells:
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
-        digest.update(b"fills" * self.fills + (DRAWN[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b""))
+        digest.update(
+            b"fills" * self.fills + (DrawnMask.kinds[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b"")
+        )
         cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())
@@ -114,7 +112,7 @@ class Cells:
         """
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
         drawn = described["drawn"] and (str(described["drawn"][0]), described["drawn"][1])
-        if drawn and drawn[0] not in DRAWN:
+        if drawn and drawn[0] not in DrawnMask.kinds:
             raise KeyError(drawn[0])
         return cls(columns, bool(described["fills"]), drawn or None)
 

@@ -6,6 +6,7 @@ docs/reference/images.md says what else may name them, and what is in the texts.
 from __future__ import annotations
 
 import dataclasses
+import math
 import os
 import posixpath
 from collections import Counter
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 from stoker.errors import SourceError, StorageError
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.drawn_masks import BOX_NUMBERS, drawn_mask, read_yolo_labels
+from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import nonblank_lines, sizes_of
+from stoker.sources.reading import nonblank_lines, read_annotation, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
 from stoker.sources.walking import Walk, divide_suffix, replace_last
@@ -31,6 +32,8 @@ from stoker.types import MAX_CLASSES, Box
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from numpy.typing import NDArray
+
     from stoker.sources.source import Source
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
@@ -38,6 +41,9 @@ _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
 """Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
 _MAX_BYTES = 2**20
 _TRIED, _HEAD_BYTES = 8, 2**12
+_BOX_NUMBERS, _MIN_NUMBERS = 4, 6
+"""The numbers of a line that is a box: its centre and its sides; the least of another, x and y of points."""
+_MOST_FRACTION = 1.01  # what other programs round up to and still read
 _SPLITS = {"train": "train", "val": "validation", "test": "test"}
 
 
@@ -111,7 +117,7 @@ def _are_boxes(look: Look, folder: Location) -> bool:
     texts = [name for name in files if name.endswith(".txt") and name[:-4] + end in files][:_TRIED]
     words = [(folder / name).read_head(_HEAD_BYTES).partition(b"\n")[0].split() for name in texts]
     known = [each for each in words if each]
-    return bool(known) and all(each[0].isdigit() and len(each) > BOX_NUMBERS for each in known)
+    return bool(known) and all(each[0].isdigit() and len(each) > _BOX_NUMBERS for each in known)
 
 
 def _lines(path: Location) -> list[str]:
@@ -333,6 +339,57 @@ class _Listed:
         skipped.ignored.update({"in no list": unlisted} if unlisted else {})
 
 
+def _read_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
+    """Yield the number of each line of a text that is there, its class and its numbers, fractions of the sides."""
+    for number, line in enumerate((read_annotation(place) or b"").split(b"\n"), 1):
+        if words := line.split():
+            try:
+                yield number, *_parse(words, classes)
+            except ValueError as error:
+                raise _damaged_line(place, number, str(error)) from error
+
+
+def _damaged_line(place: bytes, number: int, problem: str) -> SourceError:
+    where = os.fsdecode(place)
+    return SourceError(f"damaged annotation: {where}, line {number}: {problem}", path=where)
+
+
+def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
+    numbers = [float(word) for word in words[1:]]
+    if len(numbers) != _BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
+        raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
+    label = int(words[0])
+    if not 0 <= label < classes:
+        raise ValueError(f"there is no class {label}")
+    if not all(math.isfinite(number) and 0 <= number <= _MOST_FRACTION for number in numbers):
+        raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
+    return label, numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _YoloMask(DrawnMask):
+    """The polygons of an image, of which `draw` makes a mask."""
+
+    name: ClassVar[str] = "yolo"
+    place: bytes  # their text, or its URL
+    classes: int  # how many classes there are
+
+    @classmethod
+    def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
+        """Return it, given how many classes there are, and the path of the text."""
+        return cls(join(base, os.fsencode(value)), int(source))
+
+    def draw(self, size: tuple[int, int]) -> NDArray[Any]:
+        """See `CocoMask.draw`; a number is the class and 1."""
+        objects = []
+        for number, label, numbers in _read_labels(self.place, self.classes):
+            if len(numbers) == _BOX_NUMBERS:
+                raise _damaged_line(self.place, number, "a box, but masks are drawn of polygons")
+            polygon = [value * size[at % 2] for at, value in enumerate(numbers)]
+            objects.append((label + 1, number, f"line {number}", label, [polygon]))
+        return CocoMask(os.fsdecode(self.place), *size, objects).draw(size)
+
+
 @dataclass(frozen=True, slots=True)
 class _YoloLabels:
     """`stoker.sources.Annotations` that are texts beside images, read image by image."""
@@ -350,13 +407,12 @@ class _YoloLabels:
     def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
         boxes = []
         text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
-        for _, label, numbers in read_yolo_labels(text, self.classes):
-            if len(numbers) == BOX_NUMBERS:
+        for _, label, numbers in _read_labels(text, self.classes):
+            if len(numbers) == _BOX_NUMBERS:
                 x, y, width, height = numbers
-                box = place_box((x - width / 2, x + width / 2), (y - height / 2, y + height / 2), 1.0, 1.0)
-            else:
-                xs, ys = numbers[::2], numbers[1::2]
-                box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
+                numbers = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]  # noqa: PLW2901 - two corners
+            xs, ys = numbers[::2], numbers[1::2]
+            box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
             boxes += [] if box is None else [dataclasses.replace(box, label=label)]
         return boxes
 
