@@ -43,6 +43,7 @@ from stoker.errors import (
     StokerError,
     StorageError,
     printable,
+    record_error,
 )
 from stoker.fields import Image, box_column, class_column, stored_values
 from stoker.format import BACKGROUND, LABELS_NAME, write_labels
@@ -316,9 +317,7 @@ def _read(dataset: Dataset, number: int, *, has_boxes: bool) -> _Record:
     except StokerError as error:
         if error.path is not None:
             raise
-        path, record, offset = dataset.records.where(number)
-        message = f"{path}, record {record} at byte {offset}: {error}"
-        raise type(error)(message, path=path, record=record, offset=offset) from error
+        raise record_error(type(error), dataset.records.where(number), error) from error
     label = max(sample.label, -1)
     # Without names, numbers of one width: sorted, they are in the order of the labels.
     class_name = "" if label < 0 else dataset.classes[label].name if dataset.classes else f"{label:05d}"
@@ -382,9 +381,8 @@ class _Writer(ABC):
         """Refuse a record that the format cannot say."""
         for name, form in self._forms.items():
             if form.dtype.startswith("float") and not np.isfinite(record.values[name]).all():
-                path, number, offset = self._dataset.records.where(record.index)
-                message = f"{path}, record {number} at byte {offset}: field {name!r} is not finite, as JSON numbers are"
-                raise ExampleError(f"{message}; export to parquet", path=path, record=number, offset=offset)
+                problem = f"field {name!r} is not finite, as JSON numbers are; export to parquet"
+                raise record_error(ExampleError, self._dataset.records.where(record.index), problem)
 
     @abstractmethod
     def write(self, record: _Record) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from stoker import _native
 from stoker.builder import Report, Task, check_destination, manifest_settings, write, write_companions
 from stoker.config import available_cpus, format_count, format_seconds, stoker_version
-from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, record_place
 from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -546,7 +546,7 @@ def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
         with ShardWriter(destination, job.name, job.manifest.compression) as writer:
             for number, (offset, size) in enumerate(rows.tolist()):
                 features = _native.parse_example(_native.read_record(records, offset, size))
-                where = f"record {number} at byte {offset} of {path}"
+                where = record_place(str(path), number, offset)
                 writer.append(_native.write_example(renumbered(features, job.manifest, changes, where)))
             return writer.commit()
 

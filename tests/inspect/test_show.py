@@ -143,7 +143,7 @@ def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path)
     (tmp_path / "a.tfrecord").write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
     damaged = write_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
     assert sorted(damaged) == [0, 1]
-    assert f"record 0 at byte 0 of {tmp_path}/a.tfrecord: " in damaged[0]
+    assert f"{tmp_path}/a.tfrecord, record 0 at byte 0: " in damaged[0]
     assert "record 1" in damaged[1]
     assert "no bytes under 'image/encoded'" in damaged[1]
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from stoker.builder import is_machine_error
 from stoker.config import available_cpus, check_range, option
-from stoker.errors import SourceError, StokerError, StorageError
+from stoker.errors import SourceError, StokerError, StorageError, record_place
 from stoker.inspect.audit_measures import (
     FLAT,
     FORMAT_NAMES,
@@ -87,8 +87,7 @@ class AuditedImage:
     @property
     def place(self) -> str:
         """Where it lies, in the words of ``stoker verify``: of a record with its number and its name."""
-        record = "" if self.record is None else f", record {self.record}"
-        return f"{self.path}{record}" + f" ({self.source})" * bool(self.source)
+        return record_place(self.path, self.record, source=self.source)
 
 
 @dataclass(frozen=True, slots=True)

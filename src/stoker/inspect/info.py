@@ -14,7 +14,15 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import DatasetNotFoundError, ExampleError, IndexMismatchError, ShardError, SourceError, StokerError
+from stoker.errors import (
+    DatasetNotFoundError,
+    ExampleError,
+    IndexMismatchError,
+    ShardError,
+    SourceError,
+    StokerError,
+    record_error,
+)
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,
@@ -503,8 +511,7 @@ def _leading_plain(copy: LocalCopy, limit: int) -> Iterator[Features]:
         try:
             yield _native.parse_example(payload)
         except ExampleError as error:
-            message = f"{copy.path}, record {number} at byte {offset}: {error}"
-            raise ExampleError(message, record=number, offset=offset) from error
+            raise record_error(ExampleError, (str(copy.path), number, offset), error) from error
         offset += FRAME_BYTES + len(payload)
 
 

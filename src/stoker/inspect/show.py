@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count, format_some, refuse_ineffective
-from stoker.errors import ConfigError, StokerError
+from stoker.errors import ConfigError, StokerError, record_place
 from stoker.format import write_atomically
 from stoker.inspect.info import ranked
 from stoker.loader import (
@@ -201,9 +201,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
             except StokerError as error:
                 damaged[index] = str(error)
                 if error.path is None:  # an error of its image does not know where it is
-                    where, record, offset = dataset.records.where(index)
-                    where = f"record {record} at byte {offset} of {where}" if dataset.shards else where
-                    damaged[index] = f"{where}: {error}"
+                    damaged[index] = f"{record_place(*dataset.records.where(index))}: {error}"
                 drawn = [draw_damaged(index, damaged[index])]
             for place, tile in enumerate(drawn, number * tiles):
                 row, column = divmod(place, across)

@@ -35,6 +35,7 @@ from stoker.errors import (
     ShardError,
     StokerError,
     StorageError,
+    record_place,
 )
 from stoker.format import (
     BUILD_FOLDER,
@@ -112,14 +113,7 @@ class Problem:
         if self.path in self.what:  # an error of reading, which names the file and the byte itself
             named = self.record is None or f"record {self.record} " in self.what
             return self.what if named else f"record {self.record}: {self.what}"
-        place = self.path
-        if self.record is not None:
-            place += f", record {self.record}"
-        if self.offset is not None:
-            place += f" at byte {self.offset}"
-        if self.source:
-            place += f" ({self.source})"
-        return f"{place}: {self.what}"
+        return f"{record_place(self.path, self.record, self.offset, self.source)}: {self.what}"
 
 
 def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 import numpy as np
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import ConfigError, ExampleError
+from stoker.errors import ConfigError, ExampleError, record_error
 from stoker.fields import Padded, Ragged
 from stoker.habits import BATCHES, no_attribute
 from stoker.loader.pictures import notebook_batch
@@ -330,9 +329,7 @@ class FieldReader:
             try:
                 fields[name] = _batch_value(form, column)
             except _BadValueError as error:
-                path, record, offset = place(error.row)
-                message = f"{PurePath(path).name}, record {record} at byte {offset}: feature {name!r} {error}"
-                raise ExampleError(message, path=path, record=record, offset=offset) from error
+                raise record_error(ExampleError, place(error.row), f"feature {name!r} {error}") from error
         return {name: fields[name] for name in self.forms}
 
     def empty_columns(self) -> list[NativeColumn]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import option
-from stoker.errors import ConfigError, StokerError, StorageError
+from stoker.errors import ConfigError, StokerError, StorageError, record_error
 from stoker.format import ClassLabel
 from stoker.sources import (
     Item,
@@ -248,14 +248,13 @@ def _class_of(dataset: _Dataset, key: int, label: int) -> int:
     base = dataset.schema.label_base
     if label == -1 or base <= label < MAX_CLASSES + base:
         return label - base if label >= 0 else -1
-    path, record, offset = dataset.reader.native.where(key)
-    where = f"label {label} of record {record} of {path}, at byte {offset},"
     if label >= MAX_CLASSES:
-        raise ConfigError(f"{where} is not below {MAX_CLASSES}; say where the class is with --label-key")
-    if label < 0:
-        raise ConfigError(f"{where} is negative, and only -1 stands for no class; say where it is with --label-key")
-    remedy = "if the classes of these records count from 0, give --from-label-base 0"
-    raise ConfigError(f"{where} is not a class, because classes count from {base}; {remedy}")
+        problem = f"is not below {MAX_CLASSES}; say where the class is with --label-key"
+    elif label < 0:
+        problem = "is negative, and only -1 stands for no class; say where it is with --label-key"
+    else:
+        problem = f"is not a class, because classes count from {base}; if these count from 0, give --from-label-base 0"
+    raise record_error(ConfigError, dataset.reader.native.where(key), f"label {label} {problem}")
 
 
 @dataclass(frozen=True, slots=True)

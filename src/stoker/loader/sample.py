@@ -128,7 +128,7 @@ class Sample:
         else:
             packed = self._floats(prefix)
             if len(packed) % 4:
-                raise self._box_error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
+                raise self._error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
             sides = [packed[first::4] for first in (1, 0, 3, 2)]
             label_key = above + "label"
         turned = self._orientation
@@ -163,7 +163,7 @@ class Sample:
             raise ConfigError(f"there is no field {name!r}; there are {', '.join(self.schema.fields) or 'none'}")
         extra = self.schema.fields[name]
         if name in self.problems:
-            raise ExampleError(f"sample {self.index} ({self.source}): {self.problems[name]}", source=self.source)
+            raise self._error(self.problems[name])
         try:
             stored = extra.decode(name, self.features)
             if not extra.is_image:
@@ -178,9 +178,9 @@ class Sample:
 
     def _check_as_many(self, key: str, values: int, boxes: int) -> None:
         if values != boxes:
-            raise self._box_error(f"{key!r} has {values} values for {boxes} boxes")
+            raise self._error(f"{key!r} has {values} values for {boxes} boxes")
 
-    def _box_error(self, message: str) -> ExampleError:
+    def _error(self, message: str) -> ExampleError:
         return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
 
     def _labels(self, key: str) -> list[int]:
@@ -190,7 +190,7 @@ class Sample:
     def _floats(self, key: str) -> list[float]:
         kind, values = self.features.get(key, ("float", []))
         if values and kind != "float":
-            raise self._box_error(f"{key!r} holds {kind} values; corners of boxes are float")
+            raise self._error(f"{key!r} holds {kind} values; corners of boxes are float")
         return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[Any]:
@@ -237,8 +237,7 @@ class Sample:
     def _raw_pixels(self) -> NDArray[np.uint8]:
         height, width = self._raw_extent()
         if min(height, width) < 1 or height * width * 3 != len(self.encoded):
-            message = f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3"
-            raise ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
+            raise self._error(f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3")
         pixels = np.frombuffer(self.encoded, np.uint8)
         if self._text(self.schema.order_key) == b"CHW":
             return np.ascontiguousarray(pixels.reshape(3, height, width).transpose(1, 2, 0))

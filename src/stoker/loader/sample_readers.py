@@ -16,7 +16,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import available_cpus, format_count
-from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError
+from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError, record_error
 from stoker.fields import stored_values
 from stoker.format import FRAME_BYTES
 from stoker.loader.given_images import GivenImages
@@ -115,9 +115,8 @@ class SampleReader(ABC):
         kind, values = features.get(feature, ("none", []))
         if kind == "bytes" and values:
             return cast("bytes", values[0])
-        path, record, offset = self.native.where(number)
-        message = f"{path}, record {record} at byte {offset}: no bytes under {feature!r}; it has {sorted(features)}"
-        raise ExampleError(message, path=path, record=record, offset=offset)
+        problem = f"no bytes under {feature!r}; it has {sorted(features)}"
+        raise record_error(ExampleError, self.native.where(number), problem)
 
     @abstractmethod
     def load(self, number: int) -> SourceImage:
@@ -227,9 +226,7 @@ class ShardRecords(SampleReader):
         try:
             return _native.parse_example(payload), {}
         except ExampleError as error:
-            path, record, offset = self.native.where(number)
-            message = f"{path}, record {record} at byte {offset}: {error}"
-            raise ExampleError(message, path=path, record=record, offset=offset) from error
+            raise record_error(ExampleError, self.native.where(number), error) from error
 
     def load(self, number: int) -> SourceImage:
         sample, base = self.sample(number), self.schema.label_base

@@ -30,6 +30,7 @@ from stoker.errors import (
     IndexMismatchError,
     ShardError,
     TruncatedShardError,
+    record_error,
 )
 from stoker.format import (
     FRAME_BYTES,
@@ -322,8 +323,8 @@ def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
             start = at
         length = payload_length(bytes(chunk[at - start : at - start + HEADER_BYTES]))
         if length is None:
-            message = f"record {len(rows)} at byte {at} of {path}: the checksum of its length does not match"
-            raise CorruptRecordError(f"{message}; restore the shard", path=str(path), record=len(rows), offset=at)
+            problem = "the checksum of its length does not match; restore the shard"
+            raise record_error(CorruptRecordError, (str(path), len(rows), at), problem)
         size = FRAME_BYTES + length
         if size > size_bytes - at:
             raise _cut_short(path, len(rows), at, size_bytes)
@@ -333,7 +334,5 @@ def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
 
 
 def _cut_short(path: Location, record: int, offset: int, size_bytes: int) -> TruncatedShardError:
-    message = f"record {record} at byte {offset} of {path}: it goes beyond the end of the shard at byte {size_bytes}"
-    return TruncatedShardError(
-        f"{message}; restore it, or build it again", path=str(path), record=record, offset=offset
-    )
+    problem = f"it goes beyond the end of the shard at byte {size_bytes}; restore it, or build it again"
+    return record_error(TruncatedShardError, (str(path), record, offset), problem)
