@@ -20,7 +20,7 @@ def one_input(data: bytes) -> None:
     if not isinstance(state, dict):
         return
     position = _RUN.position_in({**_START, **state})
-    assert 0 <= position.consumed <= _RUN.size
+    assert 0 <= position.consumed <= _RUN.max_consumed
     assert _RUN.position_in(_RUN.state_at(position)) == position
 
 

@@ -48,7 +48,7 @@ from stoker.loader import (
     settings_given,
     value_of_sample,
 )
-from stoker.order import Position, Step, steps_left, unrepeated
+from stoker.order import Position, Step, unrepeated
 from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
@@ -517,9 +517,9 @@ class _Progress:
     """
 
     def __init__(self, loader: Loader) -> None:
-        size, consumed = loader.feed.run.size, loader.state_dict()["consumed"]
-        self.steps = steps_left(size, consumed, loader.topology)
-        self.remainder = unrepeated(size, consumed, loader.topology)
+        feed, consumed = loader.feed, loader.state_dict()["consumed"]
+        self.steps = feed.steps_after(consumed)
+        self.remainder = unrepeated(feed.samples.length, consumed, feed.topology)
 
     @property
     def end_of_dataloader(self) -> bool:

@@ -34,7 +34,7 @@ class RunIdentity:
     dataset: str  # stands for the data and what a sample of them is
     seed: int  # of the order
     shuffle: bool | str  # how the order is shuffled
-    size: int  # samples of an epoch
+    max_consumed: int  # what a state may have consumed of an epoch, on any ranks and in batches of any size
 
     def with_seed_of(self, state: Mapping[str, Any]) -> RunIdentity:
         """Return the same with the seed that a state has; if it is not a state, as it is."""
@@ -73,7 +73,7 @@ class RunIdentity:
         if isinstance(epoch, bool) or isinstance(consumed, bool):  # True is an int in Python, and no count
             raise ConfigError(f"the state is damaged: epoch {epoch!r} and consumed {consumed!r} must be whole numbers")
         epoch = check_range("epoch of the state", epoch, 0, 2**63 - 1)
-        return Position(epoch, check_range("consumed of the state", consumed, 0, self.size))
+        return Position(epoch, check_range("consumed of the state", consumed, 0, self.max_consumed))
 
 
 class Feed:
@@ -121,7 +121,11 @@ class Feed:
     @property
     def steps(self) -> int:
         """Number of batches of a whole epoch."""
-        return steps_left(self.run.size, 0, self.topology)
+        return self.steps_after(0)
+
+    def steps_after(self, consumed: int) -> int:
+        """Return the number of batches that an epoch still has; this alone says where one ends."""
+        return steps_left(self.samples.length, consumed, self.topology)
 
     @property
     def shared(self) -> dict[str, Any]:
