@@ -7,7 +7,7 @@ import json
 from stoker.loader.feed import RunIdentity
 from stoker.order import Position
 
-_RUN = RunIdentity("d" * 64, seed=7, shuffle=True, size=1000)
+_RUN = RunIdentity("d" * 64, seed=7, shuffle=True, max_consumed=1000)
 _START = _RUN.state_at(Position(0, 0))
 
 
