@@ -159,7 +159,18 @@ def test_datasets_of_other_classes_are_refused(tmp_path: Path) -> None:
     apes = stoker.open(write_tree(tmp_path / "apes", {"ape": 1, "cat": 1, "dog": 1}))
     with pytest.raises(ConfigError, match="class 0 is 'cat' in train and 'ape' in validation; open both"):
         build({"train": cats, "val": apes}, tmp_path / "built")
+    captioned = stoker.open([{"image": b"", "label": "cat", "caption": "a cat"}])
+    with pytest.raises(ConfigError, match="the fields are none in train and caption in validation; give datasets with"):
+        build({"train": cats, "val": captioned}, tmp_path / "built")
     with pytest.raises(ConfigError, match=r"train is a stoker.Dataset, and test is not; open what it is of, too"):
         build({"train": cats, "test": [{"image": b"", "label": 0}]}, tmp_path / "built")
     with pytest.raises(StokerError, match=r"of record 0, it is a sample of a stoker.Dataset; give a part of that"):
         build([cats[0]], tmp_path / "built")
+
+
+def test_a_dataset_is_not_built_over_what_it_is_read_from(tmp_path: Path) -> None:
+    built = build(write_tree(tmp_path / "photos", {"cat": 2, "dog": 1}), tmp_path / "built")
+    for opened in (built, tmp_path / "built/*.tfrecord"):
+        with pytest.raises(DestinationError, match="is the source itself"):
+            build(stoker.open(opened), built, overwrite=True, seed=7)
+    assert len(stoker.open(built)) == 3

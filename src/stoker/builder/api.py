@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
@@ -27,7 +26,7 @@ from stoker.sources import (
     given_splits,
     is_sequence,
     list_records,
-    maker_of_sources,
+    open_datasets,
 )
 from stoker.storage import Location, location
 
@@ -235,18 +234,19 @@ def build(
     else:
         settings = options.settings(None, str(place))
         given = given_splits(source, split)
-        maker = maker_of_sources(given)
+        opened = open_datasets(given)
         useless = SourceOptions.among(arguments).given()
         useless |= {"part": part, "finish": finish, "engine": engine is not LocalEngine}
         what = "a stoker.Dataset"
-        if maker is None:
+        if not opened:
             what, useless = "records", useless | {"crop_objects": crop_objects}
         else:
             refuse_ineffective({"fields": fields}, f"where the source is {what}")
         refuse_ineffective(useless, f"where the source is {what}", "omit it, or give a path or a URL")
-        check_destination(place, None)
-        if maker is not None:
-            report = _run_datasets(partial(maker, given), settings, place, progress, overwrite=remove)
+        for folder in [None, *(folder for dataset in opened.values() for folder in dataset.folders)]:
+            check_destination(place, folder)
+        if opened:
+            report = _run_datasets(opened, settings, place, progress, overwrite=remove)
         else:
             report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
@@ -309,7 +309,7 @@ def _warn(tree: Source) -> None:
 
 
 def _run_datasets(
-    make: Callable[..., Source],
+    opened: Mapping[str, Any],
     settings: BuildSettings,
     destination: Location,
     progress: Progress | Literal[False] | None,
@@ -318,7 +318,9 @@ def _run_datasets(
 ) -> BuildReport:
     keeps_boxes = settings.schema.info(0).box_prefix is not None
     with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
-        tree = make(listed, keeps_boxes=keeps_boxes, crop_objects=settings.source.crop_objects)
+        tree = next(iter(opened.values())).source_of(
+            opened, listed, keeps_boxes=keeps_boxes, crop_objects=settings.source.crop_objects
+        )
     with progress_of_call("building", progress) as built:
         report = build_tree(tree, settings, destination, built, overwrite=overwrite)
     _warn(tree)

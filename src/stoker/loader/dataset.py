@@ -198,6 +198,11 @@ class Dataset:
 
     source_of = staticmethod(source_of)
 
+    @property
+    def folders(self) -> set[str]:
+        """What it was opened from, and the folders of its shards: nothing may be built there while it is read."""
+        return {self.path, *(str(shard.path.parent) for shard in self.shards)}
+
     def _part(self, numbers: Numbers) -> Dataset:
         """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""
         part = object.__new__(Dataset)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
@@ -162,21 +163,18 @@ def _refuse_changed(dataset: _Dataset) -> None:
 
 def _refuse_unlike(datasets: Mapping[str, _Dataset]) -> None:
     """Refuse datasets whose fields, or whose classes counted from 0, are not those of one another."""
-    names = {
-        split: dataset.schema.box_names or [each.name for each in dataset.classes[dataset.schema.label_base :]]
-        for split, dataset in datasets.items()
-    }
-    most = max(names, key=lambda split: len(names[split]))
-    for split, own in names.items():
-        for label, (name, known) in enumerate(zip(own, names[most], strict=False)):
-            if name != known:
-                message = f"class {label} is {name!r} in {split} and {known!r} in {most}"
-                raise ConfigError(f"{message}; open both with the same list of classes: stoker.open(..., labels=LIST)")
-        if datasets[split].schema.fields != datasets[most].schema.fields:
-            given = (f"{', '.join(datasets[each].schema.fields) or 'none'} in {each}" for each in (split, most))
-            raise ConfigError(
-                f"the fields of the datasets differ: {'; '.join(given)}; build those with the same fields"
-            )
+    for (first, dataset), (second, other) in combinations(datasets.items(), 2):
+        classes = [[each.name for each in part.classes[part.schema.label_base :]] for part in (dataset, other)]
+        boxes = [part.schema.box_names for part in (dataset, other)]
+        for what, names in (("class", classes), ("class of boxes", boxes)):
+            for label, (name, own) in enumerate(zip(*names, strict=False)):
+                if name != own:
+                    message = f"{what} {label} is {name!r} in {first} and {own!r} in {second}"
+                    raise ConfigError(f"{message}; open both with the same list of classes: labels=LIST")
+        if dataset.schema.fields != other.schema.fields:
+            fields, more = (", ".join(part.schema.fields) or "none" for part in (dataset, other))
+            message = f"the fields are {fields} in {first} and {more} in {second}"
+            raise ConfigError(f"{message}; give datasets with the same fields")
 
 
 class _Listing:

@@ -27,7 +27,7 @@ from stoker.sources.imagenet.boxes import BoxFolder
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
-from stoker.sources.known_datasets import is_sequence, maker_of_sources
+from stoker.sources.known_datasets import is_sequence, open_datasets
 from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import import_pyarrow

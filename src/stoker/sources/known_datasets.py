@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker import fields
@@ -16,7 +16,6 @@ from stoker.errors import ConfigError
 from stoker.sources.table_columns import find_label
 
 if TYPE_CHECKING:
-    from stoker.sources.source import Source
     from stoker.types import Field
 
 _TEXTS = {
@@ -59,19 +58,18 @@ def version_of(records: Any) -> str:
     return fingerprint if isinstance(fingerprint, str) and hasattr(records, "features") else ""
 
 
-def maker_of_sources(given: Mapping[str, Any]) -> Callable[..., Source] | None:
-    """Return what makes a source of the `stoker.Dataset` of each split; None where all are records of a program.
+def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the `stoker.Dataset` of each split; none where all are records of a program.
 
     Raises:
         ConfigError: Some are these, and some are those.
     """
-    makers = {split: getattr(records, "source_of", None) for split, records in given.items()}
-    ours = [split for split, maker in makers.items() if maker is not None]
-    if ours and len(ours) < len(makers):
-        other = next(split for split, maker in makers.items() if maker is None)
-        message = f"{ours[0]} is a stoker.Dataset, and {other} is not"
+    ours = {split: records for split, records in given.items() if hasattr(records, "source_of")}
+    if ours and len(ours) < len(given):
+        other = next(split for split in given if split not in ours)
+        message = f"{next(iter(ours))} is a stoker.Dataset, and {other} is not"
         raise ConfigError(f"{message}; open what it is of, too: stoker.open(records)")
-    return makers[ours[0]] if ours else None
+    return ours
 
 
 def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
