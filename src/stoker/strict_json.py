@@ -17,9 +17,7 @@ def parse_json(text: bytes) -> Any:
             not finite or has thousands of digits, or is nested more than 64 deep.
     """
     try:
-        document = json.loads(
-            text.decode(), object_pairs_hook=_object, parse_float=_finite, parse_constant=_no_constant
-        )
+        document = json.loads(text.decode(), object_pairs_hook=_object, parse_float=_finite, parse_constant=no_constant)
     except RecursionError:
         raise _too_deep() from None
     level = [document]
@@ -46,7 +44,8 @@ def _finite(text: str) -> float:
     return value
 
 
-def _no_constant(text: str) -> NoReturn:
+def no_constant(text: str) -> NoReturn:
+    """Refuse NaN and Infinity, which are none of JSON: a ``parse_constant`` of `json`."""
     raise ValueError(f"{text} is not a number of JSON")
 
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Generic, Never, cast, overload
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import SequentialSampler, get_worker_info
@@ -49,6 +48,7 @@ from stoker.loader import (
     value_of_sample,
 )
 from stoker.order import Position, Step, unrepeated
+from stoker.recipe import image_of
 from stoker.transforms import CenterCrop, ImageTransform, MultiCrop, ObjectCrops, Output, Transform
 
 if TYPE_CHECKING:
@@ -190,10 +190,6 @@ def _for_numpy(tensor: Tensor) -> Tensor:
 def _tensor(array: np.ndarray[Any, Any]) -> Tensor:
     # PyTorch can do little with uint64; the bits stay.
     return torch.from_numpy(array.view(np.int64) if array.dtype == np.uint64 else array)
-
-
-def _picture(pixels: np.ndarray[Any, Any]) -> Image.Image:
-    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
 def _mapped(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
@@ -684,7 +680,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
 
     def _through_functions(self, image: Any) -> Any:
         if self._functions:
-            image = _mapped(image, np.ndarray, _picture)
+            image = _mapped(image, np.ndarray, image_of)
         for function in self._functions:
             image = function(image)
         return image

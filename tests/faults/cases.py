@@ -28,8 +28,7 @@ from stoker.builder import (
 from stoker.errors import TooManyRejectsError
 from stoker.format.index import KeptIndex, read_index
 from stoker.inspect import index_shards, verify_dataset
-from stoker.loader import NodeCache
-from stoker.repack import open_records
+from stoker.loader import NodeCache, open_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,8 +28,8 @@ from stoker.builder import (
 )
 from stoker.errors import ConfigError, DestinationError, ExampleError, SourceError
 from stoker.format import ItemReject, read_manifest
+from stoker.loader import open_records
 from stoker.recipe import Recipe, parse_encode, parse_resize
-from stoker.repack import open_records
 from stoker.sources import list_records
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from loader.remote_places import copy
 from stoker.cli.main import main
 from stoker.format.manifest import read_manifest
-from stoker.repack import open_records
+from stoker.loader import open_records
 from storage.places import place_in
 
 if TYPE_CHECKING:

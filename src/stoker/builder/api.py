@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
 from contextlib import AbstractContextManager, nullcontext
+from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
@@ -16,7 +16,7 @@ from stoker.builder.plan import open_source
 from stoker.builder.report import BuildReport
 from stoker.builder.stream import build_stream
 from stoker.config import format_count, option, refuse_ineffective
-from stoker.errors import ConfigError, LabelWarning, SourceWarning, TooManyRejectsError
+from stoker.errors import ConfigError, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
@@ -215,6 +215,7 @@ def build(
     chosen = chosen_part(part, finish=finish, contradicting=contradicting)
     place, remove = location(destination), (lambda _: None) if overwrite else None
     report: BuildReport | PartReport
+    warn = methodcaller("warn", 3)  # where this function was called
     if isinstance(source, (str, os.PathLike, Location)):
         refuse_ineffective({"split": split, "fields": fields}, "where the source is a path or a URL")
         settings = options.settings(str(location(source)))
@@ -226,10 +227,10 @@ def build(
 
         if chosen is None:
             report = build_files(
-                settings, place, show_progress, engine=nullcontext(engine), warn=_warn, overwrite=remove
+                settings, place, show_progress, engine=nullcontext(engine), warn=warn, overwrite=remove
             )
         else:
-            finished = build_part_of_files(settings, place, chosen, show_progress, warn=_warn)
+            finished = build_part_of_files(settings, place, chosen, show_progress, warn=warn)
             report = finished.dataset or finished
     else:
         settings = options.settings(None, str(place))
@@ -302,12 +303,6 @@ def build_part_of_files(
         return build_part(listed, settings, destination, part, progress, announce)
 
 
-def _warn(tree: Source) -> None:
-    for message in tree.warnings:
-        category = LabelWarning if message in tree.label_warnings else SourceWarning
-        warnings.warn(message, category, stacklevel=4)  # where `build` was called
-
-
 def _run_datasets(
     opened: Mapping[str, Any],
     settings: BuildSettings,
@@ -323,7 +318,7 @@ def _run_datasets(
         )
     with progress_of_call("building", progress) as built:
         report = build_tree(tree, settings, destination, built, overwrite=overwrite)
-    _warn(tree)
+    tree.warn(3)  # where `build` was called
     return report
 
 
@@ -360,8 +355,7 @@ def _run_records(
             report = build_stream(stream, source, settings, destination, built, overwrite)
         else:
             report = build_tree(source, settings, destination, built, overwrite=overwrite)
-    for message in source.warnings:
-        warnings.warn(message, SourceWarning, stacklevel=3)  # where `build` was called
+    source.warn(3)  # where `build` was called
     return report
 
 

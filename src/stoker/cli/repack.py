@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from stoker.builder import build_tree, check_destination, find_preset
 from stoker.cli import options, output
 from stoker.cli.build import announcer, overwriter, report_build
-from stoker.repack import open_records
+from stoker.loader import open_records
 from stoker.storage import location
 
 if TYPE_CHECKING:

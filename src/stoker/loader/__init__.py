@@ -25,6 +25,7 @@ from stoker.loader.opening import (
     choose_split,
     open_dataset,
     open_main_split,
+    open_records,
     open_splits,
     refuse_keys,
     refuse_source,

@@ -14,6 +14,7 @@ from stoker import _native
 from stoker.config import option
 from stoker.errors import ConfigError, StokerError, StorageError, record_error
 from stoker.format import ClassLabel
+from stoker.loader.sample import first_bytes
 from stoker.sources import (
     Item,
     ItemTableBuilder,
@@ -297,7 +298,7 @@ class ClassNames:
             self._see_objects(sample, objects)
         if label < 0 or self._listed or label in self._names:
             return
-        synset, text = _first(sample, _SYNSET), _first(sample, _TEXT)
+        synset, text = (first_bytes(sample.features, key) for key in (_SYNSET, _TEXT))
         if sample.schema.preset == "imagenet-nvidia":
             synset, text = text, b""
         text = one_line(text)
@@ -323,8 +324,3 @@ class ClassNames:
     def texts(self) -> tuple[bytes, ...]:
         """Texts, by index; empty where unknown."""
         return tuple(self._texts.get(label, b"") for label in range(self._most + 1))
-
-
-def _first(sample: Sample, key: str) -> bytes:
-    kind, values = sample.features.get(key, ("", []))
-    return cast("bytes", values[0]) if kind == "bytes" and values else b""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from stoker.config import check_choice, full_split_name, refuse_ineffective
-from stoker.errors import ConfigError, DatasetNotFoundError, LabelWarning, ManifestError, SourceError, SourceWarning
+from stoker.errors import ConfigError, DatasetNotFoundError, ManifestError, SourceError
 from stoker.format import (
     BACKGROUND,
     MANIFEST_NAME,
@@ -20,16 +20,18 @@ from stoker.format import (
     find_layout,
     find_shard_folder,
     is_unfinished,
+    no_records,
     read_class_names,
     read_classes,
     read_manifest,
 )
 from stoker.habits import OPENING, did_you_mean, refuse_unknown
 from stoker.loader.dataset import Dataset
+from stoker.loader.dataset_source import source_of
 from stoker.loader.sample_readers import ImageFiles, ShardRecords
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
 from stoker.progress import progress_of_call
-from stoker.sources import SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
+from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
 from stoker.storage import Location, location
 from stoker.transforms import check_mode
 from stoker.types import Exif
@@ -40,9 +42,9 @@ if TYPE_CHECKING:
 
     from stoker.format import Manifest, RecordKeys
     from stoker.loader.shards import OpenShard
-    from stoker.sources import Given, RecordSequence, Source
+    from stoker.sources import Given, ItemTable, RecordSequence, Source
     from stoker.storage import LocationLike
-    from stoker.types import Field, Mode
+    from stoker.types import Field, Mode, Progress
 
     _Splits = tuple[Mapping[str, object], Callable[[str], Dataset]]
 
@@ -320,9 +322,8 @@ def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> 
     if tree.latency == "web":
         message = f"{place} is a list of URLs, whose images a build downloads, once"
         raise SourceError(f"{message}; run stoker build {place} DATASET and open that", path=str(place))
-    for message in () if again else tree.warnings:
-        category = LabelWarning if message in tree.label_warnings else SourceWarning
-        warnings.warn(message, category, stacklevel=4)  # where `open_dataset` was called
+    if not again:
+        tree.warn(4)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
@@ -356,9 +357,66 @@ def _open_records(
     chosen = choose_split(split if has_splits else None, splits, "the source")
     with progress_of_call("reading labels", False if again else None, "records") as progress:
         tree = index_records(splits, chosen, record_fields, progress)
-    for message in () if again else tree.warnings:
-        warnings.warn(message, SourceWarning, stacklevel=3)  # where `open_dataset` was called
+    if not again:
+        tree.warn(3)  # where `open_dataset` was called
     opened = _of_images(tree, tree.root, chosen)
     opened.mode, opened.exif = mode, exif
     opened.opener = partial(_open_records, source, chosen, record_fields, mode, exif, again=True)
     return opened
+
+
+def open_records(
+    root: str,
+    keys: RecordKeys | None,
+    *,
+    label_base: int | None = None,
+    keeps_boxes: bool = True,
+    crop_objects: bool = False,
+    progress: Progress | None = None,
+) -> Source:
+    """List the records of a dataset for ``stoker repack``, as `source_of` does.
+
+    Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
+    list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``, as
+    they will in the new dataset.
+
+    Raises:
+        DatasetNotFoundError: There is nothing to read.
+        ConfigError: The layout of the records is unknown, or as `source_of`.
+    """
+    place = location(root)
+    if not ((place / MANIFEST_NAME).lexists() or find_splits(place)):
+        raise no_records(place)
+    opened = open_splits(root, keys)
+    order = [*filter(opened.__contains__, SPLITS), *sorted(opened.keys() - {*SPLITS})]
+    datasets = {split: opened[split] for split in order}
+    says_base = keys is not None and keys.label_base is not None
+    for dataset in datasets.values():
+        schema, classes = dataset.schema, dataset.classes
+        has_background = schema.label_base == 1 and bool(classes) and classes[0].name == BACKGROUND
+        if not says_base and label_base is not None and dataset.manifest is None and not has_background:
+            dataset.reader.schema = replace(schema, label_base=label_base)
+    _refuse_different_bases(root, [*datasets.values()])
+    source = source_of(datasets, progress, keeps_boxes=keeps_boxes, crop_objects=crop_objects)
+    notes = () if says_base else _notes_of_base(root, [*datasets.values()], source.table)
+    return replace(source, root=root, listing_warnings=(*notes, *source.listing_warnings))
+
+
+def _refuse_different_bases(root: str, datasets: Sequence[Dataset]) -> None:
+    """Refuse splits of which one has a list of classes with a background, and another has none."""
+    bases = {dataset.split: dataset.schema.label_base for dataset in datasets if len(dataset)}
+    if len(set(bases.values())) > 1:
+        numbers = ", ".join(f"{split} from {base}" for split, base in bases.items())
+        message = f"the classes of {root} count from different numbers: {numbers}, as the lists beside them say"
+        raise ConfigError(f"{message}; give --from-label-base 0 or 1 for all")
+
+
+def _notes_of_base(root: str, datasets: Sequence[Dataset], table: ItemTable) -> tuple[str, ...]:
+    """Return what to say where the labels look as if they counted from 1, and were taken as counting from 0."""
+    labelled = table.labels[table.labels >= 0]
+    if any(dataset.manifest or dataset.classes or dataset.schema.label_base for dataset in datasets):
+        return ()
+    if not len(labelled) or labelled.min() != 1:
+        return ()
+    message = f"no record of {root} has the label 0, so class 0 is empty: labels are kept as they are stored"
+    return (f"{message}; if its classes count from 1, give --from-label-base 1",)

@@ -239,7 +239,7 @@ class Sample:
         if min(height, width) < 1 or height * width * 3 != len(self.encoded):
             raise self._error(f"{len(self.encoded)} bytes of pixels are not {height} x {width} x 3")
         pixels = np.frombuffer(self.encoded, np.uint8)
-        if self._text(self.schema.order_key) == b"CHW":
+        if first_bytes(self.features, self.schema.order_key or "") == b"CHW":
             return np.ascontiguousarray(pixels.reshape(3, height, width).transpose(1, 2, 0))
         return pixels.reshape(height, width, 3).copy()
 
@@ -252,10 +252,6 @@ class Sample:
         except (KeyError, IndexError, ValueError):
             raise ImageError(f"sample {self.index} ({self.source}) has no height or width") from None
         return height, width
-
-    def _text(self, key: str | None) -> bytes:
-        kind, values = self.features.get(key or "", ("", []))
-        return cast("bytes", values[0]) if kind == "bytes" and values else b""
 
 
 def texts_of(sample: Sample) -> list[str]:
@@ -271,6 +267,12 @@ def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
         message = f"{where}: the mask has {ids.shape[1]} x {ids.shape[0]} pixels, unlike the image"
         raise ExampleError(message, source=sample.source)
     return ids
+
+
+def first_bytes(features: Features, key: str) -> bytes:
+    """Return the first of some values of bytes; none where there is none."""
+    kind, values = features.get(key, ("", []))
+    return cast("bytes", values[0]) if kind == "bytes" and values else b""
 
 
 def label_of(features: Features, schema: SchemaInfo) -> int:

@@ -15,6 +15,7 @@ from stoker.recipe.image_formats import (
     encode_png,
     encode_webp,
     encoder_versions,
+    image_of,
     is_animated,
     is_turned,
     is_whole_png,

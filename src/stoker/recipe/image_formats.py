@@ -204,7 +204,7 @@ def encode_png(pixels: NDArray[Any]) -> bytes:
     It is the same for the same pixels and version of Pillow.
     """
     out = io.BytesIO()
-    _image_of(pixels).save(out, "PNG", compress_level=_PNG_LEVEL)
+    image_of(pixels).save(out, "PNG", compress_level=_PNG_LEVEL)
     return out.getvalue()
 
 
@@ -231,17 +231,18 @@ def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
     lossless = quality is None
     settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
     out = io.BytesIO()
-    _image_of(pixels).save(out, "WEBP", method=_WEBP_METHOD, exact=lossless, **settings)
+    image_of(pixels).save(out, "WEBP", method=_WEBP_METHOD, exact=lossless, **settings)
     return out.getvalue()
 
 
 def resize_with_pillow(pixels: NDArray[Any], width: int, height: int, filter_name: str) -> NDArray[Any]:
     """Return pixels (H, W, C) in another size, as Pillow resizes the mode that they have."""
     resampling = Image.Resampling[filter_name.upper()]
-    return pixels_of(_image_of(pixels).resize((width, height), resampling))
+    return pixels_of(image_of(pixels).resize((width, height), resampling))
 
 
-def _image_of(pixels: NDArray[Any]) -> Image.Image:
+def image_of(pixels: NDArray[Any]) -> Image.Image:
+    """Return pixels (H, W, C) as Pillow's image."""
     return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 

@@ -40,6 +40,7 @@ from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes, place_box
 from stoker.sources.walking import Walk, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
+from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -420,11 +421,7 @@ class _Contents:
         raise SourceError(f"{self.path} is not a COCO file that can be used: {problem}", path=str(self.path))
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_no_constant)
+_DECODER = json.JSONDecoder(parse_constant=no_constant)
 
 
 class _Reader:

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import os
 import struct
+import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker.errors import SourceError
+from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
@@ -78,6 +79,11 @@ class Source:
         message = f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}"
         message = f"{message}, such as {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
         return (*self.listing_warnings, *self.reader.warnings, *([message] if first is not None else []))
+
+    def warn(self, stacklevel: int) -> None:
+        """Warn of what a person should know, with the ``stacklevel`` of a `warnings.warn` in place of this call."""
+        for message in self.warnings:
+            warnings.warn(message, LabelWarning if message in self.label_warnings else SourceWarning, stacklevel + 1)
 
     @property
     def stored(self) -> StoredReader:
