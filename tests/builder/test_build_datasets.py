@@ -115,6 +115,18 @@ def test_a_damaged_record_is_a_reject(tmp_path: Path) -> None:
     assert [reject.reason.partition(" of /")[0] for reject in report.rejects] == ["record 0 at byte 0"]
 
 
+def test_an_image_whose_annotation_is_damaged_is_kept_as_in_a_build_from_the_path(tmp_path: Path) -> None:
+    source = write_tree(tmp_path / "source/images", {"": 3}).parent
+    (source / "data.yaml").write_text("train: images\nnames: [cat]\n")
+    (source / "labels").mkdir()
+    for number, image in enumerate(sorted((source / "images").iterdir())):
+        (source / "labels" / f"{image.stem}.txt").write_text("0 .5 .5 .2 .2" if number else "0 .5 zero .2 .2")
+    for name, given in {"path": source, "opened": stoker.open(source), "part": stoker.open(source)[[2, 0, 1]]}.items():
+        report = stoker.build(given, tmp_path / name, progress=False)
+        assert (report.rejects, report.manifest.splits["train"].records) == ((), 3)
+        assert sorted(len(sample.boxes) for sample in stoker.open(tmp_path / name)) == [0, 1, 1]
+
+
 def test_fields_are_built_whatever_they_are_called(tmp_path: Path) -> None:
     fields = {"image": stoker.fields.Image(), "kind": stoker.fields.Label(["cat"]), "label": stoker.fields.Text()}
     record = {"image": np.zeros((4, 4, 3), np.uint8), "kind": "cat", "label": "a cat"}

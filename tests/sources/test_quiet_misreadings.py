@@ -14,6 +14,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from stoker.cli.main import main
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source
 
@@ -141,7 +142,7 @@ def test_annotations_of_other_tools_are_told_once(name: str, folders: tuple[str,
     source = listed(write(tmp_path, files | {folder + name: "[]" for folder in folders}))
     count = "1 file" if len(folders) == 1 else "2 files"
     message = f"not read: {count} beside the images (.json), such as {name}; write boxes as COCO, YOLO or Pascal VOC"
-    assert source.warnings == (f"{message}, and labels as metadata.csv with file_name and label",)
+    assert source.warnings == (f"{message}, and labels or captions into metadata.csv, beside file_name",)
 
 
 @pytest.mark.parametrize("ending", ["mask", "trimap"])
@@ -676,6 +677,7 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
         (("bow/v_bow_1", "bow/v_bow_2", "run/v_run_1", "run/v_run_2"), None),
         (("cat/2024-01", "cat/2024-02", "dog/2025-01", "dog/2025-02"), None),
         (("cat/batch1", "cat/batch2", "dog/batch3", "dog/batch4"), None),
+        (("benign/s/x/1", "benign/s/x/2", "malignant/s/y/1", "malignant/s/y/2"), None),
         (("cat/001", "cat/002", "dog/001", "dog/002"), None),
         (("cat/x", "cat/y", "dog/z", "dog/y"), None),
     ],
@@ -690,6 +692,68 @@ def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], said: str 
     tmp_path.with_suffix(".txt").write_text("\n".join({name.split("/", 1)[0] for name in names}))
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path.with_suffix(".txt")))).warnings == ()
     assert f"type: stoker list '{tmp_path}/*/*/*.jpg' --out inner.txt" in warnings[0]
+
+
+@pytest.mark.parametrize("inner", ["images", "1"])
+def test_folders_of_the_same_folders_below_others_are_told(inner: str, tmp_path: Path) -> None:
+    """As of Office-31 and of ImageNet-C."""
+    names = [f"{first}/{inner}/{name}" for first in ("fog", "snow") for name in ("bike", "mug")]
+    (message,) = listed(write(tmp_path, {f"{name}/1.jpg": picture(i) for i, name in enumerate(names)})).warnings
+    assert f"the classes are fog, snow, not the folders in them, such as {tmp_path}/fog/{inner}/bike;" in message
+    typed = message.partition("type: stoker list '")[2].partition("' --out")[0]
+    assert main(["list", typed, "--out", str(tmp_path / "inner.txt")]) == 0
+    assert listed(tmp_path / "inner.txt").classes == (b"bike", b"mug")
+
+
+@pytest.mark.parametrize("names", [("A", "B"), ("clean", "noisy"), ("train/image_left", "train/image_right")])
+def test_folders_of_views_with_the_same_images_are_told_with_a_line_that_joins_them(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    write(tmp_path, {f"{name}/{i}.jpg": picture(10 * at + i) for at, name in enumerate(names) for i in range(3)})
+    (message,) = listed(tmp_path).label_warnings
+    assert "with images of the same names, such as 0.jpg; if they belong together, type: " in message
+    subprocess.run(["sh", "-c", message.partition("type: ")[2]], check=True)
+    assert [*listed(tmp_path).fields] == ["second"]
+
+
+@pytest.mark.parametrize("names", [("cat/1.jpg", "dog/1.jpg"), ("left/1.jpg", "right/2.jpg")])
+def test_other_folders_of_the_same_or_other_images_are_classes(names: tuple[str, str], tmp_path: Path) -> None:
+    assert listed(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
+
+
+@pytest.mark.parametrize("names", [("images_001/images", "images_002/images"), ("labeled/cat", "unlabeled")])
+def test_folders_that_say_nothing_are_refused_with_a_line_that_reads_them(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    """As of ChestX-ray14."""
+    message = refusal(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for i, name in enumerate(names)}))
+    typed = message.partition("to read all without classes, type: ")[2].partition("; if its")[0]
+    subprocess.run(["sh", "-c", typed], check=True)
+    source = listed(tmp_path)
+    assert (source.classes, len(source.table)) == ((), 2)
+
+
+def test_sides_of_unpaired_images_are_no_classes(tmp_path: Path) -> None:
+    """As of CycleGAN."""
+    names = [f"{split}{side}/1.jpg" for split in ("train", "test") for side in "AB"]
+    assert "has folders whose names are no classes (testA, testB, trainA, trainB)" in refusal(
+        write(tmp_path, {name: picture(i) for i, name in enumerate(names)})
+    )
+
+
+def test_a_table_of_test_images_beside_class_folders_is_told(tmp_path: Path) -> None:
+    """As of GTSRB."""
+    files = {f"Train/{name}/{i}.png": picture(i) for name in "ab" for i in range(2)} | {"Test/7.png": picture(7)}
+    write(tmp_path, {**files, "Test.csv": "ClassId,Path\n0,Test/7.png\n", "results.csv": "epoch,loss\n1,2\n"})
+    message = "not used is Test.csv, though images of test have no classes; give it to read it"
+    assert listed(tmp_path).warnings == (message,)
+
+
+def test_texts_beside_images_in_class_folders_are_told(tmp_path: Path) -> None:
+    files = {f"{name}/{i}.jpg": picture(i) for name in ("cat", "dog") for i in range(2)}
+    write(tmp_path, {**files, "cat/0.txt": "a cat", "cat/notes.txt": "x"})
+    (message,) = listed(tmp_path).warnings
+    assert message.startswith("not read beside the images of the classes: 0.txt; write boxes as COCO, YOLO or Pascal")
 
 
 def test_boxes_of_kaggle_and_of_hugging_face_are_told(tmp_path: Path) -> None:

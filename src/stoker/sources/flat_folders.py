@@ -19,13 +19,21 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError
-from stoker.sources.class_folders import IMAGE_WORDS, SPLIT_FOLDERS, are_splits
+from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco_folders import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Layout, Look
-from stoker.sources.known_layouts import CONVERT, YEAR, begin_with_numbers, belonging_beside, insisting, masks_among
+from stoker.sources.known_layouts import (
+    CONVERT,
+    VIEW,
+    YEAR,
+    begin_with_numbers,
+    belonging_beside,
+    insisting,
+    masks_among,
+)
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Listing, Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
@@ -43,12 +51,6 @@ _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos fr
 _WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ]([0-9]+)\.[A-Za-z]+")
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"
-_VIEW = re.compile(
-    rf"(({IMAGE_WORDS}|frame|left|right|[lr]|front|back|rear|side|top|bottom|cam(era)?|view|before|after|colou?r|depth"
-    "|disp(arity)?|flow|gr[ae]y|n?ir|source|target|thermal)[-_. ]?)+",
-    re.IGNORECASE,
-)
-"""Words of the views of one scene."""
 _OF_A_CAMERA = re.compile(r"[A-Z]{1,4}|.*[0-9].*")
 _ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
 _FEW, _LOOKED_AT = 4, 1000
@@ -174,7 +176,7 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     counts = [len(own) for own in numbers.values()]
     if not 1 < len(counts) <= len(names) // 2 or sum(counts) < len(names) or min(counts) == 1:
         return "", ""
-    are_views = all(map(_VIEW.fullmatch, numbers)) and len({*map(frozenset, numbers.values())}) == 1
+    are_views = all(map(VIEW.fullmatch, numbers)) and len({*map(frozenset, numbers.values())}) == 1
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
     return format_some(sorted(numbers), _FEW), _TO_ROWS

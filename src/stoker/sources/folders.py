@@ -22,6 +22,7 @@ from __future__ import annotations
 import dataclasses
 import mimetypes
 import os
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from stoker.config import format_count, option
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among, splits_called_like
 from stoker.sources.coco_folders import coco_of_classes, find_coco
+from stoker.sources.image_tables import split_in_name
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
@@ -40,7 +42,7 @@ from stoker.sources.imagenet.labels import (
 )
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import Kind, Layout, Look
-from stoker.sources.known_layouts import check_class_folders, inner_folders, refuse_arrays
+from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.metadata import find_metadata, list_metadata
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
@@ -78,6 +80,7 @@ def _list(look: Look, layout: Layout) -> Source:
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in names]
     divide_by_lists(builder, look)
     class_names = builder.settle()
+    _warn_of_annotations(look, builder, splits)
     listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
     tiny = None
     if builder.options.boxes is None:
@@ -305,6 +308,19 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
         builder.skipped.warnings.append(
             f"{labels.where} gives no known class to {format_count(unlabelled, 'image')}, left without a label"
         )
+
+
+def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _SplitFolder]) -> None:
+    """Tell tables called after splits without classes, and files called as images in a folder of a class."""
+    base, warn = from_uri(builder.base), builder.skipped.warn
+    bare = {split for split, folder in splits.items() if folder.classes is None and folder.labels is None}
+    names = [name for name in look.look_into(base)[1] if name.endswith(".csv") and split_in_name(base / name) in bare]
+    warn([*map(os.fsencode, names)], "not used is {names}, though images of test have no classes; give it to read it")
+    classes = [folder.path + name for folder in splits.values() for name in (folder.classes or ())[:1]]
+    files = look.look_into(base / os.fsdecode(classes[0]))[1] if classes else []
+    stems = Counter(name.rpartition(".")[0] for name in files)
+    beside = [name for name in files if name.lower().endswith((".txt", ".json")) and stems[name.rpartition(".")[0]] > 1]
+    warn([*map(os.fsencode, beside)], f"not read beside the images of the classes: {{names}}; {CONVERT}")
 
 
 def _refuse_coco(look: Look) -> None:

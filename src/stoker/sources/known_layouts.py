@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
+from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 _NEUTRAL = re.compile(
     "(?<![a-z])(all|batch|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpegimages|jpg"
     "|leftimg8bit|original|part|patch|patients?|photos|pics|pictures|png|raw|resized|rgb|set|stud(y|ies)|test(ing)?"
-    "|train(ing)?|v(?=[0-9])|val(id(ation)?)?)"
-    "[0-9]*(?![a-z0-9])",
+    "|train(ing)?|(un)?labell?ed|v(?=[0-9])|val(id(ation)?)?)[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )
 """Words that do not say what is in images."""
@@ -57,16 +56,22 @@ _ARRAYS = {
 }
 """Files of pixels and labels, and what of torchvision reads them; CIFAR-100 is `_CIFAR_100`."""
 _TRAIN, _OF_SPLIT = (
-    re.compile(rf"({words})([-_. 0-9].*)?", re.IGNORECASE).fullmatch
+    re.compile(rf"({words})([-_. 0-9].*|[AB])?", re.IGNORECASE).fullmatch
     for words in ("train", "train|val|valid|validation|test")
 )
 _LETTER = re.compile("[A-Za-z]")
 _VALUES = re.compile(r"(?!(19|20)[0-9]{2}_)[0-9]{1,4}(_[^_]+){2,}\.[A-Za-z]+")
-_SHORTEST = 3
 _CIFAR_100 = {"meta", "test", "train"}
-CONVERT = "write boxes as COCO, YOLO or Pascal VOC, and labels as metadata.csv with file_name and label"
+VIEW = re.compile(
+    rf"(({IMAGE_WORDS}|frame|left|right|[lr]|front|back|rear|side|top|bottom|cam(era)?|view|before|after|(?-i:[AB])"
+    "|colou?r|depth|disp(arity)?|flow|gr[ae]y|n?ir|thermal|source|target|clea[nr]|noisy|hazy|blur(red|ry)?|sharp|low"
+    "|high|[lh][rq])[-_.]?)+",
+    re.IGNORECASE,
+)
+"""Words of the views, or the pairs of images, of one scene."""
+CONVERT = "write boxes as COCO, YOLO or Pascal VOC, and labels or captions into metadata.csv, beside file_name"
 """What to do with annotations that are not read."""
-_FEW, _SOME, _HEAD_BYTES, _LONGEST_LINE = 4, 16, 2**16, 140
+_DEEPEST, _FEW, _SOME, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 2**16, 140
 
 
 def check_class_folders(
@@ -116,6 +121,7 @@ def check_class_folders(
         message += "; splits are called train, validation, test"
         annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
         message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
+        message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts else ""
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (
         are_neutral or YEAR.fullmatch(names[0]) or begin_with_numbers(look.look_into(folders[0])[1])
@@ -127,7 +133,29 @@ def check_class_folders(
         if others := [name for name in beside if not is_image_name(name)]:
             message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
         builder.label_warnings.append(message)
+    builder.label_warnings += [] if builder.labels else _pairs(look, levels)
     return []
+
+
+def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
+    """Return a warning of class folders called after views of scenes, which hold images of the same names."""
+    for top, names in levels.items():
+        files = look.look_into(top / names[0])[1][:_SOME] if names and all(map(VIEW.fullmatch, names)) else []
+        places = [top / folder / name for folder in names[1:] for name in files]
+        if places and all(in_order(methodcaller("is_file"), places, top.requests_at_once)):
+            message = f"the classes are {format_some(names, _FEW)}, with images of the same names, such as {files[0]}"
+            rows = f"(echo file_name,second_file_name; ls {names[0]} | sed 's|.*|{names[0]}/&,{names[1]}/&|')"
+            return [f"{message}; if they belong together, type: (cd {shlex.quote(str(top))} && {rows} > metadata.csv)"]
+    return []
+
+
+def _without_classes(look: Look, base: Location, folder: Location) -> str:
+    """Return what to type to read images in folders that are no classes."""
+    for _ in range(_FEW):
+        folder = folder / inner[0] if (inner := look.look_into(folder)[0]) else folder
+    rows = f"find * -type f -name '*{look.look_into(folder)[2]}' | sed 's/$/,/'"
+    where = shlex.quote(str(base))
+    return f"to read all without classes, type: (cd {where} && (echo file_name,label; {rows}) > metadata.csv)"
 
 
 def insisting(names: Sequence[str]) -> str:
@@ -188,28 +216,34 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
     """
     for split, folders in classes.items():
         top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
-        below = [look.look_into(top / name) for name in names[:_FEW]]
-        inner = [{*own} for own, files, _ in below if not any(map(is_image_name, map(os.fsencode, files)))]
-        if len(names) < 2 or len(inner) < len(below):
-            continue
-        same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
-        all_inner = set.union(*inner)
-        differ = (
-            min(map(len, inner)) > 1 and sum(map(len, inner)) == len(all_inner) and all(map(_class_words, all_inner))
-        )
-        differ = differ and not any(map(YEAR.match, all_inner))
-        differ = differ and not any(name in each for name, own in zip(names, inner, strict=False) for each in own)
-        if len(same) > 1 or differ or (all(inner) and all(map(_LETTER.fullmatch, names))):
-            first = top / names[0] / (same or sorted(inner[0]))[0]
-            message = f"the classes are {format_some(names, _FEW)}, not the folders in them, such as {first}; to"
-            typed = shlex.quote(str(top / "*" / "*" / f"*{look.look_into(first)[2]}"))
-            return [f"{message} have these as classes, type: stoker list {typed} --out inner.txt; and give inner.txt"]
+        places = [top / name for name in names[:_FEW]]
+        for depth in range(2, 2 + _DEEPEST):
+            below = [look.look_into(place) for place in places]
+            inner = [{*own} for own, files, _ in below if not any(map(is_image_name, map(os.fsencode, files)))]
+            if len(names) < 2 or len(inner) < len(below) or not all(inner):
+                break
+            same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
+            first = places[0] / (same or sorted(inner[0]))[0]
+            end = look.look_into(first)[2]
+            if end and (len(same) > 1 or _differ(names, inner) or all(map(_LETTER.fullmatch, names))):
+                message = f"the classes are {format_some(names, _FEW)}, not the folders in them, such as {first}; to"
+                typed = f"stoker list {shlex.quote(str(top / ('*/' * depth + f'*{end}')))} --out inner.txt"
+                return [f"{message} have these as classes, type: {typed}; and give inner.txt"]
+            places = [place / min(own) for place, own in zip(places, inner, strict=True)]
     return []
+
+
+def _differ(names: Sequence[str], inner: Sequence[set[str]]) -> bool:
+    """Return whether the folders in each of some are others, called neither like it, nor neutrally, nor by dates."""
+    known = set.union(*inner)
+    are_disjoint = min(map(len, inner)) > 1 and sum(map(len, inner)) == len(known)
+    of_their_names = any(name in each for name, own in zip(names, inner, strict=False) for each in own)
+    return are_disjoint and not of_their_names and all(map(_class_words, known)) and not any(map(YEAR.match, known))
 
 
 def begin_with_numbers(names: Sequence[str]) -> bool:
     """Return whether names are short numbers, no years, and other words, of which some repeat: values, perhaps."""
-    rows = [name.split("_")[:_SHORTEST] for name in names if _VALUES.fullmatch(name)]
+    rows = [name.split("_")[:3] for name in names if _VALUES.fullmatch(name)]
     counts = [len({*column}) for column in zip(*rows, strict=True)]
     return len(rows) == len(names) and any(1 < count <= len(names) // 2 for count in counts)
 
