@@ -196,10 +196,10 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
         raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}{did_you_mean(value, known)}")
 
 
-def check_seconds(name: str, value: float, low: float, high: float) -> None:
-    """Refuse a duration that does not lie in ``low..high``, or is not a number."""
-    if not low <= value <= high:
-        raise ConfigError(f"{name} is {value}; it must be between {low} and {high}")
+def check_seconds(seconds: float) -> None:
+    """Refuse the time that a measurement takes if it is none of a tenth of a second to an hour."""
+    if not 0.1 <= seconds <= 3600:
+        raise ConfigError(f"--seconds is {seconds}; it must be between 0.1 and 3600")
 
 
 def available_cpus() -> int:

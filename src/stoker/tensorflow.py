@@ -265,7 +265,6 @@ def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:
 
 
 def _tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a batch as from_generator takes them."""
     return {name: _tensor(value) for name, value in fields.items()}
 
 

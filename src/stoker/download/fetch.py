@@ -472,5 +472,4 @@ def hash_of(file: RemoteFile) -> hashlib._Hash:
 
 
 def _wait_after(tries: int) -> float:
-    """Return how many seconds to wait after so many tries in a row."""
     return 0.0 if tries == 1 else min(_LONGEST_WAIT, _FIRST_WAIT * (2.0 ** (tries - 1) + random.random()))  # noqa: S311

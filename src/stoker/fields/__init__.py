@@ -24,7 +24,7 @@ A file is its bytes, its path or its URL. The first `Image` of a record (or that
 others are stored. No value may be missing or ``None``.
 """
 
-from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column
+from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column, read_feature
 from stoker.fields.classes import Boxes, Label, Labels
 from stoker.fields.images import Image, Mask, mask_pixels
 from stoker.fields.records import (
@@ -70,6 +70,7 @@ __all__ = [
     "is_pil_image",
     "mask_pixels",
     "named_image",
+    "read_feature",
     "roles",
     "stored_values",
 ]

@@ -61,6 +61,7 @@ from stoker.format.layouts import (
     TfdsSchema,
     TinySchema,
     find_layout,
+    first_bytes,
     format_name,
     recognise,
 )

@@ -449,9 +449,8 @@ def _from_keys(features: Features, keys: RecordKeys) -> SchemaInfo | str:
     one_hot = kind == "bytes" or len(values) > 1
     if one_hot and not _is_one_hot(kind, values):
         return f"{keys.label!r} is neither one number nor one-hot"
-    name = next((key for key in _NAME_KEYS if features.get(key, ("", []))[0] == "bytes"), None)
     return replace(
-        _tensors(features, image) or SchemaInfo("custom", {}, image, "", name, 0),
+        _tensors(features, image) or _named(SchemaInfo("custom", {}, image, "", None, 0), features),
         label_key=keys.label or "",
         label_encoding="one-hot" if one_hot else "id",
         box_prefix=BOX_PREFIX if BOX_PREFIX + "xmin" in features else _tfds_boxes(features),
@@ -472,9 +471,9 @@ def _tensors(features: Features, image_key: str) -> SchemaInfo | None:
 
 
 def _image_class(features: Features) -> SchemaInfo:
-    if "image/order" in features or _text(features, "image/format") == b"tensor":
+    if "image/order" in features or first_bytes(features, "image/format") == b"tensor":
         info = DlbsSchema.layout
-    elif "image/class/synset" not in features and _SYNSET.fullmatch(_text(features, "image/class/text")):
+    elif "image/class/synset" not in features and _SYNSET.fullmatch(first_bytes(features, "image/class/text")):
         info = NvidiaSchema.layout
     else:
         info = ImagenetSchema.layout
@@ -516,6 +515,7 @@ def _named(info: SchemaInfo, features: Features) -> SchemaInfo:
     return replace(info, filename_key=name)
 
 
-def _text(features: Mapping[str, tuple[str, list[bytes] | list[int] | list[float]]], key: str) -> bytes:
+def first_bytes(features: Features, key: str) -> bytes:
+    """Return the first of the values of a feature of bytes; nothing without one."""
     kind, values = features.get(key, ("", []))
     return values[0] if kind == "bytes" and values and isinstance(values[0], bytes) else b""

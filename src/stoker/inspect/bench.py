@@ -276,7 +276,7 @@ def measure_configured(
     ``batch_size`` and ``threads`` are taken instead of the file's. Before the rounds there is a warm-up as long as one,
     a second at most.
     """
-    check_seconds("--seconds", seconds, 0.1, 3600)
+    check_seconds(seconds)
     check_range("--rounds", rounds, 1, 1000)
     settings = loader_settings(path)
     settings |= {} if batch_size is None else {"batch_size": batch_size}

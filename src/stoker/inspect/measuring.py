@@ -74,7 +74,7 @@ class ReadSpec:
 
     def __post_init__(self) -> None:
         check_range("--batch-size", self.batch_size, 1, 2**16)
-        check_seconds("--seconds", self.seconds, 0.1, 3600)
+        check_seconds(self.seconds)
         if self.threads is not None:
             check_range("--threads", self.threads, 1, 4096)
         if self.transform not in get_args(TransformName):

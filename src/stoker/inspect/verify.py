@@ -37,6 +37,7 @@ from stoker.errors import (
     StorageError,
     record_place,
 )
+from stoker.fields import read_feature
 from stoker.format import (
     BUILD_FOLDER,
     FRAME_BYTES,
@@ -49,6 +50,7 @@ from stoker.format import (
     compression_of,
     find_layout,
     find_shards,
+    first_bytes,
     format_name,
     index_path,
     inflate,
@@ -123,7 +125,6 @@ def problem_of(error: StokerError, path: Location, read_from: Path | None = None
 
 
 def _problem(path: Location | str, what: str) -> Problem:
-    """Return a problem of a file as a whole."""
     return Problem(str(path), None, None, None, what)
 
 
@@ -476,9 +477,7 @@ def _record_wrong(
 
     Of shards of other origin the schema has no list of features; ``classes`` are by id, and empty when unknown.
     """
-    held = {key: values[0] for key, (kind, values) in features.items() if kind == "bytes" and values}
-    encoded = cast("bytes", held.get(schema.image_key, b""))
-    source = cast("bytes", held.get(schema.filename_key or "", b""))
+    encoded, source = (first_bytes(features, key or "") for key in (schema.image_key, schema.filename_key))
     sample = Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
     if encoded:
         result.formats[sample.format] += 1
@@ -497,11 +496,10 @@ def _record_wrong(
 
 
 def _spec_wrong(key: str, features: Features, expected: FeatureSpec) -> list[str]:
-    kind, values = features.get(key, ("none", []))
-    if kind != expected.kind:
-        return [f"feature {key} is of kind {kind}, not {expected.kind}"]
-    if expected.length is not None and len(values) != expected.length:
-        return [f"feature {key} has {len(values)} values, not {expected.length}"]
+    try:
+        read_feature(key, expected, features)
+    except ExampleError as error:
+        return [str(error)]
     return []
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import option
 from stoker.errors import ConfigError, StokerError, StorageError, record_error
-from stoker.format import ClassLabel
-from stoker.loader.sample import first_bytes
+from stoker.format import ClassLabel, first_bytes
 from stoker.sources import (
     Item,
     ItemTableBuilder,

@@ -11,6 +11,7 @@ from PIL import Image
 from stoker import _native
 from stoker.config import format_size
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from stoker.format import first_bytes
 from stoker.habits import DATASETS, no_attribute
 from stoker.loader.pictures import (
     NOTEBOOK_PIXELS,
@@ -267,12 +268,6 @@ def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
         message = f"{where}: the mask has {ids.shape[1]} x {ids.shape[0]} pixels, unlike the image"
         raise ExampleError(message, source=sample.source)
     return ids
-
-
-def first_bytes(features: Features, key: str) -> bytes:
-    """Return the first of some values of bytes; none where there is none."""
-    kind, values = features.get(key, ("", []))
-    return cast("bytes", values[0]) if kind == "bytes" and values else b""
 
 
 def label_of(features: Features, schema: SchemaInfo) -> int:

@@ -98,7 +98,6 @@ def selection_name(numbers: Numbers) -> str:
 
 
 def _refuse_repeated(positions: NDArray[np.int64], name: str) -> None:
-    """Refuse a selection that has a sample twice."""
     ordered = np.sort(positions)
     again = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(again):

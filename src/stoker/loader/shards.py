@@ -150,7 +150,6 @@ def open_listed(
 
 
 def _check_length(path: Location, size_bytes: int, listed: int) -> None:
-    """See that a shard is as long as the manifest says."""
     if size_bytes != listed:
         message = f"{path} has {size_bytes} bytes, but manifest.json says {listed}; restore it, or build again"
         raise TruncatedShardError(message, path=str(path), offset=min(size_bytes, listed))

@@ -535,9 +535,8 @@ def _collect(
             named[place] += 1
     files = " and ".join(str(part.path) for part in parts)
     unused = sorted(sizes.keys() - named.keys())
-    if unused:
-        builder.skipped.ignored["not in the COCO file"] += len(unused)
-        builder.skipped.warn(unused, f"{files} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
+    builder.skipped.ignored["not in the COCO file"] += len(unused)
+    builder.skipped.warn(unused, f"{files} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
     again = sorted(path for path, count in named.items() if count > 1)
     builder.skipped.warn(again, f"{files} name the same images, which are items of each split: {{names}}")
 

@@ -181,9 +181,8 @@ class _SplitFinder:
                 self._skipped.count_sidecar(name)
             else:
                 unused.append(name)
-        if unused:
-            self._skipped.ignored["outside the splits"] += len(unused)
-            self._skipped.warn(unused, "beside the splits and not used: {names}")
+        self._skipped.ignored["outside the splits"] += len(unused)
+        self._skipped.warn(unused, "beside the splits and not used: {names}")
 
     def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> _SplitFolder:
         """Return the class folders among ``entries``; count the files that lie outside any class."""

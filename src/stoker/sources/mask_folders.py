@@ -288,12 +288,11 @@ def _list(look: Look, contents: _Contents) -> Source:
         for (image, size), (mask, mask_bytes) in pairs.masks_of.items():
             builder.collector.add(group, image, size)
             cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))
-        skipped.ignored.update({"beside the masks": pairs.others} if pairs.others else {})
+        skipped.ignored["beside the masks"] += pairs.others
         for names, what in ((pairs.alone, "image without a mask"), (pairs.unused, "mask without an image")):
-            if names:
-                skipped.ignored[what] += len(names)
-                count = format_count(len(names), what.partition(" ")[0])
-                skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
+            skipped.ignored[what] += len(names)
+            count = format_count(len(names), what.partition(" ")[0])
+            skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
     builder.collector.columns["cells"] = cells.finish()
     lists = [os.fsencode("/".join(place.parts[len(contents.root.parts) :])) for place in divide_by_lists(builder, look)]
     others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]

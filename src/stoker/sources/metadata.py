@@ -348,9 +348,8 @@ class _Images:
         """Warn of files without a row, images with several rows, and rows without a label."""
         skipped = self._builder.skipped
         tables = " and ".join(str(table.place) for table in self._tables)
-        if unused:
-            skipped.ignored["not in the metadata"] += len(unused)
-            skipped.warn(unused, f"no row of {tables} names these files: {{names}}")
+        skipped.ignored["not in the metadata"] += len(unused)
+        skipped.warn(unused, f"no row of {tables} names these files: {{names}}")
         if repeated:
             skipped.warnings.append(f"images that a row names again: {repeated:,}; each row is an item of its own")
         is_test = [table.split == "test" for table in self._tables]

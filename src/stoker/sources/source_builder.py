@@ -123,7 +123,7 @@ class SourceBuilder:
             texts=(b"",) * len(box_classes) or texts_of,
             table=self._with_boxes(boxes),
             splits=self._splits,
-            ignored=dict(sorted(self.skipped.ignored.items())),
+            ignored=dict(sorted((+self.skipped.ignored).items())),
             listing_warnings=(*warnings, *self.label_warnings),
             boxes={
                 split: TableBoxes(split_boxes.where) if isinstance(split_boxes, BoxTable) else split_boxes

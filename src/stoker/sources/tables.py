@@ -198,7 +198,6 @@ def _check_header(place: Location, number: int, header: Sequence[str]) -> None:
 
 
 def _nameless(count: int) -> list[str]:
-    """Return what so many columns without names are called."""
     return [f"column_{number}" for number in range(1, count + 1)]
 
 

@@ -218,8 +218,7 @@ class _Images:
             listed |= stems.keys()
             # One that is missing is an item all the same, which the build names among the rejects.
             yield split, (by_stem.get(stem, (stem + b".jpg", 0)) for stem in stems)
-        unlisted = len(files) - len(listed & by_stem.keys())
-        self._builder.skipped.ignored.update({"in no list of ImageSets": unlisted} if unlisted else {})
+        self._builder.skipped.ignored["in no list of ImageSets"] += len(files) - len(listed & by_stem.keys())
 
     def _lists(self, sets: Location) -> dict[str, Location]:
         folders = (sets / "Segmentation", sets / "Main") if self.has_masks else (sets / "Main", sets / "Segmentation")

@@ -157,8 +157,7 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
     folder = folder_of(look, shards)
     builder = SourceBuilder(look, folder.to_uri(), (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
-        tables = sum(child.name.endswith(_TABLE) for child in folder.children())
-        builder.skipped.ignored.update({_TABLE.decode(): tables} if tables else {})
+        builder.skipped.ignored[_TABLE.decode()] += sum(child.name.endswith(_TABLE) for child in folder.children())
     samples = _Samples(builder)
     for path, split in shards.items():
         samples.add(path, split)

@@ -335,8 +335,7 @@ class _Listed:
         repeated = self._named.total() - len(self._named)
         if repeated:
             skipped.warnings.append(f"images that a line names again: {repeated:,}; each line is an item of its own")
-        unlisted = len(self._sizes.keys() - self._named.keys())
-        skipped.ignored.update({"in no list": unlisted} if unlisted else {})
+        skipped.ignored["in no list"] += len(self._sizes.keys() - self._named.keys())
 
 
 def _read_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:

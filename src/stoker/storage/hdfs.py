@@ -186,7 +186,6 @@ def _key(path: str) -> str:
 
 
 def _asked(request: Callable[[], _T]) -> _T:
-    """Make a request, and translate what went wrong."""
     try:
         return request()
     except (FileNotFoundError, FileExistsError, PermissionError):

@@ -350,7 +350,6 @@ def _writer(emulator: str, settings: StoreSettings) -> Any:
 
 
 def _asked_gcsfs(request: Callable[[], _T]) -> _T:
-    """Make a request, and translate what went wrong."""
     try:
         return request()
     except (FileNotFoundError, FileExistsError, PermissionError):
@@ -372,7 +371,6 @@ def _entry(meta: Any) -> Entry:
 
 
 def _asked(request: Callable[[], _T]) -> _T:
-    """Make a request, and translate what went wrong."""
     from obstore import exceptions  # noqa: PLC0415
 
     check_process()

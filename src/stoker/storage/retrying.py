@@ -175,7 +175,6 @@ class ContentCheck:
             self._others += 1
 
     def _digest_if_other(self, data: Data, etag: str | None) -> bytes | None:
-        """Return the MD5 of ``data`` if the etag is another one."""
         match = _MD5.fullmatch(etag) if etag else None
         if match is None or self._others >= _ENOUGH:
             return None
