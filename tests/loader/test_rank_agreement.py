@@ -111,8 +111,11 @@ RANKS = """
         begun = time.monotonic()
         return outcome(lambda: read(loader(seed=rank))), time.monotonic() - begun
 
-    def fastest():  # however busy the machine is, one of five does not wait where none has to
-        return min((timed() for _ in range(5)), key=lambda result: (result[0] is None, result[1]))
+    def fastest():  # however busy the machine is, one of twenty does not wait where none has to
+        results = [timed()]
+        while len(results) < 20 and results[-1][1] > 0.9:
+            results.append(timed())
+        return min(results, key=lambda result: (result[0] is None, result[1]))
 
     child = None  # of rank 2, with the connection of its parent in its hands
     for turn in range(2):
