@@ -5,6 +5,7 @@ Which of them stay depends on the order of the listing alone, so that the build 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from stoker.builder.convert import ITEM_ERRORS, is_item_error, request_threads
@@ -23,7 +24,7 @@ _PROGRESS_ITEMS = 256
 
 
 def duplicates_to_drop(
-    tree: Source, how: DropDuplicates, threads: int, progress: Progress | None = None
+    tree: Source, how: DropDuplicates | None, threads: int, progress: Progress | None
 ) -> dict[int, ItemReject]:
     """Return the items to leave out, by their rows, each with the reason; every image is read once.
 
@@ -33,6 +34,8 @@ def duplicates_to_drop(
     Raises:
         ConfigError: The images are on web servers, which may send others the next time.
     """
+    if how is None:
+        return {}
     if tree.latency == "web":
         message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"
         raise ConfigError(f"{message}; build without it, and then from the dataset")
@@ -41,17 +44,13 @@ def duplicates_to_drop(
     stays: dict[bytes, int] = {}
     done = 0
     for split in ordered:
-
-        def digest(row: int, split: str = split) -> bytes | None:
-            return _digest(tree, row, split)
-
         if how == "within":
             stays = {}
         rows = tree.splits[split]
         with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
             for first in range(0, len(rows), _PROGRESS_ITEMS):
                 some = rows[first : first + _PROGRESS_ITEMS].tolist()
-                for row, known in zip(some, pool.map(digest, some), strict=True):
+                for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
                     if known is None:  # the build says what is wrong with it
                         continue
                     other = stays.setdefault(known, row)
@@ -65,7 +64,7 @@ def duplicates_to_drop(
     return dropped
 
 
-def _digest(tree: Source, row: int, split: str) -> bytes | None:
+def _digest(tree: Source, split: str, row: int) -> bytes | None:
     """Return what stands for the bytes of an image; None where it cannot be read."""
     try:
         return image_digest(tree.load(tree.table[row], split).data)

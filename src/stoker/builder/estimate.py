@@ -116,8 +116,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
     converter = ItemConverter(tree, settings.recipe, settings.schema)
     size, _ = sample_records(converter, settings.threads)
     plan = make_plan(tree, settings, size)
-    how = settings.source.drop_duplicates
-    dropped = {} if how is None else duplicates_to_drop(tree, how, settings.threads, progress)
+    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
     sample = _Sample(plan)
     estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(

@@ -198,8 +198,7 @@ def _list(settings: BuildSettings, destination: Location, progress: Progress | N
 
 def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
     """Return a source that was listed, once some of its records were made to find out how long they are."""
-    how = settings.source.drop_duplicates
-    dropped = {} if how is None else duplicates_to_drop(tree, how, settings.threads, progress)
+    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known, dropped)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from stoker.builder import LARGE_BYTES, forecast, open_source
@@ -52,9 +51,9 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "source": tree.root,
         "recipe": report.settings.recipe.resolved(),
         "classes": [
-            {"name": os.fsdecode(name), "text": text.decode("utf-8", "replace"), "items": count}
+            {"name": known.name, "text": known.text, "items": count}
             | ({"boxes": report.box_counts[label]} if report.box_counts else {})
-            for label, (name, text, count) in enumerate(zip(tree.classes, tree.texts, report.class_counts, strict=True))
+            for label, (known, count) in enumerate(zip(tree.class_labels, report.class_counts, strict=True))
         ],
         "items": report.plan.items,
         "bytes": report.plan.size_bytes,

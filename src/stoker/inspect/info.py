@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
@@ -51,6 +50,7 @@ from stoker.sources import features_beside, is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
@@ -297,10 +297,7 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
         raise no_records(place)
     labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
-    named = [
-        ClassLabel(os.fsdecode(name), text.decode("utf-8", "replace"))
-        for name, text in zip(tree.classes, tree.texts, strict=True)
-    ]
+    named = tree.class_labels
     counted = {name: np.bincount(of[of >= 0], minlength=len(named)).tolist() for name, of in labels.items()}
     counts = {name: dict(enumerate(of)) for name, of in counted.items()}
     boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}

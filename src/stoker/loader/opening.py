@@ -332,11 +332,7 @@ def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> 
 
 
 def _of_images(tree: Source, path: str, split: str) -> Dataset:
-    classes = tuple(
-        ClassLabel(name.decode("utf-8", "surrogateescape"), text.decode("utf-8", "replace"))
-        for name, text in zip(tree.classes, tree.texts, strict=True)
-    )
-    return Dataset(path=path, split=split, reader=ImageFiles(tree, split), classes=classes)
+    return Dataset(path=path, split=split, reader=ImageFiles(tree, split), classes=tree.class_labels)
 
 
 def _open_records(

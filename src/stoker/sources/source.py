@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.errors import LabelWarning, SourceError, SourceWarning
+from stoker.format import ClassLabel
 from stoker.sources.columns import chunks, new_column, row_range
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
@@ -79,6 +80,12 @@ class Source:
         message = f"images that were annotated as their EXIF orientation shows them: {len(self._turned_back):,}"
         message = f"{message}, such as {os.fsdecode(first or b'')}; their boxes are turned to lie in them as stored"
         return (*self.listing_warnings, *self.reader.warnings, *([message] if first is not None else []))
+
+    @property
+    def class_labels(self) -> tuple[ClassLabel, ...]:
+        """Its classes as a dataset has them."""
+        texts = (text.decode("utf-8", "replace") for text in self.texts)
+        return tuple(map(ClassLabel, (name.decode("utf-8", "surrogateescape") for name in self.classes), texts))
 
     def warn(self, stacklevel: int) -> None:
         """Warn of what a person should know, with the ``stacklevel`` of a `warnings.warn` in place of this call."""
