@@ -50,7 +50,7 @@ _ELEMENTS: dict[str, Callable[[Batch, int], Any]] = {
     "valid": lambda batch, _: batch.valid,
     "seeds": lambda batch, _: batch.seeds.view(np.int64),
     "boxes": lambda batch, _: plain_arrays(batch.boxes),
-    "fields": lambda batch, _: _tensors(batch.fields),
+    "fields": lambda batch, _: {name: _tensor(value) for name, value in batch.fields.items()},
     "position": lambda batch, seed: np.array([batch.position.epoch, batch.position.consumed, seed], np.int64),
 }
 
@@ -262,10 +262,6 @@ def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:
         raise ConfigError("the element boxes needs boxes=stoker.BoxOutput(...)")
     if unknown or not elements or isinstance(elements, str):
         raise ConfigError(f"elements is {elements!r}; it must name one or more of {', '.join(_ELEMENTS)}")
-
-
-def _tensors(fields: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _tensor(value) for name, value in fields.items()}
 
 
 def _tensor(value: Any) -> Any:

@@ -182,11 +182,13 @@ def list_once(settings: BuildSettings, destination: Location, progress: Progress
             return _list(settings, destination, progress)
         size = None if listing is None else _size_in(listing[0])
         if listing is not None and size is not None:
-            return ListedSource(listing[1], size, {}, _dropped_in(listing[0]))
+            dropped = {int(row): ItemReject(*values) for row, values in listing[0].get("dropped", {}).items()}
+            return ListedSource(listing[1], size, {}, dropped)
         if lister.begin():
             with lister.signs_of_life():
                 listed = _list(settings, destination, progress)
-                about = {"for": wanted, **asdict(listed.size), **_as_dropped(listed.dropped)}
+                left_out = {str(row): astuple(reject) for row, reject in listed.dropped.items()}
+                about = {"for": wanted, **asdict(listed.size), "dropped": left_out}
                 write_listing(folder / _LISTING_NAME, listed.tree, about)
                 return listed
         lister.wait()
@@ -201,15 +203,6 @@ def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = N
     dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
     size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
     return ListedSource(tree, size, known, dropped)
-
-
-def _as_dropped(dropped: Mapping[int, ItemReject]) -> dict[str, Any]:
-    """Return the duplicates that are left out, as a listing has them; nothing where there are none."""
-    return {"dropped": {str(row): astuple(reject) for row, reject in dropped.items()}} if dropped else {}
-
-
-def _dropped_in(about: Mapping[str, Any]) -> dict[int, ItemReject]:
-    return {int(row): ItemReject(*values) for row, values in about.get("dropped", {}).items()}
 
 
 def _size_in(about: Mapping[str, Any]) -> RecordSize | None:

@@ -89,7 +89,10 @@ def _print(report: DatasetReport) -> None:
         count = format_count(len(report.unreadable), "image")
         output.line(f"could not be loaded: {count}; others took their place")
         output.some([f"unreadable: {reason}" for reason in report.unreadable], _SHOWN, "--json lists all")
-    rows = [(stage.name, _speed(stage.alone), _spread(stage.spread), _share(stage.share)) for stage in report.stages]
+    rows = [
+        (each.name, _speed(each.alone), _spread(each.spread), "" if each.share is None else f"{each.share:.0%}")
+        for each in report.stages
+    ]
     output.table(["stage", ">images/s", ">lowest to highest", ">of the threads' time"], rows)
     if report.trials:
         tried = [(t.name, _speed(t.images_per_second), _spread(t.spread), f"{t.speedup:.2f}x") for t in report.trials]
@@ -125,7 +128,3 @@ def _speed(rate: float | None) -> str:
 
 def _spread(rates: tuple[float, float] | None) -> str:
     return "" if rates is None else f"{rates[0]:,.0f} to {rates[1]:,.0f}"
-
-
-def _share(share: float | None) -> str:
-    return "" if share is None else f"{share:.0%}"
