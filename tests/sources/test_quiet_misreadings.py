@@ -721,11 +721,14 @@ def test_other_folders_of_the_same_or_other_images_are_classes(names: tuple[str,
     assert listed(write(tmp_path, {name: picture(i) for i, name in enumerate(names)})).warnings == ()
 
 
-@pytest.mark.parametrize("names", [("images_001/images", "images_002/images"), ("labeled/cat", "unlabeled")])
+@pytest.mark.parametrize(
+    "names",
+    [("images_001/images", "images_002/images"), ("labeled/cat", "unlabeled"), ("clip_1", "clip_2"), ("0000", "0100")],
+)
 def test_folders_that_say_nothing_are_refused_with_a_line_that_reads_them(
     names: tuple[str, str], tmp_path: Path
 ) -> None:
-    """As of ChestX-ray14."""
+    """As of ChestX-ray14, and of FFHQ."""
     message = refusal(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for i, name in enumerate(names)}))
     typed = message.partition("to read all without classes, type: ")[2].partition("; if its")[0]
     subprocess.run(["sh", "-c", typed], check=True)

@@ -146,7 +146,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         files = (name for path in contents.listings for name in look.look_into(contents.base / os.fsdecode(path))[1])
         first = next((f", such as {name}" for name in files if name.lower().endswith(_ANNOTATIONS)), "")
         hint = f"if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
-        hint = hint if 2 * beside[".txt"] >= count else CONVERT
+        hint = f"{hint}; write captions into metadata.csv" if 2 * beside[".txt"] >= count else CONVERT
         message = f"not read: {format_count(beside.total(), 'file')} beside the images ({', '.join(beside)}){first}"
         builder.skipped.warnings.append(f"{message}; {hint}")
     if contents.seen:

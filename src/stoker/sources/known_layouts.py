@@ -7,6 +7,7 @@ decide, however many images there are. A label map insists on the folders.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shlex
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
 
 
 _NEUTRAL = re.compile(
-    "(?<![a-z])(all|batch|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpegimages|jpg"
-    "|leftimg8bit|original|part|patch|patients?|photos|pics|pictures|png|raw|resized|rgb|set|stud(y|ies)|test(ing)?"
-    "|train(ing)?|(un)?labell?ed|v(?=[0-9])|val(id(ation)?)?)[0-9]*(?![a-z0-9])",
+    "(?<![a-z])(all|batch|clips?|data|dataset|dcim|dev|files?|folder|frames|full|images?|imgs?|inputs?|jpegs?|jpg"
+    "|jpegimages|leftimg8bit|original|part|patch|patients?|photos|pics|pictures|png|raw|resized|rgb|seq(uence)?s?|set"
+    "|stud(y|ies)|test(ing)?|train(ing)?|(un)?labell?ed|v(?=[0-9])|val(id(ation)?)?|videos?)[0-9]*(?![a-z0-9])",
     re.IGNORECASE,
 )
 """Words that do not say what is in images."""
@@ -71,7 +72,7 @@ VIEW = re.compile(
 """Words of the views, or the pairs of images, of one scene."""
 CONVERT = "write boxes as COCO, YOLO or Pascal VOC, and labels or captions into metadata.csv, beside file_name"
 """What to do with annotations that are not read."""
-_DEEPEST, _FEW, _SOME, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 2**16, 140
+_DEEPEST, _FEW, _SOME, _LEAST_STEP, _HEAD_BYTES, _LONGEST_LINE = 3, 4, 16, 100, 2**16, 140
 
 
 def check_class_folders(
@@ -111,7 +112,9 @@ def check_class_folders(
         raise SourceError(f"{error}{insists}", path=root) from error
     if seen is not None and builder.labels is None:
         raise SourceError(f"{root} holds {seen}{insists}", path=root)
-    are_neutral, repeated = not any(words.values()), Counter(words.values())
+    numbers = [int(name) for name in names if re.fullmatch("[0-9]{4,9}", name)]
+    are_steps = len(numbers) == len(names) > 1 and min(numbers) == 0 and math.gcd(*numbers) >= _LEAST_STEP
+    are_neutral, repeated = are_steps or not any(words.values()), Counter(words.values())
     parts = [name for name in names if "train" in name.lower() and words[name] and repeated[words[name]] > 1]
     parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
