@@ -94,8 +94,18 @@ def settings_as_options() -> Iterator[None]:
 
 def refuse_ineffective(given: Mapping[str, object], where: str, advice: str = "omit it") -> None:
     """Refuse settings that mean nothing ``where`` they are given; one that is None or False is not."""
-    if names := [option(name) for name, value in given.items() if value is not None and value is not False]:
+    if names := _given(given):
         raise ConfigError(f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no effect {where}; {advice}")
+
+
+def refuse_contradicting(given: Mapping[str, object]) -> None:
+    """Refuse settings if more than one of them is given; one that is None or False is not."""
+    if len(names := _given(given)) > 1:
+        raise ConfigError(f"{names[0]} and {names[1]} contradict each other; give one of them")
+
+
+def _given(settings: Mapping[str, object]) -> list[str]:
+    return [option(name) for name, value in settings.items() if value is not None and value is not False]
 
 
 @functools.cache

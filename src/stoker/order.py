@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
+from stoker.config import check_range, refuse_contradicting
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -98,8 +98,7 @@ def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
     Left out, one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
     many steps as the others, all with full batches, and no loss is averaged over an empty one.
     """
-    if drop_last and tail not in (None, "drop"):
-        raise ConfigError(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
+    refuse_contradicting({"drop_last=True": drop_last, f"tail={tail!r}": tail not in (None, "drop")})
     if drop_last:
         return "drop"
     if tail is None:

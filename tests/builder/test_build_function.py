@@ -337,8 +337,8 @@ def test_parts(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ({"part": "first"}, "part first is not understood; write 3/64 for number 3 of 64 parts"),
         ({"part": 3}, "part is 3; it must be a text such as 3/64, or auto"),
         ({"part": "0/3", "finish": True}, "part and finish=True contradict each other; give one of them"),
-        ({"part": "0/3", "overwrite": True}, "overwrite=True contradicts part; give one of them"),
-        ({"finish": True, "engine": print}, "engine contradicts finish=True; give one of them"),
+        ({"part": "0/3", "overwrite": True}, "part and overwrite=True contradict each other; give one of them"),
+        ({"finish": True, "engine": print}, "finish=True and engine contradict each other; give one of them"),
     ],
 )
 def test_parts_that_are_refused(settings: dict[str, Any], message: str, source: Path, tmp_path: Path) -> None:

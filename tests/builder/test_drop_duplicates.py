@@ -76,7 +76,7 @@ def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
 def test_what_cannot_be_is_refused(photos: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="it must be 'within' or 'across-splits'"):
         stoker.build(photos, tmp_path / "built", drop_duplicates="all")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="drop_duplicates contradicts num_images"):
+    with pytest.raises(ConfigError, match="drop_duplicates and num_images contradict each other"):
         stoker.build(photos, tmp_path / "built", drop_duplicates="within", num_images=3)
     records = ({"image": pictures.jpeg(8, 8, number)} for number in (1, 1))
     with pytest.raises(ConfigError, match="drop_duplicates needs records that can be read twice"):

@@ -14,7 +14,7 @@ from trees import build, picture, settings_for, write_tree
 import stoker
 from reference.tf1_resize import resize_tf1
 from stoker import _native
-from stoker.builder import BuildReport, ShardSettings, SourceSettings
+from stoker.builder import BuildOptions, BuildReport, ShardSettings, SourceSettings
 from stoker.builder.estimate import LARGE_BYTES, ExpectedSize
 from stoker.builder.plan import shard_rule
 from stoker.builder.settings import PRESETS, BuildSettings, find_preset
@@ -310,9 +310,10 @@ def test_the_number_of_shards_is_explained() -> None:
     assert "4 from 400 images of test" in shard_rule({"test": 399}, preset)
 
 
-def test_a_shard_for_every_class_leaves_no_choice_of_shards() -> None:
-    with pytest.raises(ConfigError, match="per-class"):
-        ShardSettings(ShardNaming("per-class"), train=3)
+@pytest.mark.parametrize("setting", ["shards", "validation_shards", "shard_size"])
+def test_a_shard_for_every_class_leaves_no_choice_of_shards(setting: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{setting} has no effect with shard_names per-class"):
+        BuildOptions(shard_names="per-class", **{setting: 3}).settings("photos")
 
 
 def test_objects_become_records(tmp_path: Path) -> None:

@@ -211,8 +211,7 @@ def build(
     options = BuildOptions.among(arguments)
     if not callable(engine):
         raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
-    contradicting = {option("engine"): engine is not LocalEngine, option("overwrite"): overwrite}
-    chosen = chosen_part(part, finish=finish, contradicting=contradicting)
+    chosen = chosen_part(part, finish=finish, engine=engine is not LocalEngine, overwrite=overwrite)
     place, remove = location(destination), (lambda _: None) if overwrite else None
     report: BuildReport | PartReport
     warn = methodcaller("warn", 3)  # where this function was called

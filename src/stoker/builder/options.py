@@ -15,7 +15,7 @@ from stoker.builder.settings import (
     SourceSettings,
     find_preset,
 )
-from stoker.config import available_cpus, check_size, option, refuse_ineffective
+from stoker.config import available_cpus, check_size, option, refuse_contradicting, refuse_ineffective
 from stoker.declare import Command, Instance
 from stoker.errors import ConfigError
 from stoker.format import ShardNaming
@@ -206,7 +206,7 @@ class BuildOptions(SourceOptions):
         )
 
     def _recipe(self, preset: Preset) -> Recipe:
-        self._refuse_contradictions()
+        refuse_contradicting({"recipe": self.recipe == "keep", "resize": self.resize})
         resize = parse_resize("off" if self.recipe == "keep" else self.resize or preset.resize)
         encode = self._encode(preset, resize)
         if resize is not None or isinstance(encode, RawEncode):
@@ -236,17 +236,13 @@ class BuildOptions(SourceOptions):
         encode = None if preset.encode is None else parse_encode(preset.encode)
         return None if resize is None and isinstance(encode, JpegEncode) else encode
 
-    def _refuse_contradictions(self) -> None:
-        if self.recipe == "keep" and self.resize is not None:
-            raise ConfigError(f"{option('recipe')} and {option('resize')} contradict each other; give one of them")
-        if self.shards is not None and self.shard_size is not None:
-            raise ConfigError(f"{option('shards')} and {option('shard_size')} contradict each other; give one of them")
-
     def _shards(self, named: str, preset: Preset) -> ShardSettings:
+        refuse_contradicting({"shards": self.shards, "shard_size": self.shard_size})
         counted = self.shards is not None or self.validation_shards is not None or self.shard_size is not None
         if self.shard_names == "per-class":
             where = f"with {option('shard_names')} per-class, which makes a shard of every class"
-            refuse_ineffective({"shard_size": self.shard_size}, where)
+            given = {name: getattr(self, name) for name in ("shards", "validation_shards", "shard_size")}
+            refuse_ineffective(given, where)
         names = self.shard_names or preset.shard_names
         if self.shard_names is None and names == "per-class" and counted:
             names = "default"  # the preset's own names leave no choice of shards

@@ -27,7 +27,7 @@ from stoker.builder.convert import ItemConverter
 from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.estimate import sample_records
 from stoker.builder.plan import RecordSize, open_source, recipe_record
-from stoker.config import format_some, option
+from stoker.config import format_some, option, refuse_contradicting
 from stoker.errors import ConfigError, DestinationError
 from stoker.format import BUILD_FOLDER, MANIFEST_NAME, ItemReject
 from stoker.sources import read_listing, write_listing
@@ -138,21 +138,15 @@ def _number(environment: Mapping[str, str], name: str) -> int:
     raise ConfigError(f"{option('part')} auto: {name} {problem}; {advice}")
 
 
-def chosen_part(text: str | None, *, finish: bool, contradicting: Mapping[str, bool]) -> Part | None:
-    """Return the part that ``--part`` and ``--finish`` mean; None where neither is given.
-
-    ``contradicting`` says of each of the options that a part cannot have whether it is given.
+def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool) -> Part | None:
+    """Return the part that ``--part`` and ``--finish`` mean, None where neither is given; others say if they are given.
 
     Raises:
         ConfigError: The part is not understood, or options contradict each other.
     """
     if text is None and not finish:
         return None
-    if text is not None and finish:
-        raise ConfigError(f"{option('part')} and {option('finish')} contradict each other; give one of them")
-    for name, is_given in contradicting.items():
-        if is_given:
-            raise ConfigError(f"{name} contradicts {option('finish' if finish else 'part')}; give one of them")
+    refuse_contradicting({"part": text, "finish": finish, "engine": engine, "overwrite": overwrite})
     return NO_PART if text is None else parse_part(text)
 
 

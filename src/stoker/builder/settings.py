@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, cast, get_args
 
-from stoker.config import available_cpus, check_range, full_split_name, option
+from stoker.config import available_cpus, check_range, full_split_name, option, refuse_contradicting
 from stoker.errors import ConfigError
 from stoker.format import (
     MAX_SHARDS,
@@ -52,9 +52,7 @@ class SourceSettings:
         if self.limit is not None:
             check_range(option("num_images"), self.limit, 1, 2**62)
         if self.drop_duplicates is not None:
-            for name, is_given in (("num_images", self.limit is not None), ("crop_objects", self.crop_objects)):
-                if is_given:
-                    raise ConfigError(f"{option('drop_duplicates')} contradicts {option(name)}; give one of them")
+            refuse_contradicting({"drop_duplicates": True, "num_images": self.limit, "crop_objects": self.crop_objects})
         if self.held_out is None:
             return
         split, fraction = self.held_out
@@ -82,10 +80,6 @@ class ShardSettings:
         for name, shards in ((option("shards"), self.train), (option("validation_shards"), self.validation)):
             if shards is not None:
                 check_range(name, shards, 1, MAX_SHARDS)
-            if shards is not None and self.naming.per_class:
-                raise ConfigError(
-                    f"{name} contradicts {option('shard_names')} per-class, which makes a shard of every class"
-                )
 
 
 @dataclass(frozen=True, slots=True)

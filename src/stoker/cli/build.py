@@ -62,8 +62,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("a build needs a source and a destination: stoker build SOURCE DESTINATION, or --ask")
     settings = options.build_settings(args)
     destination = location(args.destination)
-    contradicting = {"--engine": args.engine != "local", "--overwrite": args.overwrite}
-    part = chosen_part(args.part, finish=args.finish, contradicting=contradicting)
+    part = chosen_part(args.part, finish=args.finish, engine=args.engine != "local", overwrite=args.overwrite)
     if part is not None:
         return _run_part(args, settings, destination, part)
     report = build_files(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from stoker.builder import BuildOptions, LocalEngine
 from stoker.cli.parser import UsageError
-from stoker.config import option_of, refuse_ineffective
+from stoker.config import option_of, refuse_contradicting, refuse_ineffective
 from stoker.declare import declared
 from stoker.errors import ConfigError
 from stoker.format import RecordKeys
@@ -88,13 +88,12 @@ def build_settings(args: argparse.Namespace) -> BuildSettings:
     given = {name: getattr(args, name) for name in known if hasattr(args, name)}
     given["num_images"] = None if args.num_images == _ALL else args.num_images
     given["allow_huge"] = args.yes
-    for name, short, template in (("resize", "img_size", "square:{}"), ("encode", "quality", "jpeg:{}")):
-        value = getattr(args, short)
-        if value is not None and given[name] is not None:
-            raise UsageError(f"--{name} and --{short.replace('_', '-')} contradict each other; give one of them")
-        if value is not None:
-            given[name] = template.format(value)
     try:
+        for name, short, template in (("resize", "img_size", "square:{}"), ("encode", "quality", "jpeg:{}")):
+            value = getattr(args, short)
+            refuse_contradicting({name: given[name], short: value})
+            if value is not None:
+                given[name] = template.format(value)
         return BuildOptions(**given).settings(args.source)
     except ConfigError as error:
         raise UsageError(str(error)) from error
