@@ -121,7 +121,7 @@ def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], 
     ("files", "problem"),
     [
         (("a.csv", "b.txt"), "holds no class folder"),
-        (("notes.pdf", "clip.mp4"), "holds no class folder"),
+        (("notes.pdf", "clip.mp4"), "its files are no images: clip.mp4, notes.pdf"),
         (("train/1.jpg", "val/2.jpg", "valid/3.jpg"), "holds both val/ and valid/"),
         (("1.JPEG", "imagenet_2012_validation_synset_labels.txt"), "holds no class folder"),
     ],

@@ -270,7 +270,9 @@ def test_a_source_that_is_not_a_directory(tmp_path: Path, name: str) -> None:
 
 def test_a_tree_without_class_folders_says_what_to_give(tmp_path: Path) -> None:
     fill(tmp_path, "1.txt")
-    with pytest.raises(SourceError, match="named after the class"):
+    with pytest.raises(
+        SourceError, match="put the images of each class, or links to them, into a folder named after it"
+    ):
         list_source(str(tmp_path))
 
 

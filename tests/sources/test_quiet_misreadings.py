@@ -628,6 +628,7 @@ def test_numbers_at_the_beginning_of_names_are_told_with_a_line_that_writes_them
         ("a_1.jpg", "b_1.jpg"),
         ("a_1.jpg", "a_2.jpg", "b.jpg"),
         ("left_1.jpg", "left_2.jpg", "right_1.jpg", "right_2.jpg"),
+        ("left_1.jpg", "left_2.jpg", "right_1.jpg", "right_2.jpg", "right_3.jpg"),
         ("cam_left_1.png", "cam_left_2.png", "cam_right_1.png", "cam_right_2.png"),
         ("2024_05_a.jpg", "2024_05_b.jpg", "2025_06_a.jpg", "2025_06_b.jpg"),
         ("1_a_x.jpg", "2_b_y.jpg", "3_c_z.jpg"),

@@ -166,7 +166,7 @@ def _list(look: Look, contents: _Contents) -> Source:
 def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     """Return the words before the numbers of images, which may be classes, and what reads them; nothing of other names.
 
-    The parts that views of the same scenes are called by are no classes: they have the same numbers.
+    The words of views of the same scenes are no classes: some of their numbers are the same.
     """
     if begin_with_numbers(names):
         return f"numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS
@@ -176,7 +176,7 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     counts = [len(own) for own in numbers.values()]
     if not 1 < len(counts) <= len(names) // 2 or sum(counts) < len(names) or min(counts) == 1:
         return "", ""
-    are_views = all(map(VIEW.fullmatch, numbers)) and len({*map(frozenset, numbers.values())}) == 1
+    are_views = all(map(VIEW.fullmatch, numbers)) and set.intersection(*map(set, numbers.values()))
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
     return format_some(sorted(numbers), _FEW), _TO_ROWS

@@ -48,7 +48,7 @@ from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar
+from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_image_name, is_sidecar, shown_names
 from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:
@@ -232,10 +232,9 @@ def _may_matter(name: bytes) -> bool:
 def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder]) -> None:
     if all(folder.classes == () and not folder.lost for folder in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
-        message += (
-            f" named after the class, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
-        )
-        tars = sorted(child.name for child in location(builder.root).some_children() if child.name.endswith(_FILES))
+        message += f" named after it, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
+        files = sorted(child.name for child in location(builder.root).some_children() if child.is_file)
+        tars = [name for name in files if name.endswith(_FILES)]
         if tars and tars[0].endswith(_ARROW):
             message = f"{builder.root} {HOLDS_ARROW}"
         elif tars and not tars[0].endswith(b".tar"):
@@ -244,6 +243,8 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder
         elif tars:
             message = f"{builder.root} holds no class folder, and no tar with a name of ImageNet's, such as"
             message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, or unpack the tars"
+        elif files and not any(map(is_image_name, files)):
+            message += f"; its files are no images: {shown_names(files)}"
         raise SourceError(message, path=builder.root)
     for split, folder in folders.items():
         if folder.classes is None:
