@@ -15,6 +15,7 @@ from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import by_speed, ratio, steadied
 from benchmarks.rivals.plot import picture
 from benchmarks.rivals.table import REFERENCES, tables
+from cases import each
 
 
 def row(key: str, rates: list[float], stores: str = "", failed: str = "") -> Row:
@@ -26,7 +27,7 @@ def row(key: str, rates: list[float], stores: str = "", failed: str = "") -> Row
     return Row(Entry(rival, form, f"title of {key}", ("train",), stores=stores), turns, failed=failed)
 
 
-@pytest.mark.parametrize("rival", environments.rivals())
+@each("rival", environments.rivals())
 def test_requirements_are_pinned(rival: str) -> None:
     lines = [line for line in environments.requirements(rival).splitlines() if line and not line.startswith("#")]
     assert lines

@@ -17,6 +17,7 @@ import yaml
 from remote_trees import files, stored
 from trees import build, picture, settings_for, write_tree
 
+from cases import each
 from repository.checkout import ROOT
 from sources.making import xml
 from stoker.builder import NO_PART, Part, PartReport, SourceSettings, check_part_destination, parse_part, parts, writing
@@ -83,7 +84,7 @@ def test_which_part_is_meant(text: str, environment: Mapping[str, str], expected
     assert parse_part(text, environment) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "environment", "message"),
     [
         ("64/64", {}, "no part 64; 64 parts are numbered 0 to 63"),

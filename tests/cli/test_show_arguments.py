@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import stoker
+from cases import each
 from stoker.cli.show import NAMED_TRANSFORMS, parse_epochs, parse_transforms
 from stoker.errors import ConfigError
 
@@ -23,7 +24,7 @@ def test_a_transform_can_be_typed_as_it_shows_itself(transform: object) -> None:
     assert parse_transforms(repr(transform)) == (transform,)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

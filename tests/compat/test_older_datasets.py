@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import stoker
+from cases import each
 from scripts import compat_dataset
 from small_datasets import change_manifest
 from stoker.cli.main import main
@@ -41,7 +42,7 @@ def test_all_of_them_are_here() -> None:
     assert {name for name, version in versions.items() if version == 2} == {"version-2", "fields"}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_record_is_what_it_was(name: str) -> None:
     wanted = expected(name)
     for split, records in wanted["splits"].items():
@@ -66,7 +67,7 @@ def test_every_field_is_what_it_was() -> None:
     assert kinds | {"boxes"} == {one.kind for one in compat_dataset.KINDS.values()} == set(KINDS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_a_run_that_an_earlier_version_stopped_goes_on_as_it_would_have(name: str) -> None:
     wanted = expected(name)
     loader = compat_dataset.loader(stoker.open(DATASETS / name / "dataset", split="train"))

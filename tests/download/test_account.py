@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cases import each
 from download import faulty_server as does
 from download.faulty_server import FaultyServer, Recorder, get, remote, running
 from stoker.download import Account, DownloadError, parse_base
@@ -192,7 +193,7 @@ def test_a_place_is_taken_apart() -> None:
     assert (place, account) == ("http://mirror.example/", Account("ada", "k@y"))
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "mirror.example/x",

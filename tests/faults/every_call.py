@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, Case, Stage
 from shim import INTERRUPT_OFTEN, SHORT_ALWAYS, Outcome, in_child, positions
+
+from cases import CASES, Case, Stage
 
 
 def ours(case: Case, outcome: Outcome) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from cases import each
 from stoker import fields
 from stoker.errors import ConfigError
 from stoker.types import BatchForm, EncodedImage
@@ -219,12 +220,12 @@ def test_every_kind_has_a_row() -> None:
     assert {one.field.kind for one in ROWS} | {"boxes"} == set(fields.KINDS)
 
 
-@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+@each("one", ROWS)
 def test_a_manifest_says_it(one: Row) -> None:
     assert fields.from_json(json.loads(json.dumps(one.field.to_json()))) == one.field
 
 
-@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+@each("one", ROWS)
 def test_a_record_holds_it(one: Row) -> None:
     features = one.field.encode("x", one.given, Beside())
     assert features.keys() == one.field.features("x").keys()
@@ -235,7 +236,7 @@ def test_a_record_holds_it(one: Row) -> None:
         assert fields.stored_values(features, {"x": one.field}) == {"x": b"file"}
 
 
-@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+@each("one", ROWS)
 def test_batches_and_people_are_told_of_it(one: Row) -> None:
     assert one.field.form() == one.form
     assert one.field.summary == one.summary
@@ -244,7 +245,7 @@ def test_batches_and_people_are_told_of_it(one: Row) -> None:
     assert one.field.class_names == getattr(one.field, "names", None)
 
 
-@pytest.mark.parametrize("one", ROWS, ids=NAMES)
+@each("one", ROWS)
 def test_an_export_has_it(one: Row) -> None:
     kind, feature = one.field.arrow(pa)
     assert str(kind).replace("element", "item") == one.column

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 from PIL import Image as PillowImage
 
+from cases import each
 from reference import example
 from stoker import _native, fields
 from stoker.errors import ConfigError, ExampleError, SourceError
@@ -124,7 +125,7 @@ def test_what_stands_in_a_record() -> None:
     assert fields.Mask().decode("x", fields.Mask().encode("x", object(), beside)) == picture
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "value", "message"),
     [
         (fields.Text(), None, "field 'x' is None, but must be text (str)"),
@@ -188,7 +189,7 @@ def test_json_may_be_64_levels_deep() -> None:
             fields.Json().encode("x", deeper)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "features", "message"),
     [
         (fields.Text(), {}, "feature x is of kind none, not bytes"),
@@ -291,7 +292,7 @@ def test_roles() -> None:
             fields.roles(wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: fields.Label(["a", "a"]), "the class 'a' is given twice"),

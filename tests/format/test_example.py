@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from cases import each
 from reference import example as twin
 from reference import tfrecord
 from stoker import _native
@@ -152,7 +153,7 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert _native.parse_example(written) == {"i": ("int64", [-5, 1]), "f": ("float", [float(np.float32(0.1)), 2.0])}
 
 
-@pytest.mark.parametrize(
+@each(
     ("features", "error"),
     [
         ({"k": ("int64", [2**63])}, ConfigError),

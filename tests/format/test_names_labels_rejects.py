@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cases import each
 from stoker.errors import ConfigError, ManifestError
 from stoker.format import read_rejects, write_rejects
 from stoker.format.directory import ClassLabel, read_labels, write_labels
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("train-00003-of-01024", ShardName("train", 3, 1024)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each
 from stoker.errors import ConfigError
 from stoker.format import (
     DlbsSchema,
@@ -47,9 +48,9 @@ def sample(label: int = 1, boxes: int = 1, stores: StoredFormat = "jpeg") -> Sto
     )
 
 
-@pytest.mark.parametrize("schema", PRESETS, ids=NAMES)
-@pytest.mark.parametrize("label", [0, 2])
-@pytest.mark.parametrize("boxes", [0, 2])
+@each("schema", PRESETS)
+@each("label", [0, 2])
+@each("boxes", [0, 2])
 def test_what_a_preset_writes_is_recognised(schema: Schema, label: int, boxes: int) -> None:
     written = schema.to_features(sample(label, boxes))
     info = schema.info(3)

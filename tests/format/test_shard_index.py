@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from stoker.errors import IndexMismatchError
 from stoker.format.index import check_index, format_index, index_path, parse_index, read_index, write_index
 
@@ -43,7 +44,7 @@ def test_any_changed_number_is_found(sizes: list[int], data: st.DataObject) -> N
     assert caught.value.record in (row, row + 1)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [b"0 16", b"0\n", b"0 16 2\n", b" 16\n", b"0  16\n", b"0 16\n\n", b"-1 16\n", b"0 16\r\n", b"0 1e3\n", b"0\t16\n",
      b"a b\n", b"\n", b"0 " + b"9" * 19 + b"\n", b"16\n0 ", b"0 16\n16", b"\xff 1\n", b"0,16\n", b"0 16\x0016 16\n"],

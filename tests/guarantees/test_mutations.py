@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
-
+from cases import each
 from repository.checkout import ROOT
 from repository.named_tests import guarantees, unknown_tests
 from scripts.mutations import Mutation, read_mutations
@@ -13,7 +12,7 @@ from scripts.mutations import Mutation, read_mutations
 MUTATIONS = read_mutations(ROOT)
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what.replace(" ", "-"))
+@each("mutation", MUTATIONS)
 def test_a_mutation_is_one_place_of_the_code(mutation: Mutation) -> None:
     text = (ROOT / mutation.file).read_text(encoding="utf-8")
     assert mutation.apply(text) != text

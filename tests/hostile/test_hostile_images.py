@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 from PIL import Image
 
+from cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, convert, parse_encode, parse_resize
 
@@ -109,7 +110,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", list(REFUSED))
+@each("case", list(REFUSED))
 def test_every_recipe_refuses_it_and_says_why(case: str) -> None:
     make, problem = REFUSED[case]
     data = make()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
+from cases import each
 from loader.shards import image
 from stoker import _native
 from stoker.cli.main import main
@@ -146,8 +147,8 @@ def test_what_is_not_a_state(loader: stoker.Loader, state: Any) -> None:
         loader.load_state_dict(state)
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: ascii(value)[:12])
-@pytest.mark.parametrize("key", ["version", "dataset", "seed", "epoch", "consumed"])
+@each("value", VALUES)
+@each("key", ["version", "dataset", "seed", "epoch", "consumed"])
 def test_a_state_with_one_wrong_value(loader: stoker.Loader, key: str, value: Any) -> None:
     """``True`` was an epoch."""
     with loader, pytest.raises(ConfigError, match=key) as caught:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from cases import each
 from hostile import native_arguments
 from hostile.native_arguments import Sound
 from stoker import _native
@@ -52,7 +53,7 @@ CENTER = {"size": [8], "filter": "bilinear", "resize": [8]}
 CROP = {"size": [8], "filter": "bilinear", "hflip": [0.5], "scale": [0.1, 1], "ratio": [0.5, 2]}
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         ("CenterCrop", CENTER | {"size": [8, 9]}),

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from cases import each
 from hostile.png_and_webp_rows import PNG_ROWS, WEBP_ROWS, animated
 from hostile.verdict_rows import Row, bad, good, unseen
 from loader.shards import payload
@@ -476,7 +477,7 @@ def test_pillow(files: dict[str, bytes]) -> None:
     assert differing == []
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.whole])
+@each("name", [name for name, row in ROWS.items() if row.whole])
 def test_what_is_accepted_has_the_pixels_of_pillow_in_every_region(name: str, files: dict[str, bytes]) -> None:
     data = files[name]
     if sniff(data) not in NATIVE_FORMATS or not ROWS[name].pillow:
@@ -496,7 +497,7 @@ def test_what_is_accepted_has_the_pixels_of_pillow_in_every_region(name: str, fi
         assert (region == expected[top:bottom, left:right]).all()
 
 
-@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row.whole])
+@each("name", [name for name, row in ROWS.items() if not row.whole])
 def test_what_is_refused_is_refused_with_the_same_words(name: str, files: dict[str, bytes]) -> None:
     data = files[name]
     if sniff(data) not in NATIVE_FORMATS:

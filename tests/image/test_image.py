@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cases import each
 from mixed_images import FILES, HEIGHT, WIDTH
 from reference import pictures
 from reference.png import KINDS, chunk, png
@@ -156,8 +157,8 @@ def test_what_is_not_bytes_is_refused() -> None:
         image.decode("nowhere.jpg")
 
 
-@pytest.mark.parametrize("name", [*NATIVE, "plain.gif"])
-@pytest.mark.parametrize(
+@each("name", [*NATIVE, "plain.gif"])
+@each(
     ("make", "message"),
     [
         (lambda: np.zeros((HEIGHT, WIDTH + 1, 3), np.uint8), r"shape \(44, 61, 3\), and the pixels \(44, 60, 3\)"),
@@ -198,8 +199,8 @@ def test_an_array_in_the_memory_of_the_file_is_refused() -> None:
         assert (found == expected).all()
 
 
-@pytest.mark.parametrize("name", [*NATIVE, "plain.bmp"])
-@pytest.mark.parametrize(
+@each("name", [*NATIVE, "plain.bmp"])
+@each(
     ("settings", "message"),
     [
         ({"region": (0, 0, 61, 5)}, r"\(0, 0, 61, 5\) is empty or leaves the image of 60 x 44"),
@@ -343,7 +344,7 @@ def test_threads_do_not_meet() -> None:
         list(pool.map(decode_all, range(8)))
 
 
-@pytest.mark.parametrize("name", sorted(FILES))
+@each("name", sorted(FILES))
 def test_info_says_what_pillow_says(name: str) -> None:
     found = image.info(FILES[name])
     with Image.open(io.BytesIO(FILES[name])) as opened:
@@ -360,8 +361,8 @@ def test_info_says_what_pillow_says(name: str) -> None:
     assert image.decode(FILES[name], mode=found.mode).shape[:2] == (found.height, found.width)
 
 
-@pytest.mark.parametrize(("color", "bits"), KINDS)
-@pytest.mark.parametrize("interlaced", [False, True])
+@each(("color", "bits"), KINDS)
+@each("interlaced", [False, True])
 def test_info_of_every_kind_of_png(color: int, bits: int, *, interlaced: bool) -> None:
     found = image.info(png(9, 7, color, bits, interlaced=interlaced))
     grey, alpha = color in (0, 4), color in (4, 6)
@@ -369,8 +370,8 @@ def test_info_of_every_kind_of_png(color: int, bits: int, *, interlaced: bool) -
     assert found.mode == ("RGBA" if alpha else "I;16" if grey and bits == 16 else "L" if grey else "RGB")
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
-@pytest.mark.parametrize("orientation", range(1, 9))
+@each("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
+@each("orientation", range(1, 9))
 def test_info_gives_the_orientation(kind: str, orientation: int) -> None:
     exif = Image.Exif()
     exif[274] = orientation
@@ -451,7 +452,7 @@ def test_grey_becomes_a_grey_jpeg() -> None:
     assert np.abs(image.decode(data, mode="L")[:, :, 0].astype(int) - pixels).mean() < 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "dtype", "encode", "message"),
     [
         ((4, 4, 3), "float32", "png", r"float32 of shape \(4, 4, 3\) is not an image"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
+from cases import each
 from reference import pictures
 from reference.transform import FILTERS
 from stoker import image
@@ -66,8 +67,8 @@ def test_parts_are_those_of_pillow(data: st.DataObject, kind: str, orientation: 
     assert (found == np.asarray(expected).reshape(found.shape)).all()
 
 
-@pytest.mark.parametrize("kind", ["4:2:0", "png", "lossy webp", "avif"])
-@pytest.mark.parametrize("orientation", range(1, 9))
+@each("kind", ["4:2:0", "png", "lossy webp", "avif"])
+@each("orientation", range(1, 9))
 def test_xmp_says_it_where_exif_does_not(kind: str, orientation: int) -> None:
     file = photo(kind, orientation, xmp=True)
     assert is_turned(file) == (orientation != 1)
@@ -83,8 +84,8 @@ def test_exif_goes_before_xmp() -> None:
     assert image.info(file).orientation == 3
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize(("width", "height"), [(256, 192), (253, 190)])
+@each("orientation", range(1, 9))
+@each(("width", "height"), [(256, 192), (253, 190)])
 def test_fast_decoding_is_near_it(orientation: int, width: int, height: int) -> None:
     """An image that is decoded smaller begins at another edge."""
     file = photo("4:2:0", orientation, width, height)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from cases import each
 from stoker.inspect import Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
 from stoker.inspect.diagnosis_decision import WORDS
 
@@ -99,7 +100,7 @@ CASES: list[tuple[str, Evidence]] = [
 ]
 
 
-@pytest.mark.parametrize(("verdict", "figures"), CASES, ids=[f"{n}-{verdict}" for n, (verdict, _) in enumerate(CASES)])
+@each(("verdict", "figures"), CASES)
 def test_each_case_has_its_verdict(verdict: str, figures: Evidence) -> None:
     assert decide(figures).verdict == verdict
 
@@ -108,7 +109,7 @@ def test_every_verdict_has_a_case_and_words() -> None:
     assert {verdict for verdict, _ in CASES} == set(get_args(Verdict)) == set(WORDS)
 
 
-@pytest.mark.parametrize("figures", [figures for _, figures in CASES])
+@each("figures", [figures for _, figures in CASES])
 def test_a_decision_is_a_sentence_and_a_remedy(figures: Evidence) -> None:
     decision = decide(figures)
     assert len(decision.sentence) > 20

@@ -8,10 +8,10 @@ import re
 import warnings
 from typing import TYPE_CHECKING
 
-import pytest
 from PIL import Image
 
 import stoker
+from cases import each
 from reference import pictures
 from stoker.cli.main import main
 from stoker.errors import SourceWarning
@@ -19,6 +19,8 @@ from stoker.recipe import is_turned
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 TRANSFORM = stoker.CenterCrop(16, 16)
 
@@ -38,8 +40,8 @@ def write_photos(root: Path, turned: int, images: int = 12) -> Path:
     return root
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "GIF"])
-@pytest.mark.parametrize("orientation", [1, 2, 6, 9])
+@each("kind", ["JPEG", "PNG", "WEBP", "TIFF", "GIF"])
+@each("orientation", [1, 2, 6, 9])
 def test_an_orientation_counts_where_decoding_does_not_apply_it(kind: str, orientation: int) -> None:
     image = Image.fromarray(pictures.pixels(31, 18))
     data = pictures.encode(image, format=kind, **({} if kind == "GIF" else {"exif": exif(orientation)}))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from reference import order as twin
 from reference.philox import philox
 from stoker import _native
@@ -35,7 +36,7 @@ def test_the_order_equals_its_twin(n: int, seed: int, epoch: int, data: st.DataO
     assert int(_native.permute(position, 1, n, seed, epoch)[0]) == twin.order(n, seed, epoch, position)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, *(2**k + d for k in range(2, 15) for d in (-1, 0, 1))])
+@each("n", [1, 2, 3, *(2**k + d for k in range(2, 15) for d in (-1, 0, 1))])
 def test_an_epoch_holds_every_sample_once(n: int) -> None:
     assert sorted(_native.permute(0, n, n, 17, 3).tolist()) == list(range(n))
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from reference import order as twin
 from stoker import _native
 from stoker.errors import ConfigError
@@ -48,10 +49,8 @@ def test_there_is_no_position_of_what_is_not_there() -> None:
             EpochOrder(10, shuffle, 0, 0).positions(np.array([3, 10], np.uint64))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, *(2**k + d for k in range(2, 15) for d in (-1, 0, 1))])
-@pytest.mark.parametrize(
-    ("block", "window"), [(1, 1), (1, 16), (256, 16), (255, 3), (64, 2**32), (2**32, 1), (10**9, 10**9)]
-)
+@each("n", [1, 2, 3, *(2**k + d for k in range(2, 15) for d in (-1, 0, 1))])
+@each(("block", "window"), [(1, 1), (1, 16), (256, 16), (255, 3), (64, 2**32), (2**32, 1), (10**9, 10**9)])
 def test_an_epoch_holds_every_sample_once(n: int, block: int, window: int) -> None:
     order = EpochOrder(n, BlockShuffle(block, window), 17, 3)
     assert np.sort(order.take(0, n)).tolist() == list(range(n))

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, StoredImage, convert, parse_encode, parse_resize, sniff
 from stoker.recipe.geometry import Geometry
@@ -48,7 +49,7 @@ def opened(data: bytes) -> Image.Image:
     return Image.open(io.BytesIO(data))
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         save("JPEG"),
@@ -59,14 +60,13 @@ def opened(data: bytes) -> Image.Image:
         save("JPEG", exif=exif(6)),
         save("JPEG") + b"trailing bytes",
     ],
-    ids=["baseline", "progressive", "grey", "444", "rgb", "exif", "trailing"],
 )
-@pytest.mark.parametrize("check", ["header", "decode"])
+@each("check", ["header", "decode"])
 def test_keep_stores_the_very_bytes_of_a_plain_jpeg(data: bytes, check: Any) -> None:
     assert convert(data, Recipe(check=check)) == StoredImage(data, 48, 36, source_size=(48, 36))
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "options"),
     [
         ("PNG", {}),
@@ -126,8 +126,8 @@ def test_the_first_frame_of_an_animation_is_stored() -> None:
         assert abs(int(rgb(convert(out.getvalue(), KEEP).data)[4, 4, 0]) - 40) <= 3, kind
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "TIFF"])
+@each("orientation", range(1, 9))
+@each("kind", ["JPEG", "PNG", "TIFF"])
 def test_exif_orientation_is_applied_when_asked(kind: str, orientation: int) -> None:
     data = save(kind, exif=exif(orientation))
     stored = convert(data, Recipe(exif="apply"))
@@ -161,12 +161,12 @@ def test_boxes_follow_a_square_crop() -> None:
     assert stored.geometry.place(boxes) == [Box(0.0, 0.0, 0.5, 0.5), Box(0.5, 0.5, 1.0, 1.0)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "size"),
     [("short:24", (32, 24)), ("short:72", (96, 72)), ("long:24", (24, 18)), ("max:24", (24, 18)),
      ("exact:20x50", (20, 50)), ("square:20", (20, 20))],
 )  # fmt: skip
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+@each("kind", ["JPEG", "PNG"])
 def test_resized_pixels_are_those_of_pillow(kind: str, words: str, size: tuple[int, int]) -> None:
     data = save(kind)
     stored = convert(data, Recipe(resize=parse_resize(words), encode=parse_encode("jpeg:100:444")))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from cases import each
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageTooLargeError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
@@ -94,8 +95,8 @@ def test_an_object_is_pillows_crop(x1: float, x2: float, y1: float, y2: float, w
     assert np.array_equal(raw(small.data, 16, 12), np.asarray(part.resize((16, 12), Image.Resampling.BILINEAR)))
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("mode", ["exact", "square"])
+@each("orientation", range(1, 9))
+@each("mode", ["exact", "square"])
 def test_an_object_of_a_turned_image(orientation: int, mode: str) -> None:
     width, height, box = 48, 32, Box(0.25, 0.125, 0.75, 0.5)
     data = jpeg(width, height, orientation=orientation)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cases import each
 from reference import pictures
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
@@ -46,7 +47,7 @@ def test_any_region_equals_the_same_part_of_pillows_decode(
     assert (part == whole[top:bottom, left:right]).all()
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@each("kind", sorted(KINDS))
 def test_the_header_says_what_pillow_says(kind: str) -> None:
     encoded = pictures.jpeg(49, 31, **KINDS[kind])
     info, image = _native.probe_jpeg(encoded), Image.open(io.BytesIO(encoded))
@@ -70,8 +71,8 @@ def test_names_of_colours_and_samplings() -> None:
     assert named(keep_rgb=True) == ("rgb", "4:4:4")
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("order", [">", "<"])
+@each("orientation", range(1, 9))
+@each("order", [">", "<"])
 def test_exif_orientation_is_found_in_either_byte_order(orientation: int, order: str) -> None:
     exif = Image.Exif()
     exif.endian = order

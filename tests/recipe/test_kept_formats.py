@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cases import each
 from reference import pictures
 from reference.png import KINDS, png
 from stoker import _native
@@ -86,8 +87,8 @@ KEPT = {
 }
 
 
-@pytest.mark.parametrize("name", KEPT)
-@pytest.mark.parametrize("settings", [{}, {"check": "entropy"}, {"check": "decode"}, {"restart": True}], ids=str)
+@each("name", KEPT)
+@each("settings", [{}, {"check": "entropy"}, {"check": "decode"}, {"restart": True}])
 def test_png_and_webp_are_kept_byte_for_byte(name: str, settings: dict[str, Any]) -> None:
     data, recipe = KEPT[name], Recipe(**settings)
     stored = convert(data, recipe)
@@ -140,8 +141,8 @@ def own_mode(data: bytes) -> str:
 
 
 @pytest.mark.decodes("png")
-@pytest.mark.parametrize("name", LOSSLESS)
-@pytest.mark.parametrize("settings", [{}, {"restart": True}, {"encode": parse_encode("png")}], ids=str)
+@each("name", LOSSLESS)
+@each("settings", [{}, {"restart": True}, {"encode": parse_encode("png")}])
 def test_what_cannot_be_kept_becomes_a_png_of_the_same_pixels(name: str, settings: dict[str, Any]) -> None:
     data, recipe = LOSSLESS[name], Recipe(**settings)
     stored, mode = convert(data, recipe), own_mode(LOSSLESS[name])
@@ -157,8 +158,8 @@ def test_what_cannot_be_kept_becomes_a_png_of_the_same_pixels(name: str, setting
 ANY = {**LOSSLESS, **{name: data for name, data in KEPT.items() if "lossy" not in name and "WebP with a" not in name}}
 
 
-@pytest.mark.parametrize("name", [name for name in ANY if "animated WebP" not in name and "CMYK" not in name])
-@pytest.mark.parametrize(
+@each("name", [name for name in ANY if "animated WebP" not in name and "CMYK" not in name])
+@each(
     ("recipe", "crop"),
     [
         (Recipe(), None),
@@ -170,7 +171,6 @@ ANY = {**LOSSLESS, **{name: data for name, data in KEPT.items() if "lossy" not i
         (Recipe(parse_resize("exact:9x8"), filter="tf1-legacy"), None),
         (Recipe(encode=parse_encode("webp:lossless")), CROP),
     ],
-    ids=lambda value: str(value) if isinstance(value, Recipe) else "",
 )
 def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | None) -> None:
     """Whatever is done to them, the pixels stored are those of the single steps by Pillow."""
@@ -197,7 +197,7 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
     assert (as_pillow_gives_it(stored.data, mode) == np.asarray(expected)).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "settings", "expected"),
     [
         (save("JPEG"), {"resize": parse_resize("short:9")}, "jpeg"),
@@ -226,8 +226,8 @@ def test_the_source_decides_what_is_written(data: bytes, settings: dict[str, Any
 ENCODES = ("jpeg:80", "jpeg:80:444", "png", "webp:0", "webp:80", "webp:lossless", "raw", "raw:CHW")
 
 
-@pytest.mark.parametrize("encode", ENCODES)
-@pytest.mark.parametrize("name", ["JPEG", "grey JPEG", *KEPT, *LOSSLESS])
+@each("encode", ENCODES)
+@each("name", ["JPEG", "grey JPEG", *KEPT, *LOSSLESS])
 def test_encode_decides_for_all(name: str, encode: str) -> None:
     data = {"JPEG": save("JPEG"), "grey JPEG": save("JPEG", "L"), **KEPT, **LOSSLESS}[name]
     recipe = Recipe(encode=parse_encode(encode))

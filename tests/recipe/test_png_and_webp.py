@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from cases import each
 from reference import pictures
 from reference.png import END, KINDS, MAGIC, chunk, header, png, rows
 from stoker import _native
@@ -190,7 +191,7 @@ def verdict(decode: Callable[[bytes], object], data: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("case", AGREED)
+@each("case", AGREED)
 def test_the_verdict_is_that_of_pillow(case: str) -> None:
     data = AGREED[case]
     if verdict(by_pillow, data):
@@ -203,7 +204,7 @@ def test_the_verdict_is_that_of_pillow(case: str) -> None:
             refuses(data)
 
 
-@pytest.mark.parametrize("case", [*STRICTER, *LENIENT])
+@each("case", [*STRICTER, *LENIENT])
 def test_where_the_verdict_is_another(case: str) -> None:
     data = {**STRICTER, **LENIENT}[case]
     assert verdict(by_pillow, data) == (case in STRICTER)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from cases import each
 from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
 from stoker.errors import ImageError
@@ -32,8 +33,8 @@ def array(stored: bytes, width: int, height: int, order: str = "HWC") -> np.ndar
     return values.reshape(height, width, 3) if order == "HWC" else values.reshape(3, height, width).transpose(1, 2, 0)
 
 
-@pytest.mark.parametrize("order", ["HWC", "CHW"])
-@pytest.mark.parametrize(
+@each("order", ["HWC", "CHW"])
+@each(
     ("mode", "options"),
     [
         ("L", {}),
@@ -55,9 +56,9 @@ def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: d
     assert np.array_equal(array(cut.data, 18, 17, order), expected)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-@pytest.mark.parametrize("words", ["apply", "keep"])
+@each("orientation", range(1, 9))
+@each("kind", ["JPEG", "PNG"])
+@each("words", ["apply", "keep"])
 def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> None:
     data = pictures.encode(Image.fromarray(pictures.pixels(31, 18)), format=kind, exif=exif(orientation))
     image = Image.open(io.BytesIO(data))
@@ -67,9 +68,9 @@ def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> No
     assert np.array_equal(array(stored.data, stored.width, stored.height, "CHW"), seen)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
-@pytest.mark.parametrize("resize", [None, StoredSize("exact", 120, 90), StoredSize("square", 60, 60)])
+@each("orientation", range(1, 9))
+@each("kind", ["JPEG", "PNG"])
+@each("resize", [None, StoredSize("exact", 120, 90), StoredSize("square", 60, 60)])
 def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: StoredSize | None) -> None:
     marked = np.zeros((64, 96, 3), np.uint8)
     marked[24:40, 40:56] = 255
@@ -119,8 +120,8 @@ def test_any_box_gives_the_pixels_that_the_transforms_take(
     assert 0 <= corners[1] < corners[3] <= height
 
 
-@pytest.mark.parametrize("recipe", [RAW, Recipe(), Recipe(StoredSize("square", 3, 3), RawEncode())])
-@pytest.mark.parametrize(
+@each("recipe", [RAW, Recipe(), Recipe(StoredSize("square", 3, 3), RawEncode())])
+@each(
     "pixels",
     [
         np.zeros((4, 5, 5), np.uint8),

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from stoker.errors import ConfigError, ImageTooLargeError
 from stoker.recipe import (
     JpegEncode,
@@ -56,7 +57,7 @@ OTHER_ENCODES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", OTHER_ENCODES)
+@each("text", OTHER_ENCODES)
 def test_other_encode_words_are_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="encode"):
         parse_encode(text)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cases import each
 from reference import pictures
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
@@ -73,8 +74,8 @@ def psnr(one: bytes, other: bytes) -> float:
 
 # On 300 photographs of ImageNet at `short:256`, jpeg:90, both encodings included: mean 47.0 dB, 19 of 20 above 43.2 dB,
 # least 30.9 dB. These pictures have far more noise and colour, which suit neither a fast decode nor 4:2:0.
-@pytest.mark.parametrize(("kind", "least_db"), [("4:4:4", 36), ("4:2:0", 28), ("grey", 40), ("cmyk", 28)])
-@pytest.mark.parametrize("resize", ["short:100", "short:60", "square:70"])
+@each(("kind", "least_db"), [("4:4:4", 36), ("4:2:0", 28), ("grey", 40), ("cmyk", 28)])
+@each("resize", ["short:100", "short:60", "square:70"])
 def test_the_fast_decode_is_close(kind: str, least_db: float, resize: str) -> None:
     source = pictures.jpeg(320, 240, **KINDS[kind])
     exact, fast = (convert(source, Recipe(parse_resize(resize), decode=mode)) for mode in ("exact", "fast"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 import numpy as np
@@ -23,6 +24,7 @@ def encode(image: Image.Image, **options: object) -> bytes:
     return out.getvalue()
 
 
+@functools.cache
 def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: object) -> bytes:
     return encode(Image.fromarray(pixels(width, height, seed)).convert(mode), **{"quality": 92, **options})
 

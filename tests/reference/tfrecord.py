@@ -33,13 +33,21 @@ class Found:
     payload: bytes
 
 
+def _divided(register: int) -> int:
+    """The remainder of long division after eight bits."""
+    for _ in range(8):
+        register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+    return register
+
+
+_REMAINDERS = [_divided(byte) for byte in range(256)]
+
+
 def crc32c(data: bytes, crc: int = 0) -> int:
-    """CRC-32C by long division, as RFC 3720 defines it."""
+    """CRC-32C by long division, as RFC 3720 defines it, with the remainders of the 256 bytes at hand."""
     register = crc ^ 0xFFFFFFFF
     for byte in data:
-        register ^= byte
-        for _ in range(8):
-            register = (register >> 1) ^ (0x82F63B78 if register & 1 else 0)
+        register = _REMAINDERS[(register ^ byte) & 0xFF] ^ (register >> 8)
     return register ^ 0xFFFFFFFF
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from repository import markdown
+from cases import each
 from repository.checkout import ROOT, tracked_files
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ MACHINE_PATH = re.compile(rf"(?<![\w.$~>)}}\]*-])/(?:{FOLDERS})/\w")
 PACKAGE_INDEXES = [f"{host}.org" for host in ("pypi", "pythonhosted", "deb.debian", "download.pytorch", "anaconda")]
 
 
-@pytest.mark.parametrize("path", tracked_files(), ids=markdown.name)
+@each("path", tracked_files())
 def test_no_path_of_a_machine_and_no_package_index(path: Path) -> None:
     text = path.read_bytes().decode("utf-8", "replace")
     assert MACHINE_PATH.search(text) is None

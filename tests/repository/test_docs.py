@@ -18,6 +18,7 @@ import pytest
 import preloaded
 import stoker
 import stoker.cli.main
+from cases import each
 from repository import markdown
 from repository.checkout import ROOT, pages
 
@@ -74,7 +75,7 @@ def test_the_python_of_a_page_runs(
     exec(compile(markdown.program(page), str(page), "exec"), namespace)
 
 
-@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+@each("page", pages())
 def test_the_commands_of_a_page_parse(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words in markdown.commands(page):
         parser = stoker.cli.main.make_parser(words)
@@ -85,7 +86,7 @@ def test_the_commands_of_a_page_parse(page: Path, capsys: pytest.CaptureFixture[
             parser.parse_args(words)
 
 
-@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+@each("page", pages())
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     for target, heading in markdown.links(page):
         assert target.exists(), f"{markdown.name(page)} links to {target}, which is not there"
@@ -93,13 +94,13 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
             assert heading in markdown.headings(target), f"{markdown.name(page)} links to #{heading} of {target}"
 
 
-@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+@each("page", pages())
 def test_every_block_says_what_it_is(page: Path) -> None:
     known = {"python", "console", "sh", "text", "json", "toml", "cpp", "c", "proto", "tsv"}
     assert {block.language for block in markdown.blocks(page)} <= known
 
 
-@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+@each("page", pages())
 def test_no_code_is_left_out(page: Path) -> None:
     # Code that is indented, in a list, or fenced in another way would be shown to readers and never run.
     assert markdown.code_seen_by_readers(page) == [(block.language, block.text) for block in markdown.blocks(page)]
@@ -108,7 +109,7 @@ def test_no_code_is_left_out(page: Path) -> None:
     assert not_run == NOT_RUN.get(markdown.name(page), (0, ""))[0], "Python in blocks that are not run; see NOT_RUN"
 
 
-@pytest.mark.parametrize("page", pages(), ids=markdown.name)
+@each("page", pages())
 def test_what_make_is_asked_for_is_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     shell = [block.text for block in markdown.blocks(page) if block.language in ("console", "sh")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cases import each
 from repository.checkout import PACKAGE
 from repository.imports import LIST, Rules, Tree, problems
 
@@ -35,7 +36,7 @@ def test_a_sound_tree_has_no_problems() -> None:
     assert problems(Tree(SOUND), RULES) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "line", "problem"),
     [
         ("order/permutation.py", "from stoker.loader import Loader", "loader is not below order"),

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import stoker
+from cases import each
 from repository.checkout import PACKAGE, ROOT, modules
 from scripts import public_api
 from stoker import errors
@@ -40,7 +41,7 @@ def test_nothing_depends_on_the_machine() -> None:
     assert str(Path.home()) not in text
 
 
-@pytest.mark.parametrize("name", stoker.__all__)
+@each("name", stoker.__all__)
 def test_everything_public_is_there_and_documented(name: str) -> None:
     assert inspect.getdoc(getattr(stoker, name))
 

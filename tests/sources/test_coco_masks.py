@@ -16,6 +16,7 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
 import stoker
+from cases import each
 from stoker import fields
 from stoker.builder import build_part, list_once, parse_part
 from stoker.builder.options import BuildOptions
@@ -200,7 +201,7 @@ def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
     assert found["mask"].draw((40, 30)).sum() > 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("segmentation", "problem"),
     [
         (None, "it is missing, neither a list of polygons nor size and counts"),
@@ -287,9 +288,9 @@ def test_annotations_without_a_polygon_are_left_out_and_counted(tmp_path: Path) 
         stoker.build(path, tmp_path / "out", masks=True, progress=False)
     message = f"{path}: 7 annotations without a polygon or RLE: their pixels are background in the masks"
     assert message in [str(warning.message) for warning in caught]
-    for each in content["annotations"][len(SEGMENTATIONS) : -1]:
+    for annotation in content["annotations"][len(SEGMENTATIONS) : -1]:
         with pytest.raises(Exception, match=r"."):
-            COCO(str(path)).annToMask(each)
+            COCO(str(path)).annToMask(annotation)
     content["annotations"] = [*content["annotations"][: len(SEGMENTATIONS)], content["annotations"][-1]]
     wanted = wanted_masks(write(tmp_path, content))
     stored = stored_masks(tmp_path / "out")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cases import each
 from download import faulty_server as does
 from download.faulty_server import running
 from sources.photo_server import serving
@@ -108,7 +109,7 @@ def test_a_name_is_looked_up_again_where_that_may_help(
     assert len(names) == asked
 
 
-@pytest.mark.parametrize(
+@each(
     ("url", "what"),
     [
         ("file:///etc/passwd", "file:// is not read; only http:// and https:// are"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
+from cases import each
 from loader.shards import image, write_shards
 from reference import colors, pictures, transform
 from stoker.errors import ConfigError
@@ -47,8 +48,8 @@ def test_colours_are_those_of_pillow(bounds: dict, draws: transform.Draws, width
         assert (changed == np.asarray(colors.change(picture, steps, Image.blend))).all()
 
 
-@pytest.mark.parametrize("name", colors.OPERATIONS)
-@pytest.mark.parametrize("factor", [-0.31, 0.07, 0.5, 1.7])
+@each("name", colors.OPERATIONS)
+@each("factor", [-0.31, 0.07, 0.5, 1.7])
 def test_every_eighth_value_of_every_channel(name: str, factor: float) -> None:
     if name == "hue":
         factor = max(-0.5, min(0.5, factor))
@@ -126,7 +127,7 @@ def test_bytes_in_planes_and_floats_without_mean(train: stoker.Dataset) -> None:
         assert (floats[number] == (plain[number] / 255.0).astype(np.float32)).all()
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: stoker.ColorJitter(brightness=-0.1), "brightness is -0.1"),

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from cases import each
 from reference import pictures, transform
 from repository.checkout import NATIVE
 from stoker import _native
@@ -41,7 +42,7 @@ CASES: dict[str, list[Operation]] = {
         ColorJitter((2.0, 3.0), (1.0, 1.0), 0.0, (0.5, 0.5)),
     ],
 }
-EACH = [pytest.param(case, id=repr(case)) for cases in CASES.values() for case in cases]
+EACH = [case for cases in CASES.values() for case in cases]
 SIZES = [(50, 31), (37, 64)]
 """Width and height of images."""
 
@@ -61,8 +62,8 @@ def test_every_operation_and_every_setting_has_cases() -> None:
             assert len(values) > 1, f"no case of {name} changes {setting.name}"
 
 
-@pytest.mark.parametrize("operation", EACH)
-@pytest.mark.parametrize(("width", "height"), SIZES)
+@each("operation", EACH)
+@each(("width", "height"), SIZES)
 def test_pixels_are_those_of_the_slow_twin(operation: Operation, width: int, height: int) -> None:
     if isinstance(operation, stoker.RawTensor):
         height, width = operation.native().shape
@@ -74,13 +75,13 @@ def test_pixels_are_those_of_the_slow_twin(operation: Operation, width: int, hei
         assert (made == transform.show(Image.fromarray(pixels), chosen, draws)).all()
 
 
-@pytest.mark.parametrize("operation", EACH)
+@each("operation", EACH)
 def test_it_is_written_as_it_is_typed(operation: Operation) -> None:
     assert eval(repr(operation), dict(OPERATIONS)) == operation
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("operation", EACH)
+@each("mode", MODES)
+@each("operation", EACH)
 def test_core_and_declaration_agree_on_modes(operation: Operation, mode: stoker.types.Mode) -> None:
     width, height = SIZES[0]
     if isinstance(operation, stoker.RawTensor):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import stoker
+from cases import each
 from stoker.errors import ConfigError
 
 EVERY = [
@@ -34,8 +35,8 @@ def test_a_size_is_a_side_or_height_and_width(kind: type) -> None:
             kind(size)
 
 
-@pytest.mark.parametrize("kind", MIRRORED)
-@pytest.mark.parametrize("hflip", [-0.1, 1.1, math.nan, None, "0.5"])
+@each("kind", MIRRORED)
+@each("hflip", [-0.1, 1.1, math.nan, None, "0.5"])
 def test_a_probability_is_between_0_and_1(kind: type, hflip: float) -> None:
     with pytest.raises(ConfigError, match="hflip"):
         kind(8, hflip=hflip)
