@@ -49,6 +49,7 @@ SHAPES = {
     "targets": ("images/{}.png", "masks/{}_targets.png"),
     "ground truth in front": ("images/{}.png", "gt/ground_truth_{}.png"),
     "two suffixes": ("train/images/{}_rgb.png", "train/gt/{}_label.png"),
+    "davis": ("JPEGImages/480p/bear/{}.png", "Annotations/480p/bear/{}.png"),
 }
 
 

@@ -29,7 +29,7 @@ from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.sources.table_boxes import BOX, NamedBox, TableBoxes, parse_annotation
-from stoker.sources.walking import Walk, divide_suffix, is_sidecar
+from stoker.sources.walking import Walk, divide_suffix, is_image_name, is_sidecar
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
 
@@ -90,11 +90,22 @@ def _devkits(look: Look, base: bytes, top: bytes, depth: int) -> Iterator[bytes]
     """Yield the folders with ``JPEGImages``: one itself, or those in its folders ``VOC*``."""
     names = look.folders_in(_at(base, top).to_uri())
     if _IMAGES[:-1] in names and not _PARTS.isdisjoint(names):
-        yield top
+        if _ANNOTATIONS[:-1] not in names or not _are_masks(look, base, top + _ANNOTATIONS):
+            yield top
     elif depth:
         for name in names:
             if name[:3].upper() == b"VOC":
                 yield from _devkits(look, base, top + name + b"/", depth - 1)
+
+
+def _are_masks(look: Look, base: bytes, annotations: bytes) -> bool:
+    """Return whether annotations are images, as those of DAVIS, in a folder for each sequence."""
+    for _ in range(_DEPTH):
+        folders, files, _ = look.look_into(_at(base, annotations))
+        if files or not folders:
+            return any(is_image_name(os.fsencode(name)) for name in files)
+        annotations += os.fsencode(sorted(folders)[0]) + b"/"
+    return False
 
 
 def _annotated(look: Look, base: bytes, top: bytes, split: str) -> _Part | None:
