@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import image
+from benchmarks.rivals import formats
 from reference import pictures
 
 if TYPE_CHECKING:
@@ -25,7 +26,12 @@ def photos(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("forms", ["memory", pytest.param("0,1", marks=pytest.mark.needs("torch"))])
-def test_every_kind_is_measured(photos: Path, tmp_path: Path, forms: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_kind_is_measured(
+    photos: Path, tmp_path: Path, forms: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert formats.WIDTH * formats.HEIGHT == 12_000_000
+    monkeypatch.setattr(formats, "WIDTH", 400)
+    monkeypatch.setattr(formats, "HEIGHT", 300)
     kinds = "baseline,progressive,grey" + (",camera" if forms == "memory" else "")
     words = [str(photos), "--only", kinds, "--forms", forms, "--libraries", "Pillow,imagecodecs"]
     assert image.main([*words, "--rounds", "1", "--seconds", "0", "--json", str(tmp_path / "found.json")]) == 0

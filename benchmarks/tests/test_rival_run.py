@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from PIL import Image
 
 import stoker
-from benchmarks.rivals.__main__ import Finished
+from benchmarks.rivals import formats
+from benchmarks.rivals.__main__ import Finished, main
 from benchmarks.rivals.catalogue import Entry
 from benchmarks.rivals.contest import Contest, Row, Settings
 from benchmarks.rivals.environments import ROOT, Environments
@@ -89,10 +91,13 @@ def test_a_rival_that_is_asked_for_and_not_installed_is_a_failure(photos: Path, 
     assert "Not installed, so not measured: ffcv." in done.stdout
 
 
-def test_an_unknown_line_is_a_usage_error(tmp_path: Path) -> None:
-    done = run([tmp_path, "--lines", "trian"])
-    assert done.returncode == 2
-    assert "no line is called trian" in done.stderr
+def test_an_unknown_line_is_a_usage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["rivals", str(tmp_path), "--lines", "trian"])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert main() == 2
+    assert "no line is called trian" in capsys.readouterr().err
 
 
 def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) -> None:
@@ -138,7 +143,12 @@ def opened(path: Path) -> Image.Image:
     return Image.open(io.BytesIO(path.read_bytes()))
 
 
-def test_folders_of_other_formats_have_the_same_photographs(photos: Path, tmp_path: Path) -> None:
+def test_folders_of_other_formats_have_the_same_photographs(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (formats.WIDTH, formats.HEIGHT) == (4000, 3000)
+    monkeypatch.setattr(formats, "WIDTH", 400)
+    monkeypatch.setattr(formats, "HEIGHT", 300)
     lines = ("png", "webp", "progressive", "dense-progressive", "thumbnails")
     make_sources(photos, tmp_path, Amounts(photos=2, build=2, raw=2, format=2, large=1), lines)
     originals = [opened(path) for path in sorted(photos.rglob("*.JP*G"))[:2]]
@@ -148,6 +158,6 @@ def test_folders_of_other_formats_have_the_same_photographs(photos: Path, tmp_pa
         assert png.convert("RGB").tobytes() == original.convert("RGB").tobytes()
         assert (progressive.size, progressive.quantization[0]) == (original.size, original.quantization[0])
         assert progressive.info["progressive"]
-    assert (found["dense-progressive"][0].size, found["dense-progressive"][0].info["progressive"]) == ((4000, 3000), 1)
+    assert (found["dense-progressive"][0].size, found["dense-progressive"][0].info["progressive"]) == ((400, 300), 1)
     assert [image.size for image in found["thumbnails"]] == [(32, 32)] * 32
     assert not (tmp_path / "camera").exists()

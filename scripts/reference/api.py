@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,9 +86,7 @@ class Reference:
     """What the pages of the API say, and where each name is."""
 
     def __init__(self) -> None:
-        loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], docstring_parser="google", allow_inspection=False)
-        loader.load("stoker")
-        self._package = loader.modules_collection["stoker"]
+        self._package = _package()
         self._listed = {page: _names(self._package, names) for page, (_, names) in PAGES.items()}
         _check_complete(self._package, self._listed)
         self.places = {
@@ -106,6 +105,14 @@ class Reference:
             parts = [f"# {title}", *_introduction(self._package, page, links), *entries]
             made[f"{FOLDER}/{page}.md"] = "\n\n".join(parts) + "\n"
         return made
+
+
+@functools.cache
+def _package() -> griffe.Module:
+    """What the files of Stoker define, which takes seconds to read."""
+    loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], docstring_parser="google", allow_inspection=False)
+    loader.load("stoker")
+    return loader.modules_collection["stoker"]
 
 
 def _names(package: griffe.Module, names: list[str]) -> list[str]:

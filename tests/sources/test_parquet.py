@@ -24,7 +24,7 @@ from stoker import fields
 from stoker.builder import Part, build_part, parts
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
-from stoker.sources import list_source, read_listing, write_listing
+from stoker.sources import list_source, parquet_files, read_listing, write_listing
 from stoker.sources.parquet import split_of_file
 from stoker.storage import location
 from storage.places import copy, place_in
@@ -650,14 +650,17 @@ def test_every_changed_byte_gives_a_dataset_or_an_error(tmp_path: Path) -> None:
     assert kept > 0  # statistics and names of writers do not matter
 
 
-def test_values_that_take_a_thousand_times_the_bytes_of_the_file_are_refused(tmp_path: Path, cache: Path) -> None:
-    message = r"has .* of values in .* KB, more than 1000 times as many, so it is not read; write it without"
+def test_values_that_take_a_thousand_times_the_bytes_of_the_file_are_refused(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_files, "_FEW_BYTES", 2**22)  # a sixteenth
+    message = r"has .* of values in .* K?B, more than 1000 times as many, so it is not read; write it without"
     path = write_rows(
-        tmp_path / "page.parquet", {"image": [bytes(7 * 10**7)]}, compression="zstd", use_dictionary=False
+        tmp_path / "page.parquet", {"image": [bytes(7 * 10**6)]}, compression="zstd", use_dictionary=False
     )
     with pytest.raises(SourceError, match=message):  # its footer says so
         list_source(str(path))
-    rows = pa.array([bytes(10**6)] * 80)
+    rows = pa.array([bytes(10**5)] * 80)
     path = write_rows(tmp_path / "dictionary.parquet", {"image": rows}, compression="zstd", row_group_size=20)
     with pytest.raises(SourceError, match=message):  # unpacking it finds out
         stoker.open(path)
