@@ -8,8 +8,10 @@ import functools
 import gc
 import importlib.util
 import os
+import re
 import signal
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -47,6 +49,8 @@ FRAMEWORKS = {
     "transformers",
     "webdataset",
 }
+
+MAY_BE_SLOW = re.compile(rf"^(pytestmark|\s*(from|import) ({'|'.join(sorted(FRAMEWORKS))})\b)".encode(), re.MULTILINE)
 
 # Packages that `pip install '.[test]'` does not bring. Where one is missing, the tests that import it are skipped.
 OPTIONAL = FRAMEWORKS | {
@@ -115,8 +119,28 @@ hypothesis.settings.register_profile("ci", **BUSY, derandomize=True, database=No
 hypothesis.settings.load_profile("ci" if MUST_RUN_ALL else "dev")
 
 
-def pytest_configure() -> None:
-    """A shell lets what it starts with ``&`` ignore Ctrl-C, and so would every program that a test interrupts."""
+# It is imported by jsonschema if it is installed, takes a second to read grammars of URIs, and no test needs it.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
+MEMORY = Path("/dev/shm")
+LEAST_MEMORY_BYTES = 4 << 30
+
+
+def writes_in_memory() -> bool:
+    """Whether files in memory have the space that tests need, and may be run as programs."""
+    if not os.access(MEMORY, os.W_OK):
+        return False
+    system = os.statvfs(MEMORY)
+    return system.f_bavail * system.f_frsize >= LEAST_MEMORY_BYTES and not system.f_flag & os.ST_NOEXEC
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the fast tests write in memory: many disks take a hundred times as long to make a file.
+
+    A shell lets what it starts with ``&`` ignore Ctrl-C, and so would every program that a test interrupts.
+    """
+    if leaves_out_slow(config) and writes_in_memory():
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -145,8 +169,12 @@ class TestFile(pytest.Module):
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """With ``-m "not slow"``, files of which all tests are slow are not even imported, which would take seconds."""
-    leaves_out = config.option.markexpr.startswith("not slow") and collection_path.suffix == ".py"
+    leaves_out = leaves_out_slow(config) and collection_path.suffix == ".py"
     return True if leaves_out and is_slow(collection_path) else None
+
+
+def leaves_out_slow(config: pytest.Config) -> bool:
+    return bool(config.option.markexpr.startswith("not slow"))
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module:
@@ -180,7 +208,10 @@ def uses_framework(function: FunctionType) -> bool:
 @functools.cache
 def is_slow(file: Path) -> bool:
     """Whether all tests of a file are slow: it says so for all, or to import it is to import a framework."""
-    statements = ast.parse(file.read_bytes()).body
+    text = file.read_bytes()
+    if not MAY_BE_SLOW.search(text):  # which takes a hundredth of the time
+        return False
+    statements = ast.parse(text).body
     for statement in statements:
         if isinstance(statement, ast.With):
             statements += statement.body
@@ -273,6 +304,13 @@ def user_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STOKER_CACHE_DIR", str(tmp_path_factory.mktemp("user-cache")))
         yield
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on a disk, which `tmp_path` may not be."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

@@ -32,8 +32,8 @@ def bytes_from_disk(path: Path) -> int:
 
 
 @on_linux
-def test_a_dropped_file_is_not_in_memory_any_more(tmp_path: Path) -> None:
-    path = tmp_path / "shard"
+def test_a_dropped_file_is_not_in_memory_any_more(disk_path: Path) -> None:
+    path = disk_path / "shard"
     path.write_bytes(os.urandom(3_000_001))
     assert bytes_from_disk(path) < 100_000
     assert drop_from_page_cache([path]) == 0

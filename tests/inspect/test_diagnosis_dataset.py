@@ -151,8 +151,9 @@ def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest
     assert "\nremedy: " in text.out
 
 
-def test_cold_figures_are_of_one_pass(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(dataset), "--cold", "--batch-size", "1")
+def test_cold_figures_are_of_one_pass(dataset: Path, disk_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(dataset, disk_path / "dataset")
+    found = asked(capsys, str(disk_path / "dataset"), "--cold", "--batch-size", "1")
     assert found["evidence"]["files"]["cached_before"] < 0.2
     assert found["evidence"]["samples"] <= 40
     assert found["trials"] == []

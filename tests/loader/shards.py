@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from reference import example, pictures, tfrecord
@@ -19,6 +20,7 @@ KINDS = [
 ]
 
 
+@functools.cache
 def image(i: int) -> bytes:
     width, height = 40 + 13 * i % 70, 30 + 29 * i % 60
     return pictures.jpeg(width, height, i, **KINDS[i % len(KINDS)])

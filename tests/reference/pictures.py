@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 
 import numpy as np
@@ -24,7 +23,6 @@ def encode(image: Image.Image, **options: object) -> bytes:
     return out.getvalue()
 
 
-@functools.cache
 def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: object) -> bytes:
     return encode(Image.fromarray(pixels(width, height, seed)).convert(mode), **{"quality": 92, **options})
 
