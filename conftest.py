@@ -114,7 +114,7 @@ WITH_CLUSTERS = (
 
 # Times vary too much on a busy machine to be a property of an example.
 BUSY = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
-hypothesis.settings.register_profile("dev", **BUSY)
+hypothesis.settings.register_profile("dev", **BUSY, max_examples=50)  # others each time, and in CI twice as many
 hypothesis.settings.register_profile("ci", **BUSY, derandomize=True, database=None)
 hypothesis.settings.load_profile("ci" if MUST_RUN_ALL else "dev")
 
@@ -246,6 +246,7 @@ def pytest_collection() -> Generator[None]:
     gc.disable()
     yield
     gc.freeze()
+    gc.set_threshold(10_000)
     gc.enable()
 
 

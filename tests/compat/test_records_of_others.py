@@ -386,7 +386,7 @@ def commands(place: object, out: Path) -> dict[str, list[object]]:
         "show": ["show", place, "--out", out / "sheet.png"],
         "page": ["info", place, "--html", out / "page.html"],
         "bench": ["bench", place, "--only", "stoker", "--seconds", "0.1", "--rounds", "1", "--batch-size", "4"],
-        "doctor": ["doctor", place, "--seconds", "0.2", "--batch-size", "4"],
+        "doctor": ["doctor", place, "--seconds", "0.1", "--batch-size", "4"],
         "repack": ["repack", place, out / "new"],
     }
 

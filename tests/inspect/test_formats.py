@@ -116,10 +116,10 @@ def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: p
 def test_images_that_the_core_decodes_say_nothing_of_pillow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     native = {name: data for name, data in FILES.items() if name.endswith((".png", ".webp"))}
     place = write_folder(tmp_path / "photos", native)
-    said = printed(capsys, "doctor", place, "--seconds", "0.2")
+    said = printed(capsys, "doctor", place, "--seconds", "0.1")
     assert "formats of 9 images: 5 png, 4 webp" in said
     assert "Pillow" not in said
-    found = json.loads(printed(capsys, "doctor", place, "--seconds", "0.2", "--json"))
+    found = json.loads(printed(capsys, "doctor", place, "--seconds", "0.1", "--json"))
     assert found["pillow"] is None
     assert found["evidence"]["pillow_share"] == 0
     assert next(stage for stage in found["stages"] if stage["name"] == "decode and resize")["alone"] > 0
@@ -141,7 +141,7 @@ def test_a_core_without_a_library_says_what_to_install(
     assert missing_libraries() == ()
     monkeypatch.setattr(image_formats, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
     assert by_decoder(COUNTS)[1]["png"] == 5
-    said = printed(capsys, "doctor", records, "--seconds", "0.2")
+    said = printed(capsys, "doctor", records, "--seconds", "0.1")
     assert "warning: this Stoker was built without libpng, so Pillow decodes png images" in said
     assert "install libpng-dev " in said
     assert "; by Pillow: 5 png, 2 gif" in said
