@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest --timeout 300
-SHARED := -n $(JOBS) --dist loadfile --no-loadscope-reorder  # in the order of conftest.py
+SHARED := -n $(JOBS)
 DEMO := $(BUILD)/demo
 # What runs at the same time prints its lines together, if this make can.
 OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)

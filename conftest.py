@@ -145,6 +145,13 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Let processes share the tests by files, in the order below: what the tests of a file share is made once."""
+    if getattr(config.option, "numprocesses", None) and config.option.dist == "no":
+        config.option.dist, config.option.loadscopereorder = "loadfile", False
+
+
 def missing_package(error: BaseException | None) -> str | None:
     """The optional package whose absence caused an error, if that is what did."""
     while error is not None:

@@ -10,6 +10,7 @@ import pty
 import re
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,9 @@ def test_an_interrupt_leaves_a_build_to_resume(source: Path, tmp_path: Path) -> 
     threads = threading.active_count()
     with pytest.raises(KeyboardInterrupt):
         stoker.build(source, tmp_path / "out", shards=5, threads=1, progress=interrupt)
+    end = time.monotonic() + 30  # one converts an image to its end, and is not waited for
+    while threading.active_count() > threads and time.monotonic() < end:
+        time.sleep(0.01)
     assert threading.active_count() == threads
     there = len(list((tmp_path / "out").glob("*.tfrecord")))
     assert there >= 1

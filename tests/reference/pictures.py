@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 
 import numpy as np
@@ -10,6 +11,11 @@ from PIL import Image
 
 def pixels(width: int, height: int, seed: int = 0) -> np.ndarray:
     """Smooth waves with some noise: RGB uint8 (height, width, 3)."""
+    return _pixels(width, height, seed).copy()
+
+
+@functools.lru_cache(1000)
+def _pixels(width: int, height: int, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     y, x = np.mgrid[0:height, 0:width]
     waves = [127 + 80 * np.sin(x * rng.uniform(0.02, 0.4) + y * rng.uniform(0.02, 0.4) + c) for c in range(3)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 
@@ -51,6 +52,7 @@ def crc32c(data: bytes, crc: int = 0) -> int:
     return register ^ 0xFFFFFFFF
 
 
+@functools.lru_cache(1000)
 def masked(data: bytes) -> bytes:
     """The checksum as a frame stores it."""
     crc = crc32c(data)
