@@ -119,7 +119,7 @@ $(BUILD)/.stamp-hdfs-jars: scripts/hdfs_jars.sh | $(COMPILING)
 	@touch $@
 
 .PHONY: test
-test: $(BUILD)/.stamp-deps-test  ## C++ tests, and the Python tests that are fast: five of six.
+test: $(BUILD)/.stamp-deps-test  ## C++ tests, and the Python tests that are fast: seven of ten.
 	@# The core of the wheel is tested, which saves a compilation, and compiles while what the tests need is installed.
 	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a $(INSTALLED) $(DEVELOPED)
 	@$(MAKE) -j3 TESTED_CORE=$(abspath $(BUILD))/wheel/libstoker_core.a test-fast native-plain $(FETCHED)

@@ -112,7 +112,8 @@ def _package() -> griffe.Module:
     """What the files of Stoker define, which takes seconds to read."""
     loader = griffe.GriffeLoader(search_paths=[ROOT / "src"], docstring_parser="google", allow_inspection=False)
     loader.load("stoker")
-    return loader.modules_collection["stoker"]
+    package: griffe.Module = loader.modules_collection["stoker"]
+    return package
 
 
 def _names(package: griffe.Module, names: list[str]) -> list[str]:
