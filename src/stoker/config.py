@@ -92,10 +92,11 @@ def settings_as_options() -> Iterator[None]:
         _AS_OPTIONS.reset(token)
 
 
-def refuse_ineffective(given: Mapping[str, object], where: str, advice: str = "omit it") -> None:
+def refuse_ineffective(given: Mapping[str, object], where: str, advice: str = "") -> None:
     """Refuse settings that mean nothing ``where`` they are given; one that is None or False is not."""
     if names := _given(given):
-        raise ConfigError(f"{' and '.join(names)} {'has' if len(names) == 1 else 'have'} no effect {where}; {advice}")
+        has, it = ("has", "it") if len(names) == 1 else ("have", "them")
+        raise ConfigError(f"{' and '.join(names)} {has} no effect {where}; {advice or f'omit {it}'}")
 
 
 def refuse_contradicting(given: Mapping[str, object]) -> None:

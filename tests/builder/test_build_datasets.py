@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from trees import write_tree
 import stoker
 from sources.layouts import LAYOUTS
 from stoker.cli.main import main
-from stoker.errors import ConfigError, DestinationError, StokerError
+from stoker.errors import ConfigError, DestinationError, StokerError, StorageError, TooManyRejectsError
+from stoker.sources import list_source
+from stoker.types import Box
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,10 +92,15 @@ def test_a_build_of_a_part_is_resumed_and_not_mixed_with_another(tmp_path: Path)
 
 
 def test_records_of_a_program_that_were_changed_are_not_mixed_with_others(tmp_path: Path) -> None:
-    records = [{"image": np.full((4, 4, 3), number, np.uint8), "caption": f"{number}"} for number in range(40)]
-    built = build(stoker.open(records), tmp_path / "built")
-    assert stoker.build(stoker.open(records), built, progress=False).outcome == "complete"
-    for name, value in (("caption", "x"), ("image", np.full((4, 4, 3), 99, np.uint8))):
+    paths = sorted(write_tree(tmp_path / "photos", {"cat": 40}).rglob("*.*"))
+    assert len(paths) == 40
+    own = [{"image": np.full((4, 4, 3), number, np.uint8), "caption": f"{number}"} for number in range(40)]
+    files = [{"image": str(path), "caption": path.name} for path in paths]
+    for at, (records, name, value) in enumerate(
+        [(own, "caption", "x"), (own, "image", np.full((4, 4, 3), 99, np.uint8)), (files, "caption", "x")]
+    ):
+        built = build(stoker.open(records), tmp_path / f"built {at}")
+        assert stoker.build(stoker.open(records), built, progress=False).outcome == "complete"
         changed = [*records[:21], records[21] | {name: value}, *records[22:]]
         with pytest.raises(DestinationError):
             build(stoker.open(changed), built)
@@ -148,13 +156,22 @@ def test_records_are_built_as_repack_builds_them(preset: str, tmp_path: Path) ->
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_objects_of_a_dataset_are_cut_out(tmp_path: Path) -> None:
-    place = LAYOUTS["coco_boxes"](tmp_path / "source")
-    report = stoker.build(place, tmp_path / "built", crop_objects=True, max_rejects=9, progress=False)
-    opened = {split: stoker.open(place, split) for split in report.manifest.splits}
-    build(opened, tmp_path / "again", crop_objects=True)
-    for split in opened:
-        assert contents(stoker.open(tmp_path / "again", split)) == contents(stoker.open(tmp_path / "built", split))
+@pytest.mark.parametrize(
+    ("layout", "settings"),
+    [
+        ("labelimg_yolo", {}),
+        ("labelimg_yolo", {"split_fraction": "test=0.5"}),
+        ("labelimg_yolo", {"shard_names": "per-class"}),
+        ("labelimg_voc", {"split_fraction": "val=0.5"}),
+        ("coco_boxes", {}),
+    ],
+)
+def test_objects_of_a_dataset_are_cut_out(layout: str, settings: dict[str, Any], tmp_path: Path) -> None:
+    place = LAYOUTS[layout](tmp_path / "source")
+    splits = list_source(str(place)).splits
+    build(place, tmp_path / "built", crop_objects=True, **settings)
+    build({split: stoker.open(place, split) for split in splits}, tmp_path / "again", crop_objects=True, **settings)
+    assert shards(tmp_path / "again") == shards(tmp_path / "built")
 
 
 def test_splits_may_come_from_several_places_with_the_same_classes(tmp_path: Path) -> None:
@@ -169,7 +186,7 @@ def test_splits_may_come_from_several_places_with_the_same_classes(tmp_path: Pat
 def test_datasets_of_other_classes_are_refused(tmp_path: Path) -> None:
     cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 1, "dog": 1}))
     apes = stoker.open(write_tree(tmp_path / "apes", {"ape": 1, "cat": 1, "dog": 1}))
-    with pytest.raises(ConfigError, match="class 0 is 'cat' in train and 'ape' in validation; open both"):
+    with pytest.raises(ConfigError, match="class 0 is 'cat' in train and 'ape' in validation; give datasets"):
         build({"train": cats, "val": apes}, tmp_path / "built")
     captioned = stoker.open([{"image": b"", "label": "cat", "caption": "a cat"}])
     with pytest.raises(ConfigError, match="the fields are none in train and caption in validation; give datasets with"):
@@ -180,9 +197,64 @@ def test_datasets_of_other_classes_are_refused(tmp_path: Path) -> None:
         build([cats[0]], tmp_path / "built")
 
 
-def test_a_dataset_is_not_built_over_what_it_is_read_from(tmp_path: Path) -> None:
+def test_splits_whose_classes_count_from_different_numbers_keep_their_names(tmp_path: Path) -> None:
+    photos = write_tree(tmp_path / "photos", {"cat": 2, "dog": 1})
+    from_1 = stoker.open(build(photos, tmp_path / "from 1", label_base=1))
+    more = stoker.open(write_tree(tmp_path / "more", {"cat": 1, "dog": 1, "emu": 1}, 7))
+    for splits in ({"train": from_1, "val": more}, {"train": more, "val": from_1}):
+        built = build(splits, tmp_path / next(iter(splits)) / splits["train"].path[-4:])
+        for split, dataset in splits.items():
+            names = [name for _, _, name, *_ in contents(stoker.open(built, split))]
+            assert names == [name for _, _, name, *_ in contents(dataset)]
+            assert [each.name for each in stoker.open(built, split).classes] == ["cat", "dog", "emu"]
+
+
+def test_numbers_of_classes_are_those_of_the_records(tmp_path: Path) -> None:
+    records = [{"image": np.full((4, 4, 3), number, np.uint8), "label": number % 3} for number in range(6)]
+    built = build(stoker.open(records), tmp_path / "built")
+    build(records, tmp_path / "of records")
+    assert contents(stoker.open(built)) == contents(stoker.open(tmp_path / "of records"))
+
+
+def boxes(names: list[str] | None, label: int) -> stoker.Dataset:
+    record = {"image": np.zeros((4, 4, 3), np.uint8), "label": "a", "boxes": [Box(0.1, 0.2, 0.5, 0.6, label)]}
+    fields = {"image": stoker.fields.Image(), "label": stoker.fields.Label(["a", "b"])}
+    return stoker.open([record], fields=fields | {"boxes": stoker.fields.Boxes(names)})
+
+
+def test_boxes_have_the_names_of_the_longest_list(tmp_path: Path) -> None:
+    first, second = boxes(["x", "y"], 1), boxes(["x", "y", "z"], 2)
+    built = build({"train": first, "val": second}, tmp_path / "built")
+    assert contents(stoker.open(built, "val"))[0][3][0][1] == "z"
+    with pytest.raises(TooManyRejectsError, match="its boxes have the classes of images, and those of another split"):
+        stoker.build({"train": boxes(None, 1), "val": second}, tmp_path / "other", progress=False)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning", "ignore::stoker.errors.LabelWarning")
+def test_a_part_of_imagenet_is_refused_where_the_preset_numbers_it_in_full(tmp_path: Path) -> None:
+    photos = write_tree(tmp_path / "photos", {"n01440764": 1, "n02085620": 1})
+    with pytest.raises(ConfigError, match="among ImageNet's 1,000, but it was opened with others; open it"):
+        build(stoker.open(photos), tmp_path / "built", preset="imagenet")
+    built = build(stoker.open(photos, imagenet_labels=True), tmp_path / "built", preset="imagenet")
+    assert shards(built) == shards(build(photos, tmp_path / "of path", preset="imagenet"))
+
+
+def test_a_source_that_has_gone_is_no_reject(tmp_path: Path) -> None:
+    cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 2}))
+    more = stoker.open(write_tree(tmp_path / "more", {"cat": 2}, 7))
+    shutil.rmtree(tmp_path / "more")
+    with pytest.raises(StorageError, match=r"more is not there any more: .*; call again to resume"):
+        build({"train": cats, "val": more}, tmp_path / "built")
+
+
+def test_a_dataset_is_not_built_over_what_it_is_read_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = build(write_tree(tmp_path / "photos", {"cat": 2, "dog": 1}), tmp_path / "built")
     for opened in (built, tmp_path / "built/*.tfrecord"):
         with pytest.raises(DestinationError, match="is the source itself"):
             build(stoker.open(opened), built, overwrite=True, seed=7)
     assert len(stoker.open(built)) == 3
+    monkeypatch.chdir(tmp_path)
+    opened = stoker.open("built")
+    monkeypatch.chdir(tmp_path.parent)
+    with pytest.raises(DestinationError, match="is the source itself"):
+        build(opened, built, overwrite=True, seed=7)

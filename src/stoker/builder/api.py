@@ -313,12 +313,15 @@ def _run_datasets(
     keeps_boxes = settings.schema.info(0).box_prefix is not None
     with progress_of_call("reading labels", None if callable(progress) else progress, "records") as listed:
         tree = next(iter(opened.values())).source_of(
-            opened, listed, keeps_boxes=keeps_boxes, crop_objects=settings.source.crop_objects
+            opened,
+            listed,
+            keeps_boxes=keeps_boxes,
+            crop_objects=settings.source.crop_objects,
+            imagenet_labels=bool(settings.source.options.imagenet_labels),
         )
-    with progress_of_call("building", progress) as built:
-        report = build_tree(tree, settings, destination, built, overwrite=overwrite)
     tree.warn(3)  # where `build` was called
-    return report
+    with progress_of_call("building", progress) as built:
+        return build_tree(tree, settings, destination, built, overwrite=overwrite)
 
 
 def _run_records(

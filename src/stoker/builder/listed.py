@@ -88,7 +88,7 @@ def _warn_of_converted(settings: BuildSettings, sample: Iterable[Outcome]) -> No
         taken, others = " and ".join(sorted(recipe.formats)), ", ".join(f"{n} {kind}" for kind, n in converted.items())
         message = f"readers of preset {preset} take {taken}, so that some images are not kept as they are"
         advice = "'stoker plan' with the same settings says what becomes of them"
-        warnings.warn(f"{message}: {others} of {looked_at} looked at; {advice}", SourceWarning, stacklevel=4)
+        warnings.warn(f"{message}: {others} of {looked_at} looked at; {advice}", SourceWarning, stacklevel=5)
 
 
 def build_part(

@@ -78,6 +78,7 @@ class Dataset:
         mode: Channels and depth of the pixels of its samples and batches.
         exif: ``apply`` where these are turned upright; ``keep``, or None where `stoker.open` was not told, where not.
         opener: Opens it again; can be pickled. None for what `stoker.open` did not open.
+        folders: What it was opened from, and the folders of its shards: nothing may be built there while it is read.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Dataset:
         self.mode: Mode = "RGB"
         self.exif: Exif | None = None
         self.opener: Callable[[], Dataset] | None = None
+        self.folders: frozenset[str] = frozenset()
         self._labels: NDArray[np.int64] | None = None
         self._object_counts: NDArray[np.uint32] | None = None
         self.numbers: Numbers = range(len(reader.native))
@@ -197,11 +199,6 @@ class Dataset:
         return self.reader.sample(index, self.mode, self.exif)
 
     source_of = staticmethod(source_of)
-
-    @property
-    def folders(self) -> set[str]:
-        """What it was opened from, and the folders of its shards: nothing may be built there while it is read."""
-        return {self.path, *(str(shard.path.parent) for shard in self.shards)}
 
     def _part(self, numbers: Numbers) -> Dataset:
         """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from stoker import _native
 from stoker.config import option
-from stoker.errors import ConfigError, StokerError, StorageError, record_error
+from stoker.errors import ConfigError, SourceError, StokerError, StorageError, record_error
 from stoker.format import ClassLabel, first_bytes
 from stoker.sources import (
     Item,
@@ -20,9 +19,11 @@ from stoker.sources import (
     Reader,
     Source,
     SourceImage,
+    bundled_label_map,
     has_control_character,
     one_line,
 )
+from stoker.storage import location
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ _SYNSET, _TEXT, _OBJECT_TEXTS = "image/class/synset", "image/class/text", "image
 
 
 class _Dataset(Protocol):
-    """What a `stoker.Dataset` has to be one."""
+    """What this module needs of a `stoker.Dataset`."""
 
     path: str
     split: str
@@ -63,9 +64,10 @@ class DatasetReader(Reader):
 
     def __init__(self, datasets: Sequence[_Dataset], names: ClassNames) -> None:
         self._readers = [dataset.reader for dataset in datasets]
+        self._roots = [dataset.path for dataset in datasets]
         self.latency = "disk" if all(dataset.reader.remote is None for dataset in datasets) else "store"
         self.fields = datasets[0].schema.fields
-        self.box_names = datasets[0].schema.box_names
+        self.box_names = max((dataset.schema.box_names for dataset in datasets), key=len)
         self._identity = _identity(datasets, names)
 
     @property
@@ -80,7 +82,19 @@ class DatasetReader(Reader):
 
     def load(self, item: Item) -> SourceImage:
         """Return the image of one sample and its boxes. See `stoker.sources.Reader.load`."""
-        return self._reader_of(item).load(item.number)
+        reader = self._reader_of(item)
+        try:
+            image = reader.load(item.number, item.object)
+        except OSError as error:
+            root = self._roots[item.columns["dataset"]]
+            if isinstance(error, StorageError) or location(root).is_readable_after(error):
+                raise
+            message = f"{root} is not there any more: {error.strerror or error}; call again to resume"
+            raise StorageError(message) from error
+        if image.boxes and self.box_names and not reader.schema.box_names:
+            message = "its boxes have the classes of images, and those of another split have names of their own"
+            raise SourceError(f"{message}; build both with the same names")
+        return image
 
     def plain_file(self, item: Item) -> bytes | None:
         """Return the file that is all there is of an item. See `stoker.sources.Reader.plain_file`."""
@@ -96,18 +110,8 @@ def _identity(datasets: Sequence[_Dataset], names: ClassNames) -> str:
     for part in (*names.classes, b"", *names.texts):
         digest.update(len(part).to_bytes(8, "little") + part)
     for dataset in datasets:
-        if dataset.reader.given is not None:  # whose values nothing else stands for
-            for number in dataset.numbers:
-                digest.update(_content(dataset.reader, int(number)))
+        digest.update(dataset.reader.content(dataset.numbers))
     return digest.hexdigest()[:32]
-
-
-def _content(reader: SampleReader, number: int) -> bytes:
-    """Return what changes with any value of a sample."""
-    try:
-        return hashlib.sha256(_native.write_example(reader.features(number)[0])).digest()
-    except (StokerError, OSError):  # a build will reject it
-        return b"unreadable"
 
 
 def source_of(
@@ -116,13 +120,14 @@ def source_of(
     *,
     keeps_boxes: bool = True,
     crop_objects: bool = False,
+    imagenet_labels: bool = False,
 ) -> Source:
     """Return datasets, or parts of some, by the splits that they are of a new one, in the order of a build from a path.
 
     Records are each read once, for their class and their name; those in a store are read ahead, in long ranges. A
     damaged record is an item that a build will reject. Where the new dataset has no place for the boxes of records
     (``keeps_boxes``), a warning says so. With ``crop_objects`` every annotated object is an item of its own; a sample
-    without one stays whole.
+    without one stays whole. With ``imagenet_labels`` classes of image files are to have those of ImageNet's 1,000.
 
     Raises:
         ConfigError: A label is not a class; samples are turned upright, or have another mode than they are stored in;
@@ -130,8 +135,12 @@ def source_of(
     """
     chosen = tuple(datasets.values())
     for dataset in chosen:
-        _refuse_changed(dataset)
+        _refuse_turned(dataset)
+        if imagenet_labels:
+            _refuse_part_of_imagenet(dataset)
     _refuse_unlike(datasets)
+    if not any(map(len, chosen)):
+        raise ConfigError(f"there are no samples in {' and '.join(datasets)}; give datasets that have some")
     listing = _Listing(chosen, progress, crop_objects=crop_objects)
     for number, split in enumerate(datasets):
         listing.add(number, split)
@@ -153,12 +162,21 @@ def source_of(
     )
 
 
-def _refuse_changed(dataset: _Dataset) -> None:
+def _refuse_turned(dataset: _Dataset) -> None:
     """Refuse a dataset that shows its samples otherwise than they are stored."""
-    if dataset.exif == "apply" or dataset.mode != "RGB":
-        given = "exif='apply'" if dataset.exif == "apply" else f"mode={dataset.mode!r}"
-        message = f"{dataset.path} was opened with {given}, and a build stores images as they are"
-        raise ConfigError(f"{message}; open it without, and give exif to stoker.build")
+    exif = "exif='apply'" if dataset.exif == "apply" else ""
+    mode = f"mode={dataset.mode!r}" if dataset.mode != "RGB" else ""
+    if given := " and ".join(filter(None, (exif, mode))):
+        message = f"{dataset.path} was opened with {given}, and a build stores images as they are; open it without"
+        raise ConfigError(f"{message}, and give exif to stoker.build" if exif else message)
+
+
+def _refuse_part_of_imagenet(dataset: _Dataset) -> None:
+    """Refuse images whose classes are numbered by themselves, where a build of their path would number them in full."""
+    known, names = set(bundled_label_map().names), {os.fsencode(each.name) for each in dataset.classes}
+    if names and names < known and not dataset.reader.shards:
+        message = f"the preset gives the {len(names)} classes of {dataset.path} their labels among ImageNet's 1,000"
+        raise ConfigError(f"{message}, but it was opened with others; open it with imagenet_labels=True")
 
 
 def _refuse_unlike(datasets: Mapping[str, _Dataset]) -> None:
@@ -170,7 +188,8 @@ def _refuse_unlike(datasets: Mapping[str, _Dataset]) -> None:
             for label, (name, own) in enumerate(zip(*names, strict=False)):
                 if name != own:
                     message = f"{what} {label} is {name!r} in {first} and {own!r} in {second}"
-                    raise ConfigError(f"{message}; open both with the same list of classes: labels=LIST")
+                    advice = "images can be opened with the labels of a list: labels=LIST"
+                    raise ConfigError(f"{message}; give datasets whose labels mean the same ({advice})")
         if dataset.schema.fields != other.schema.fields:
             fields, more = (", ".join(part.schema.fields) or "none" for part in (dataset, other))
             message = f"the fields are {fields} in {first} and {more} in {second}"
@@ -194,6 +213,7 @@ class _Listing:
         listed = dataset.reader.items(dataset.numbers, crop_objects=self._crop_objects)
         for item in self._read(dataset) if listed is None else listed:
             self.builder.add(replace(item, columns={"dataset": number}))
+            self.names.see_label(item.label)
         self.splits[split] = np.arange(first, len(self.builder), dtype=np.int64)
 
     def _read(self, dataset: _Dataset) -> list[Item]:
@@ -247,9 +267,9 @@ def _class_of(dataset: _Dataset, key: int, label: int) -> int:
     if label == -1 or base <= label < MAX_CLASSES + base:
         return label - base if label >= 0 else -1
     if label >= MAX_CLASSES:
-        problem = f"is not below {MAX_CLASSES}; say where the class is with --label-key"
+        problem = f"is not below {MAX_CLASSES}; say where the class is with {option('label_key')}"
     elif label < 0:
-        problem = "is negative, and only -1 stands for no class; say where it is with --label-key"
+        problem = f"is negative, and only -1 stands for no class; say where it is with {option('label_key')}"
     else:
         problem = f"is not a class, because classes count from {base}; if these count from 0, give --from-label-base 0"
     raise record_error(ConfigError, dataset.reader.native.where(key), f"label {label} {problem}")
@@ -279,16 +299,21 @@ class ClassNames:
     """
 
     def __init__(self, datasets: Sequence[_Dataset], *, of_boxes: bool = False) -> None:
-        self._base = datasets[0].schema.label_base if datasets else 0
-        known = max((dataset.classes for dataset in datasets), key=len, default=())[self._base :]
-        if of_boxes and datasets and datasets[0].schema.box_names:
-            known = tuple(ClassLabel(name, "") for name in datasets[0].schema.box_names)
+        self._base = datasets[0].schema.label_base
+        known = max((dataset.classes[dataset.schema.label_base :] for dataset in datasets), key=len)
+        box_names = max((dataset.schema.box_names for dataset in datasets), key=len)
+        if of_boxes and box_names:
+            known = tuple(ClassLabel(name, "") for name in box_names)
         self._names = {label: os.fsencode(class_label.name) for label, class_label in enumerate(known)}
         self._texts = {
             label: class_label.text.encode("utf-8", "surrogateescape") for label, class_label in enumerate(known)
         }
         self._listed = bool(known)
         self._most = len(known) - 1
+
+    def see_label(self, label: int) -> None:
+        """Take note of a class."""
+        self._most = max(self._most, label)
 
     def see(self, label: int, sample: Sample, objects: Sequence[int]) -> None:
         """Take note of a record's class and of those of its objects."""

@@ -212,6 +212,7 @@ def _reopenable(
     opened.mode, opened.exif = mode, exif
     # The process that opens it again may have another working directory.
     place = location(opened.path).absolute()
+    opened.folders = frozenset(map(str, (place, *(shard.path.parent.absolute() for shard in opened.shards))))
     opened.opener = partial(_open_again, place, opened.split, keys, source.absolute(), mode, exif)
     return opened
 

@@ -119,8 +119,8 @@ class SampleReader(ABC):
         raise record_error(ExampleError, self.native.where(number), problem)
 
     @abstractmethod
-    def load(self, number: int) -> SourceImage:
-        """Return one sample as a build takes it, with the classes of its boxes from 0.
+    def load(self, number: int, place: int) -> SourceImage:
+        """Return one sample, or its object at a place (-1: none), as a build takes it: classes of boxes count from 0.
 
         Raises:
             StokerError: It cannot be read, or is damaged.
@@ -130,6 +130,10 @@ class SampleReader(ABC):
     def plain_file(self, number: int) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of a sample; None without one."""
         return None
+
+    def content(self, numbers: Numbers) -> bytes:  # noqa: ARG002 - of most the fingerprint does
+        """Return what changes with any value of some samples, where `fingerprint` does not."""
+        return b""
 
     @abstractmethod
     def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:
@@ -228,7 +232,7 @@ class ShardRecords(SampleReader):
         except ExampleError as error:
             raise record_error(ExampleError, self.native.where(number), error) from error
 
-    def load(self, number: int) -> SourceImage:
+    def load(self, number: int, place: int) -> SourceImage:  # noqa: ARG002 - the boxes say what is at a place
         sample, base = self.sample(number), self.schema.label_base
         boxes = [
             box if box.label is None or box.label < 0 else replace(box, label=box.label - base) for box in sample.boxes
@@ -365,8 +369,11 @@ class ImageFiles(SampleReader):
                 problems[name] = str(error)
         return features, problems
 
-    def load(self, number: int) -> SourceImage:
-        return self._tree.load(self._table[number], self._split)
+    def load(self, number: int, place: int) -> SourceImage:
+        return self._tree.load(replace(self._table[number], object=place), self._split)
+
+    def content(self, numbers: Numbers) -> bytes:
+        return self._source.content(self._table.numbers[np.asarray(numbers, np.int64)])
 
     def plain_file(self, number: int) -> bytes | None:
         return self._tree.plain_file(self._table[number], self._split)
@@ -377,11 +384,9 @@ class ImageFiles(SampleReader):
         for number, item in zip(own.tolist(), self._table.take(own), strict=True):
             sample = replace(item, size_bytes=max(0, item.size_bytes), number=number)
             boxes = self._boxes_of(number, has_header=False) if crop_objects else ""
-            if not boxes or isinstance(boxes, str):  # those of a damaged annotation are told by the build
-                yield sample
-                continue
-            for place, box in enumerate(boxes):
-                yield replace(sample, object=place, label=_label(box, item.label))
+            count = 0 if isinstance(boxes, str) else len(boxes)  # the build tells what is wrong with an annotation
+            for place in range(count) if count else (-1,):
+                yield replace(sample, object=place)
 
     @property
     def warnings(self) -> tuple[str, ...]:

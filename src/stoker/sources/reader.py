@@ -245,6 +245,10 @@ class IndexedReader(Reader):
             OSError: It cannot be read.
         """
 
+    def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - of most the identity of the source does
+        """Return what changes with any value of some items, by their numbers, where nothing else of the source does."""
+        return b""
+
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:
         """Return where images lie.

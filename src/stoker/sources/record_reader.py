@@ -48,7 +48,7 @@ def as_record(record: object) -> Mapping[str, Any]:
         record = dict(zip(_PAIR, record, strict=True))
     if isinstance(record, Mapping):
         return {name: _plain(value) for name, value in record.items()}
-    if type(record).__name__ == "Sample":
+    if type(record).__name__ == "Sample" and type(record).__module__.startswith("stoker."):
         raise SourceError("it is a sample of a stoker.Dataset; give a part of that, such as dataset[[0, 5]]")
     advice = "; of paths make [{'image': path} for path in paths]" if isinstance(record, (str, os.PathLike)) else ""
     message = f"it is of type {type(record).__name__}; a record is a dict, or a pair of image and label"

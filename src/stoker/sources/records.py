@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 _SAMPLED = 16
 _REPORT_EVERY = 64
+_NOT_WITNESSED = "not witnessed"
+"""The version of an opened sequence, whose reader keeps no digests."""
 _UNREAD, _UNREADABLE = 0, 1
 """The digests of a record that was not read yet, and of one that raises an error."""
 _USUAL_BYTES = 100_000
@@ -169,6 +171,17 @@ class SequenceReader(RecordReader, IndexedReader):
             pass
         return hashlib.sha256(self._digests[rows].astype("<u8").tobytes()).hexdigest()
 
+    def content(self, numbers: NDArray[np.int64]) -> bytes:
+        if self._version != _NOT_WITNESSED:
+            return b""
+        digest = hashlib.sha256()
+        for number in numbers.tolist():
+            digest.update(b"%d " % number)
+            with contextlib.suppress(SourceError):
+                record = self._record(*self._place(number))
+                digest.update(digest_of({name: record.get(name) for name in self.record_fields.names}))
+        return digest.digest()
+
     def _note(self, number: int) -> None:
         with contextlib.suppress(SourceError):
             self._record(*self._place(number))
@@ -282,7 +295,7 @@ def index_records(
     for column in (table.labels, table.sizes):
         digest.update(column.tobytes())
     sequence = [known.given[split]]
-    reader = SequenceReader(sequence, known.fields, "disk", digest.hexdigest()[:32], "not witnessed", 1)
+    reader = SequenceReader(sequence, known.fields, "disk", digest.hexdigest()[:32], known.version or _NOT_WITNESSED, 1)
     message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
     return Source(
         root=ROOT,

@@ -84,7 +84,7 @@ class Source:
     @property
     def class_labels(self) -> tuple[ClassLabel, ...]:
         """Its classes as a dataset has them."""
-        texts = (text.decode("utf-8", "replace") for text in self.texts)
+        texts = (text.decode("utf-8", "surrogateescape") for text in self.texts)
         return tuple(map(ClassLabel, (name.decode("utf-8", "surrogateescape") for name in self.classes), texts))
 
     def warn(self, stacklevel: int) -> None:
