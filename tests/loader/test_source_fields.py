@@ -423,3 +423,23 @@ def test_damage_in_a_tar_is_that_of_the_field_alone(tmp_path: Path) -> None:
     (damaged,) = (one for one in map(opened.__getitem__, range(COUNT)) if one.problems)
     assert (damaged.source, damaged.field("txt")) == ("0004.jpg", "text 4")
     assert damaged.problems.keys() == {"json"}
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("cells", [["a|b", "b", "a"], ["0.25", "1.5", "2.75"]], ids=["several labels", "a target"])
+def test_a_field_called_as_the_class_is_no_class(tmp_path: Path, cells: list[str]) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(len(cells)):
+        (source / f"{number}.jpg").write_bytes(pictures.jpeg(40, 30, number))
+    rows = [f"{number}.jpg,{cell}" for number, cell in enumerate(cells)]
+    (source / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    opened = stoker.open(source)
+    stoker.build(source, tmp_path / "built", progress=False)
+    built = {sample.source: sample for sample in stoker.open(tmp_path / "built")}
+    assert [sample.label for sample in opened] == opened.labels.tolist() == [-1, -1, -1]
+    for sample in opened:
+        stored = built[sample.source.rpartition("/")[2]]
+        assert stored.label == -1
+        np.testing.assert_array_equal(sample.field("label"), stored.field("label"))
+    assert not show.write_sheet(source, tmp_path / "sheet.png", show.SheetSpec()).damaged

@@ -18,7 +18,7 @@ from stoker import _native
 from stoker.config import available_cpus, format_count
 from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError, record_error
 from stoker.fields import stored_values
-from stoker.format import FRAME_BYTES
+from stoker.format import FRAME_BYTES, ImagenetSchema
 from stoker.loader.given_images import GivenImages
 from stoker.loader.read_ahead import RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
@@ -26,7 +26,6 @@ from stoker.loader.selection import is_whole, same_numbers, selection_name, valu
 from stoker.recipe import sniff
 from stoker.sources import SourceImage, features_beside
 from stoker.storage import from_uri, stoppable_pool
-from stoker.types import SchemaInfo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,22 +35,15 @@ if TYPE_CHECKING:
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
     from stoker.sources import IndexedReader, Item, ItemTable, Source
-    from stoker.types import Box, Exif, Features, Mode
+    from stoker.types import Box, Exif, Features, Mode, SchemaInfo
 
 
 _AT_ONCE_REMOTE, _CHUNK = 16, 4096
 _LOOKED_AT, _HEADER_BYTES = 64, 2**18
+_SIDES = ("xmin", "xmax", "ymin", "ymax")
 
-FILE_SCHEMA = SchemaInfo(
-    preset="files",
-    features={},
-    image_key="image",
-    label_key="label",
-    filename_key="file_name",
-    label_base=0,
-    box_prefix="box/",
-)
-"""How a file is presented as if it were a record: its class is the index of its folder among all, from 0."""
+FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
+"""How a file is presented as if it were a record, under keys that no field has: its class counts from 0."""
 
 
 class SampleReader(ABC):
@@ -350,17 +342,15 @@ class ImageFiles(SampleReader):
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
         data, item = self.image(number), self._table[number]
         boxes = self._tree.read_boxes(item, self._split, data)
+        prefix = FILE_SCHEMA.box_prefix or ""
         features: Features = {
-            "image": ("bytes", [data]),
-            "label": ("int64", [item.label]),
-            "file_name": ("bytes", [item.path]),
-            "box/xmin": ("float", [box.xmin for box in boxes]),
-            "box/xmax": ("float", [box.xmax for box in boxes]),
-            "box/ymin": ("float", [box.ymin for box in boxes]),
-            "box/ymax": ("float", [box.ymax for box in boxes]),
+            FILE_SCHEMA.image_key: ("bytes", [data]),
+            FILE_SCHEMA.label_key: ("int64", [item.label]),
+            FILE_SCHEMA.filename_key or "": ("bytes", [item.path]),
+            **{prefix + side: ("float", [getattr(box, side) for box in boxes]) for side in _SIDES},
         }
         if any(box.label is not None for box in boxes):
-            features["box/label"] = ("int64", [_label(box, item.label) for box in boxes])
+            features[prefix + "label"] = ("int64", [_label(box, item.label) for box in boxes])
         problems = {}
         for name in self.schema.fields:
             try:
