@@ -172,10 +172,6 @@ def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None
         (("cat", "dog"), "train.csv", "id,breed\n0,cat\n1,dog\n"),
         (("cat_images", "dog_images"), "labels.csv", "id,breed\n0.jpg,cat\n1.jpg,dog\n"),
         (("train/cat", "train/dog"), "train.csv", "id,breed\n0,cat\n1,dog\n"),
-        (("flowers",), "results.csv", "epoch,loss\n100,0.5\n200,0.4\n"),
-        (("flowers",), "notes.csv", "0.jpg\n1.jpg\n"),
-        (("flowers",), "empty.csv", ""),
-        (("flowers",), "damaged.csv", '"a\x00b,c\n'),
         (("n01440764",), "imagenet_2012_bounding_boxes.csv", "0.jpg,0.1,0.2,0.3,0.4\n1.jpg,0.1,0.2,0.3,0.4\n"),
     ],
 )
@@ -187,6 +183,54 @@ def test_other_tables_change_nothing(folders: tuple[str, ...], name: str, rows: 
     after = list_source(str(tmp_path))
     assert (after.classes, after.warnings) == (before.classes, before.warnings)
     assert name == "imagenet_2012_bounding_boxes.csv" or after.fingerprint() == before.fingerprint()
+
+
+SINGLE_CLASS_TABLES = {
+    ("results.csv", "epoch,loss\n100,0.5\n200,0.4\n"): "no row of {} names an image there: the first 'epoch' is '100'",
+    ("notes.csv", "0.jpg\n1.jpg\n"): "not read are the files beside them: notes.csv",
+    ("empty.csv", ""): "no row of {} names an image there, and the first file is 0.jpg",
+    ("damaged.csv", '"a\x00b,c\n'): "{} is not read: line 1 of {}: unexpected end of data",
+    (
+        "labels.csv",
+        "file,label\n 0.jpg,a\n 1.jpg,b\n",
+    ): "the first 'file' is ' 0.jpg', and the first file is 0.jpg; write",
+    ("bär.csv", "file,label\nü.jpg,b\n".encode("latin-1")): "{} is not read: line 2 of {}: it is not UTF-8 at byte 0",
+    ("labels.xlsx", "PK"): "{} is not read; save it as CSV in UTF-8",
+}
+
+
+@pytest.mark.parametrize(("table", "problem"), SINGLE_CLASS_TABLES.items(), ids=lambda each: str(each)[:20])
+def test_a_table_beside_a_single_class_is_told(table: tuple[str, str | bytes], problem: str, tmp_path: Path) -> None:
+    fill(tmp_path, *(f"flowers/{number}.jpg" for number in range(6)))
+    before = list_source(str(tmp_path))
+    place, content = tmp_path / table[0], table[1]
+    place.write_bytes(content.encode() if isinstance(content, str) else content)
+    after = list_source(str(tmp_path))
+    assert (before.warnings, after.classes, after.fingerprint()) == ((), before.classes, before.fingerprint())
+    (warning,) = after.label_warnings
+    assert warning.startswith(f"all images of {tmp_path} are of one class, 'flowers', the name of their folder; ")
+    assert problem.replace("{}", str(place)) in warning
+    (tmp_path / "classes.txt").write_text("flowers")
+    assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).label_warnings == ()
+
+
+def test_numbers_of_names_without_their_zeros_are_asked_about(tmp_path: Path) -> None:
+    fill(tmp_path, *(f"scans/{number:05d}.jpg" for number in range(12)))
+    place = tmp_path / "train.csv"
+    place.write_text("id,label,note\n" + "".join(f"{number},{'ab'[number % 2]},x\n" for number in range(12)))
+    (warning,) = list_source(str(tmp_path)).warnings
+    assert f"no row of {place} names an image there: the first 'id' is '0', and the first file is 00000.jpg" in warning
+    subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
+    source = list_source(str(tmp_path))
+    assert (source.classes, source.table.labels.tolist()) == ((b"a", b"b"), [0] * 6 + [1] * 6)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_table_of_utf_16_needs_no_byte_order_mark(encoding: str, tmp_path: Path) -> None:
+    fill(tmp_path, *(f"bilder/ü{number}.jpg" for number in range(4)))
+    text = "file,label\n" + "".join(f"ü{number}.jpg,{'ab'[number % 2]}\n" for number in range(4))
+    (tmp_path / "labels.csv").write_bytes(text.encode(encoding))
+    assert list_source(str(tmp_path)).classes == (b"a", b"b")
 
 
 def test_lists_for_training_beside_images_are_read_as_lists(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+import shlex
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +21,10 @@ from stoker.sources.imagenet.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS, Look
 from stoker.sources.moved_files import own_names, path_ends, without_own
+from stoker.sources.options import SEPARATORS
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
-from stoker.sources.tables import TEXT, first_rows, is_text
+from stoker.sources.tables import LOOKED_AT, TEXT, first_rows, is_text, table_rows
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
 from stoker.storage import Location, is_web, location
@@ -35,6 +37,7 @@ FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
+_SHEETS = (".xls", ".xlsx", ".ods")
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
@@ -231,6 +234,42 @@ def _tables_that_name(
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     return None if best is None or best.says_nothing else best, seen
+
+
+def is_table(place: Location) -> bool:
+    """Return whether a file is a table by its name, and none that has a use of its own."""
+    is_called = place.suffix.lower() in (*_SUFFIXES[:-1], *_SHEETS)
+    return is_called and place.name not in _OTHER_TABLES and not is_submission(place.name)
+
+
+def without_images(look: Look, place: Location, folder: Location) -> str:
+    """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
+    if place.suffix.lower() in _SHEETS:
+        return f"{place} is not read; save it as CSV in UTF-8"
+    if not is_table(place):
+        return ""
+    try:
+        rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)]
+    except SourceError as error:
+        return f"{place} is not read: {error}"
+    files = look.look_into(folder)[1]
+    stems = {name.rpartition(".")[0] for name in files}
+    name = next(filter(None, rows[0] if rows else ()), "")
+    cells = [str(row.get(name)) for row in rows]
+    if any(str(cell) in {*files, *stems} for row in rows[:1] for cell in row.values()):
+        return ""
+    message = f"no row of {place} names an image there"
+    message += f": the first {name!r} is {cells[0][:_LONGEST_CELL]!r}" if cells else ""
+    message += f", and the first file is {files[0]}" if files else ""
+    width, head = len(max(stems, key=len, default="")), place.read_head(_LONGEST_CELL).decode("utf-8", "replace")
+    between = head[len(name) : len(name) + 1]
+    if cells and all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
+        message += f"; {name!r} may have the numbers of their names without the zeros in front"
+        if place.is_local and head.startswith(name) and between in SEPARATORS:
+            where, by = shlex.quote(str(place)), shlex.quote(between)
+            row = f"'NR > 1 {{$1 = sprintf(\"%0{width}d\", $1)}} 1'"
+            return f"{message}, so type: awk -F{by} -v OFS={by} {row} {where} > {where}.new && mv {where}.new {where}"
+    return f"{message}; write the names of the files into it"
 
 
 def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> bool:

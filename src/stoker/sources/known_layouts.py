@@ -20,7 +20,7 @@ from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
-from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables
+from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
@@ -127,15 +127,19 @@ def check_class_folders(
         message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts else ""
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (
-        are_neutral or YEAR.fullmatch(names[0]) or begin_with_numbers(look.look_into(folders[0])[1])
+        any(map(is_table, files))
+        or are_neutral
+        or YEAR.fullmatch(names[0])
+        or begin_with_numbers(look.look_into(folders[0])[1])
     ):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
         message += f"; to read them without classes give {folders[0]}" if b"" in classes else ""
         lists = find_lists(file.name for file in near)[0].values()
-        beside = [os.fsencode(file.name) for file in near if file.name not in lists]
+        wrong = {file.name: problem for file in files if (problem := without_images(look, file, folders[0]))}
+        beside = [os.fsencode(file.name) for file in near if file.name not in (*lists, *wrong)]
         if others := [name for name in beside if not is_image_name(name)]:
             message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
-        builder.label_warnings.append(message)
+        builder.label_warnings.append("; ".join((message, *[*wrong.values()][:_FEW])))
     builder.label_warnings += [] if builder.labels else _pairs(look, levels)
     return []
 

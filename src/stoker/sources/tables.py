@@ -45,7 +45,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
 """The columns of Flickr's captions, which have no names, and what the first one has: ``1.jpg#0``."""
 _WORD_AND_REST = 2
-_LOOKED_AT = 1000
+LOOKED_AT = 1000
 """The first rows, of which columns tell what they are."""
 
 
@@ -105,11 +105,19 @@ def _has_bytes(value: Any) -> bool:
     return isinstance(value, bytes)
 
 
+def _encoding_of(head: bytes) -> str:
+    """Return the encoding of a text that begins so: of UTF-16 without a byte order mark, one of two bytes is 0."""
+    if head[:2] in _UTF_16:
+        return "utf-16"
+    return "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "utf-8"
+
+
 def _text_lines(place: Location, errors: str) -> Iterator[str]:
     """Yield the lines of a file of UTF-8, or UTF-16."""
-    if place.read_head(2) in _UTF_16:
+    encoding = _encoding_of(place.read_head(2))
+    if encoding != "utf-8":
         try:
-            text = place.read_bytes().decode("utf-16", errors)
+            text = place.read_bytes().decode(encoding, errors)
         except UnicodeDecodeError as error:
             raise damaged(place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
         yield from io.StringIO(text, newline="\n")
@@ -162,7 +170,7 @@ class _Dialect:
 def _dialect_of(place: Location, separator: str | None) -> _Dialect:
     """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
     head = place.read_head(_HEAD_BYTES)
-    text = head.decode("utf-16" if head[:2] in _UTF_16 else "utf-8", "replace")
+    text = head.decode(_encoding_of(head), "replace")
     header = text.partition("\n")[0]
     known: tuple[str, ...] = (separator,) if separator else SEPARATORS
     if separator is None and is_text(place):
@@ -263,6 +271,6 @@ def first_rows(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
     """Return the first rows of a table, up to one that is damaged."""
     rows = []
     with contextlib.suppress(SourceError):
-        for _, row in islice(table_rows(place, options.separator, "replace"), _LOOKED_AT):
+        for _, row in islice(table_rows(place, options.separator, "replace"), LOOKED_AT):
             rows.append(row)
     return rows
