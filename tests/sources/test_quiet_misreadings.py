@@ -803,3 +803,70 @@ def test_the_example_of_a_column_is_one_called_like_classes(tmp_path: Path) -> N
     assert "give image_column='Image' label_column='Finding Labels'" in refusal(tmp_path / "data.csv")
     source = list_source(str(tmp_path / "data.csv"), SourceOptions(label_column="Finding Labels"))
     assert "Finding Labels" in source.fields
+
+
+NAMES = ("Bär", "Tür", "Öl")
+_LABELLED = "".join(f"images/{i}.jpg{{}}{NAMES[i % 3]}\n" for i in range(6))
+_CATEGORIES = '"images": [{"id": 1, "file_name": "0.jpg"}], "annotations": [], "categories": [{"id": 1, "name": "Bär"}]'
+LATIN_1 = {
+    "labels.csv": (
+        "labels.csv",
+        "file,label\n" + _LABELLED.replace("{}", ","),
+        "line 2 of {}: it is not UTF-8 at byte 14",
+    ),
+    "list.txt": ("list.txt", _LABELLED.replace("{}", " "), "line 1 of {}: it is not UTF-8 at byte 14"),
+    "classes.txt": ("", "\n".join(NAMES), "line 1 of {}: it is not UTF-8 at byte 1"),
+    "data.yaml": ("", "train: images\nnames:\n- a\n- Bär\n", "line 4 of {}: it is not UTF-8 at byte 3"),
+    "annotations.json": ("", "{" + _CATEGORIES + "}", "{} is not UTF-8 at byte 100"),
+    "labelmap.txt": ("", "# name:colour\nBär:1,2,3::\n", "line 2 of {}: it is not UTF-8 at byte 1"),
+}
+"""What is given, the content of the file, and what is wrong with it."""
+
+
+@pytest.mark.parametrize(("name", "given"), LATIN_1.items(), ids=[*LATIN_1])
+def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them(
+    name: str, given: tuple[str, str, str], tmp_path: Path
+) -> None:
+    start, text, problem = given
+    files = {f"images/{i}.jpg": picture(i) for i in range(6)}
+    files |= {f"labels/{i}.txt": b"0 .5 .5 .2 .2\n" for i in range(6) if name in ("classes.txt", "data.yaml")}
+    if name == "labelmap.txt":
+        files = {f"{folder}/0.png": picture(0, "L") for folder in ("JPEGImages", "SegmentationClass")}
+    place = write(tmp_path, {**files, name: text.encode("latin-1")}) / name
+    with pytest.raises(SourceError) as raised:
+        listed(tmp_path / start)
+    assert f"{problem.replace('{}', str(place))}; " in str(raised.value)
+    subprocess.run(["sh", "-c", str(raised.value).partition("type: ")[2]], check=True)
+    assert place.read_text() == text
+    assert listed(tmp_path / start).classes
+
+
+def test_a_label_map_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    root = write(tmp_path / "images", {f"{name}/{i}.jpg": picture(i) for name in NAMES for i in range(2)})
+    (tmp_path / "names.txt").write_bytes("\n".join(NAMES).encode("latin-1"))
+    with pytest.raises(SourceError, match="it is not UTF-8 at byte 1; if it is Windows-1252"):
+        list_source(str(root), SourceOptions(labels=str(tmp_path / "names.txt")))
+    (tmp_path / "texts.txt").write_bytes("".join(f"{name}\tB\xe4r\n" for name in "ab").encode("latin-1"))
+    root = write(tmp_path / "photos", {f"{name}/{i}.jpg": picture(i) for name in "ab" for i in range(2)})
+    with pytest.raises(SourceError, match="it is not UTF-8 at byte 3; if it is Windows-1252"):
+        list_source(str(root), SourceOptions(class_names=str(tmp_path / "texts.txt")))
+
+
+def test_names_of_files_need_not_be_utf_8(tmp_path: Path) -> None:
+    root = write(tmp_path, {f"{i}.jpg": picture(i) for i in range(4)})
+    for i in range(4):
+        (root / f"{i}.jpg").rename(root / f"\udce4{i}.jpg")
+    (root / "list.txt").write_bytes(b"".join(b"\xe4%d.jpg,%s\n" % (i, (b"a", b"b")[i % 2]) for i in range(4)))
+    assert listed(root / "list.txt").classes == (b"a", b"b")
+
+
+def test_metadata_that_is_not_utf_8_is_told_beside_folders(tmp_path: Path) -> None:
+    files = {f"{name}/{i}.jpg": picture(i) for name in "ab" for i in range(2)}
+    rows = "".join(f'{{"file_name": "a/{i}.jpg", "text": "Bär"}}\n' for i in range(2))
+    root = write(tmp_path, {**files, "metadata.jsonl": rows.encode("latin-1")})
+    (warning,) = [each for each in listed(root).warnings if "not used: line" in each]
+    told = f"{root}/metadata.jsonl is not used: line 1 of {root}/metadata.jsonl: it is not UTF-8 at byte 35; if it is"
+    assert warning.startswith(told)
+    subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
+    with pytest.warns(stoker.errors.SourceWarning):
+        assert "text" in stoker.open(root).fields

@@ -35,7 +35,7 @@ from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.reading import sizes_of
+from stoker.sources.reading import conversion_of, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes, place_box
 from stoker.sources.walking import Walk, shown_names
@@ -76,7 +76,8 @@ def _read(path: Location) -> str | None:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is not UTF-8 at byte {error.start}; copy it again", path=str(path)) from error
+        message = f"{path} is not UTF-8 at byte {error.start}; copy it again; {conversion_of(path)}"
+        raise SourceError(message, path=str(path)) from error
 
 
 def _claim(look: Look) -> tuple[Sequence[CocoFile], str | None] | None:

@@ -23,7 +23,7 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, is_coloured, mask_colours
-from stoker.sources.reading import nonblank_lines, read_annotation
+from stoker.sources.reading import nonblank_lines, read_annotation, text_of
 from stoker.storage import Location, join
 
 if TYPE_CHECKING:
@@ -324,6 +324,7 @@ def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int
     """Yield the number and the text of each line but comments, and what `_parsed` returns of it."""
     for number, line in nonblank_lines(place):
         if not line.startswith(b"#"):
+            text_of(place, number, line)
             yield number, line, *_parsed(place.name, line.strip())
 
 

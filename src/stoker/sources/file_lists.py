@@ -35,7 +35,7 @@ from stoker.sources.imagenet.labels import find_validation_labels, read_validati
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.metadata import list_metadata
-from stoker.sources.reading import in_order, numbered_lines, size_or_zero
+from stoker.sources.reading import in_order, numbered_lines, size_or_zero, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import are_no_ids
 from stoker.sources.tables import IMAGE_WORDS
@@ -140,7 +140,7 @@ class _FileLists:
             self._separator = self._find_separator(path)
             self._unlabelled += self._separator is None
             for number, line in numbered_lines(path):
-                self._add(number, line, split, f"line {number} of {path}")
+                self._add(path, number, line, split)
         collector = self._builder.collector
         if self._labels is not None and self._uses_labels:
             # A part of the images must have the labels of the whole.
@@ -189,7 +189,8 @@ class _FileLists:
             return {}
         return dict.fromkeys(splits, MappedBoxes(base, class_names))
 
-    def _add(self, number: int, line: bytes, split: str, where: str) -> None:
+    def _add(self, place: Location, number: int, line: bytes, split: str) -> None:
+        where = f"line {number} of {place}"
         if not line.strip():
             self._builder.skipped.ignored["blank line"] += 1
             return
@@ -202,6 +203,7 @@ class _FileLists:
             line, _, label = (part.strip() for part in line.strip().rpartition(self._separator))
             if not line or not label:
                 raise self._unlabelled_error(where, whole)
+            text_of(place, number, whole, whole.rindex(label))
         if is_web(line.strip()):
             message = f"{where} is the URL of a web server, but the list does not begin with one"
             raise SourceError(f"{message}; give such images a list of their own", path=self._builder.root)

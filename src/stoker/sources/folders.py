@@ -43,7 +43,7 @@ from stoker.sources.imagenet.labels import (
 from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
-from stoker.sources.metadata import find_metadata, list_metadata
+from stoker.sources.metadata import find_metadata, list_metadata, why_unused
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.source_builder import SourceBuilder
@@ -91,7 +91,7 @@ def _list(look: Look, layout: Layout) -> Source:
     else:
         tree = builder.finish(dict.fromkeys(splits, tiny))
     _refuse_tables(look.path, tree)
-    unused = tuple(f"{table.place} is not used: its first row has no file_name" for table in look.once(find_metadata))
+    unused = tuple(f"{table.place} is not used: {why_unused(table)}" for table in look.once(find_metadata))
     return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *unused))
 
 

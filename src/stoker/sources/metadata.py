@@ -63,13 +63,15 @@ def find_metadata(look: Look) -> list[ImageTable]:
     return [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
 
 
-def _names_files(table: ImageTable) -> bool:
-    """Return whether a metadata file begins with a row that has a ``file_name``, so that it is a table of images."""
+def why_unused(table: ImageTable) -> str:
+    """Return why a metadata file does not begin with a row that has a ``file_name``; nothing of a table of images."""
     with contextlib.closing(table_rows(table.place)) as rows:
         try:
-            return FILE_NAME in next(rows)[1]
-        except (SourceError, StopIteration):
-            return False
+            return "" if FILE_NAME in next(rows)[1] else "its first row has no file_name"
+        except StopIteration:
+            return "its first row has no file_name"
+        except SourceError as error:
+            return str(error)
 
 
 def _claim(look: Look) -> list[ImageTable]:
@@ -83,7 +85,7 @@ def _claim(look: Look) -> list[ImageTable]:
         return find_tables(look, image_base(look), _named_tables(look)) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)
-    return tables if all(map(_names_files, tables)) or not look.holds_folders else []
+    return tables if not any(map(why_unused, tables)) or not look.holds_folders else []
 
 
 def _named_tables(look: Look) -> list[Location]:

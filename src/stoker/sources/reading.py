@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -123,6 +124,22 @@ def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
     for number, line in numbered_lines(path):
         if line.strip():
             yield number, line
+
+
+def text_of(place: Location, number: int, line: bytes, first: int = 0, errors: str = "strict") -> str:
+    """Return the text of a line from a byte on; refuse one that is not UTF-8, with what to type to convert the file."""
+    try:
+        return line[first:].decode("utf-8", errors)
+    except UnicodeDecodeError as error:
+        message = f"line {number} of {place}: it is not UTF-8 at byte {first + error.start}; {conversion_of(place)}"
+        raise SourceError(message, path=str(place)) from error
+
+
+def conversion_of(place: Location) -> str:
+    """Return what to type to convert a file to UTF-8."""
+    where = shlex.quote(str(place))
+    typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
+    return f"if it is Windows-1252, as Excel writes it, type: {typed}"
 
 
 def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int = AT_ONCE) -> Iterator[_Result]:

@@ -15,7 +15,6 @@ import dataclasses
 import io
 import os
 import re
-import shlex
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from stoker.errors import SourceError
 from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
-from stoker.sources.reading import raw_lines
+from stoker.sources.reading import raw_lines, text_of
 from stoker.sources.walking import is_image_name
 from stoker.strict_json import parse_json
 
@@ -81,6 +80,7 @@ def _json_rows(place: Location) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in raw_lines(place, _MAX_LINE_BYTES):
         if not line.strip():
             continue
+        text_of(place, number, line)
         try:
             row = parse_json(line)
         except ValueError as error:
@@ -123,13 +123,7 @@ def _text_lines(place: Location, errors: str) -> Iterator[str]:
         yield from io.StringIO(text, newline="\n")
         return
     for number, line in raw_lines(place, _MAX_LINE_BYTES):
-        try:
-            yield line.decode("utf-8", errors)
-        except UnicodeDecodeError as error:
-            where = shlex.quote(str(place))
-            typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
-            message = f"it is not UTF-8 at byte {error.start}; if it is Windows-1252, as Excel writes it, type: {typed}"
-            raise damaged(place, number, message) from error
+        yield text_of(place, number, line, errors=errors)
 
 
 @dataclasses.dataclass(slots=True)

@@ -9,6 +9,7 @@ import dataclasses
 import math
 import os
 import posixpath
+from codecs import BOM_UTF8
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
@@ -22,7 +23,7 @@ from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import nonblank_lines, read_annotation, sizes_of
+from stoker.sources.reading import nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
 from stoker.sources.walking import Walk, divide_suffix, replace_last
@@ -120,15 +121,15 @@ def _are_boxes(look: Look, folder: Location) -> bool:
     return bool(known) and all(each[0].isdigit() and len(each) > _BOX_NUMBERS for each in known)
 
 
-def _lines(path: Location) -> list[str]:
-    lines = path.read_at_most(_MAX_BYTES).decode("utf-8-sig", "replace").rstrip().splitlines()
-    return [line.strip() for line in lines]
+def _lines(path: Location, errors: str = "strict") -> list[str]:
+    lines = path.read_at_most(_MAX_BYTES).removeprefix(BOM_UTF8).rstrip().splitlines()
+    return [text_of(path, number, line, errors=errors).strip() for number, line in enumerate(lines, 1)]
 
 
 def _read_darknet(path: Location) -> dict[str, Any] | None:
     """Return what a file of darknet's says, in the words of ``data.yaml``; None of another file."""
     values = {}
-    for line in _lines(path):
+    for line in _lines(path, "replace"):  # which has paths of files
         key, between, value = map(str.strip, line.partition("="))
         values.update({key: value} if between else {})
     if "names" not in values or not values.keys() & {"train", "valid"}:
@@ -154,8 +155,12 @@ def _read(path: Location) -> dict[str, Any] | None:
     if path.suffix == ".data":
         return _read_darknet(path)
     try:
-        document = yaml.safe_load(path.read_at_most(_MAX_BYTES))
+        data = path.read_at_most(_MAX_BYTES)
+        document = yaml.safe_load(data)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
+        if isinstance(error, yaml.reader.ReaderError) and error.encoding == "utf-8":
+            for number, line in enumerate(data.splitlines(), 1):
+                text_of(path, number, line)
         raise SourceError(f"{path} is not YAML: {' '.join(str(error).split())}; mend it", path=str(path)) from error
     if isinstance(document, dict) and "val" not in document and "valid" in document:
         document["val"] = document["valid"]

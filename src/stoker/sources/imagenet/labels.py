@@ -55,7 +55,7 @@ from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.format import BACKGROUND, LABELS_NAME, MANIFEST_NAME
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
-from stoker.sources.reading import nonblank_lines
+from stoker.sources.reading import nonblank_lines, text_of
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.sources.walking import image_stem
 from stoker.storage import Location, location
@@ -158,6 +158,8 @@ def read_label_map(where: str) -> LabelMap:
         message = f"the label map {where} has more than {MAX_CLASSES} lines, so it is not a list of classes"
         raise SourceError(f"{message}; give one with a class a line", path=where)
     lines = list(nonblank_lines(path))
+    for number, line in lines:
+        text_of(path, number, line)
     label_map = _from_lines(where, _of_classes(path, lines))
     return replace(label_map, counts_from_1=_are_numbered(lines, 1))
 
@@ -308,6 +310,7 @@ def _read_list(path: Location, classes: frozenset[bytes], warnings: list[str]) -
         if not name or not text:
             bad.append(number)
         elif name in classes:
+            text_of(path, number, line)
             texts[name] = text
     if bad:
         what = f"line {bad[0]} names" if len(bad) == 1 else f"{len(bad)} lines, the first of them line {bad[0]}, name"
