@@ -21,7 +21,7 @@ MANY = Data(10**9, record_bytes=100_000)
 
 
 def test_local_data_comes_as_fast_as_it_is_decoded() -> None:
-    report = simulate(MANY, Ranks(rate=5000, threads=8), Store(latency=0), Span())
+    report = simulate(MANY, Ranks(rate=5000, threads=8), Store(latency=0), Span(steps=30))
     assert report.images_per_second == pytest.approx(5000, rel=0.01)
     assert report.of_local == 1
     assert report.quality == pytest.approx(1, abs=0.01)
@@ -59,7 +59,7 @@ def test_the_budget_bounds() -> None:
 
 
 def test_the_training_step_bounds() -> None:
-    report = simulate(MANY, Ranks(rate=FAST, step=0.5), Store(latency=0.01), Span())
+    report = simulate(MANY, Ranks(rate=FAST, step=0.5), Store(latency=0.01), Span(steps=30))
     assert report.images_per_second == pytest.approx(256 / 0.5, rel=0.01)
     assert report.ranks[0].stalled < 0.01
 
