@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ class PhotoServer:
         seen: Requests, by path.
         pause: Seconds before each answer.
         slow: A path that is not answered until ``held`` is set.
+        ends: Set when the server ends, so that no thread of it waits on.
     """
 
     images: Mapping[str, bytes]
@@ -43,6 +43,7 @@ class PhotoServer:
     pause: float = 0.0
     slow: str = ""
     held: Event = field(default_factory=Event)
+    ends: Event = field(default_factory=Event)
     lock: Lock = field(default_factory=Lock)
 
     def url(self, path: str, host: int = 0) -> str:
@@ -60,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         with self.photos.lock:
             self.photos.seen[self.path] += 1
-        time.sleep(self.photos.pause)
+        self.photos.ends.wait(self.photos.pause)
         if self.path == self.photos.slow:
             self.photos.held.wait(30)
         kind, _, name = self.path.strip("/").partition("?")[0].rpartition("/")
@@ -103,5 +104,7 @@ def serving(images: Mapping[str, bytes]) -> Iterator[PhotoServer]:
         try:
             yield photos
         finally:
+            photos.ends.set()
+            photos.held.set()
             server.shutdown()
             thread.join()
