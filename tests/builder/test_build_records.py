@@ -185,6 +185,68 @@ def test_texts_are_classes_in_the_order_of_their_bytes(tmp_path: Path) -> None:
     assert report.manifest.splits["train"].class_counts == (1, 1, 2, 1)
 
 
+@pytest.mark.parametrize("as_float", [float, np.float32])
+def test_whole_floats_are_class_ids_and_nan_is_none(tmp_path: Path, as_float: Any) -> None:
+    labels = [0.0, 2.0, float("nan"), 1.0]
+    made = [{"image": picture(number), "label": as_float(label)} for number, label in enumerate(labels)]
+    for given in (made, made[::-1]):
+        opened = stoker.open(given)
+        build(given, tmp_path / "out", overwrite=True)
+        stored = stoker.open(tmp_path / "out")
+        expected = [-1 if one["label"] != one["label"] else int(one["label"]) for one in given]
+        assert opened.labels.tolist() == expected
+        assert {sample.source: sample.label for sample in stored} == dict(zip("0123", expected, strict=True))
+        assert [one.name for one in opened.classes] == [one.name for one in stored.classes] == ["0", "1", "2"]
+        assert (*opened.fields, *stored.fields) == ()
+
+
+def test_names_after_nan_are_classes() -> None:
+    opened = stoker.open(
+        [{"image": picture(number), "label": label} for number, label in enumerate([np.nan, "b", "a"])]
+    )
+    assert (opened.labels.tolist(), [one.name for one in opened.classes]) == ([-1, 1, 0], ["a", "b"])
+
+
+def test_labels_some_of_which_are_fractions_are_a_field(tmp_path: Path) -> None:
+    given = [{"image": picture(number), "label": label} for number, label in enumerate([1.0, 0.5, 2.0])]
+    build(given, tmp_path / "out")
+    assert [sample.field("label") for sample in stoker.open(given)] == [1.0, 0.5, 2.0]
+    assert stoker.open(tmp_path / "out").schema.fields == {"label": fields.Float()}
+
+
+def test_floats_of_records_without_a_length_are_asked_for(tmp_path: Path) -> None:
+    given = [{"image": picture(number), "label": float(number)} for number in range(3)]
+    with pytest.raises(
+        ConfigError, match=r"'label' of the first record is 0\.0, which may be the id of a class"
+    ) as caught:
+        build(iter(given), tmp_path / "out")
+    typed = str(caught.value).partition("give fields=")[2].partition(", or Float()")[0]
+    build(iter(given), tmp_path / "out", fields=eval(typed, {"stoker": stoker}))
+    assert [sample.label for sample in stoker.open(tmp_path / "out")] == [0, 1, 2]
+    fractions = [{"image": picture(number), "label": number + 0.5} for number in range(3)]
+    build(iter(fractions), tmp_path / "fractions")
+    assert [*stoker.open(tmp_path / "fractions").fields] == ["label"]
+
+
+def test_ids_without_names_are_the_classes_of_the_build(tmp_path: Path) -> None:
+    given = {"train": records(2), "val": [{"image": picture(number), "label": 4 * number} for number in range(2)]}
+    build(given, tmp_path / "out")
+    for split in given:
+        names = [one.name for one in stoker.open(given, split).classes]
+        assert names == [one.name for one in stoker.open(tmp_path / "out", split).classes] == ["0", "1", "2", "3", "4"]
+    huge = [{"image": picture(0), "label": 2**31 - 1}]
+    assert stoker.open(huge).classes == ()
+
+
+def test_an_image_of_another_name_is_refused_with_all_fields_to_give(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(picture(1))
+    given = [{"id": "x", "path": str(tmp_path / "a.jpg"), "label": "b"}]
+    with pytest.raises(ConfigError, match="no field is an image: id, path, label; give one") as caught:
+        stoker.open(given)
+    opened = stoker.open(given, fields=eval(str(caught.value).partition("fields=")[2], {"stoker": stoker}))
+    assert ([one.name for one in opened.classes], opened.labels.tolist(), [*opened.fields]) == (["b"], [0], ["id"])
+
+
 def test_an_empty_label_is_a_reject(tmp_path: Path) -> None:
     given = [{"image": picture(n), "label": label} for n, label in enumerate(("", "eel", "a\n", "cat"))]
     with pytest.raises(TooManyRejectsError) as caught:

@@ -143,6 +143,9 @@ def test_what_stands_in_a_record() -> None:
         (fields.Label(["a", "b"]), "c", "field 'x' is 'c', but must be the id of a class, 0 to 1, or the name of one"),
         (fields.Label(["a", "b"]), 2, "field 'x' is 2 (int), but must be the id of a class, 0 to 1"),
         (fields.Label(), "c", "field 'x' is 'c', but must be the id of a class, as the field has no names"),
+        (fields.Label(), 0.5, "field 'x' is 0.5 (float), but must be the id"),
+        (fields.Label(), float("inf"), "field 'x' is inf (float), but must be the id"),
+        (fields.Label(), "c", "as the field has no names; to name the classes give stoker.fields.Label([...])"),
         (fields.Label(), -2, "field 'x' is -2 (int), but must be the id"),
         (
             fields.Labels(["a"]),
@@ -248,6 +251,8 @@ def test_boxes() -> None:
     ):
         with pytest.raises(SourceError, match=message):
             one.boxes("b", value)
+    with pytest.raises(SourceError, match=r"to name the classes give stoker\.fields\.Boxes\(\[\.\.\.\]\)"):
+        fields.Boxes().boxes("b", [sides | {"label": "cat"}])
 
 
 def test_inferring() -> None:

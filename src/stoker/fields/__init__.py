@@ -9,7 +9,7 @@ Json      what JSON can say, but ``None``                the same, tuples as lis
 Int       a whole number of 64 bits, or ``bool``         ``int``
 Float     a number that float32 can hold                 ``float``, rounded to float32
 Label     an id from 0, or the name of a class;          ``int``
-          -1 for none
+          -1 or NaN for none
 Labels    any number of ids or names                     int64 array (N,)
 Array     numbers of the shape and kind                  array of the dtype and shape
 Mask      ids of classes, as many as the image has       uint8 or uint16 array (H, W)
@@ -30,6 +30,7 @@ from stoker.fields.images import Image, Mask, mask_pixels
 from stoker.fields.records import (
     KINDS,
     Roles,
+    as_typed,
     check_extra,
     encode_fields,
     from_json,
@@ -60,6 +61,7 @@ __all__ = [
     "Roles",
     "Text",
     "ValueField",
+    "as_typed",
     "box_column",
     "check_extra",
     "class_column",

@@ -37,14 +37,18 @@ if TYPE_CHECKING:
 class ClassIds:
     """The ids of classes, by names if there are some."""
 
-    def __init__(self, names: Sequence[str] | None) -> None:
+    def __init__(self, names: Sequence[str] | None, field: str) -> None:
+        self._field = field
         self._named = None if names is None else {name: number for number, name in enumerate(names)}
         self._count = 2**31 if names is None else len(names)
 
     def of(self, value: Any) -> int:
         """Return the id of a class that is given by id or by name; `WrongError` if there is none."""
         if isinstance(value, str) and self._named is None:
-            raise WrongError("must be the id of a class, as the field has no names")
+            problem = "must be the id of a class, as the field has no names"
+            raise WrongError(f"{problem}; to name the classes give stoker.fields.{self._field}([...])")
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():  # of pandas
+            value = int(value)
         if isinstance(value, str) and value in (named := self._named or {}):
             return named[value]
         if isinstance(value, str) or not is_whole(value) or not 0 <= value < self._count:
@@ -69,7 +73,7 @@ class ClassField(Field):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _checked_names(self.names))
-        object.__setattr__(self, "_ids", ClassIds(self.names))
+        object.__setattr__(self, "_ids", ClassIds(self.names, type(self).__name__))
 
     @property
     def class_names(self) -> Sequence[str] | None:
@@ -84,7 +88,7 @@ class ClassField(Field):
 
 @dataclass(frozen=True, slots=True)
 class Label(ClassField, ValueField):
-    """The id of a class, from 0, or -1 for none. Batches have int64 (B,).
+    """The id of a class, from 0, or -1 or NaN for none. Batches have int64 (B,).
 
     Attributes:
         names: Of the classes; the position is the id. None allows every id below 2^31, and no names.
@@ -107,7 +111,8 @@ class Label(ClassField, ValueField):
         return class_column(pa, self.names)
 
     def _values(self, value: Any) -> list[int]:
-        return [-1 if is_whole(value) and value == -1 else self._ids.of(value)]
+        is_number = is_whole(value) or isinstance(value, (float, np.floating))
+        return [-1 if is_number and (value == -1 or np.isnan(value)) else self._ids.of(value)]
 
     def _value(self, values: list[int]) -> int:
         (number,) = values

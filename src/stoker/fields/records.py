@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 200
 _OWN_PREFIX = "image/"
+_LIKE_IMAGES = re.compile("path|file|im(age|g)", re.IGNORECASE)
 
 KINDS: dict[str, type[Field]] = {
     cls.kind: cls for cls in (Array, Boxes, Bytes, Float, Image, Int, Json, Label, Labels, Mask, Text)
@@ -157,9 +159,10 @@ def roles(fields: Mapping[str, Field]) -> Roles:
             raise ConfigError(f"field {name!r} must be a field, such as stoker.fields.Text(), and is {what}")
     image = _first_of(fields, "image", Image)
     if image is None:
-        raise ConfigError(
-            f"no field is an image: {', '.join(fields) or 'there are none'}; give one stoker.fields.Image()"
-        )
+        message = f"no field is an image: {', '.join(fields) or 'there are none'}; give one stoker.fields.Image()"
+        texts = [name for name, kind in fields.items() if isinstance(kind, (Bytes, Text))]
+        texts.sort(key=lambda name: _LIKE_IMAGES.search(name) is None)
+        raise ConfigError(f"{message}: {as_typed({**fields, texts[0]: Image()})}" if texts else message)
     label = _first_of(fields, "label", Label)
     boxes = [name for name, kind in fields.items() if isinstance(kind, Boxes)]
     if len(boxes) > 1:
@@ -168,6 +171,11 @@ def roles(fields: Mapping[str, Field]) -> Roles:
     extra = {name: kind for name, kind in fields.items() if name not in own}
     check_extra(extra)
     return Roles(image, label, boxes[0] if boxes else None, extra)
+
+
+def as_typed(fields: Mapping[str, Field]) -> str:
+    """Return fields as a program gives them, for messages that say what to type."""
+    return f"fields={{{', '.join(f'{name!r}: stoker.fields.{kind!r}' for name, kind in fields.items())}}}"
 
 
 def _first_of(fields: Mapping[str, Field], name: str, cls: type[Field]) -> str | None:

@@ -84,8 +84,7 @@ def find_fields(records: Any, first: Mapping[str, Any]) -> dict[str, Field]:
     if "label" not in record_fields and not any(isinstance(field, fields.Label) for field in record_fields.values()):
 
         def advice(name: str) -> str:
-            chosen = {**record_fields, name: fields.Label()}
-            return f"fields={{{', '.join(f'{key!r}: stoker.fields.{field!r}' for key, field in chosen.items())}}}"
+            return fields.as_typed({**record_fields, name: fields.Label()})
 
         values = {
             name: [value] for name, value in first.items() if record_fields[name] in (fields.Int(), fields.Text())

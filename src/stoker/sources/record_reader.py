@@ -105,6 +105,11 @@ class RecordFields:
         return tuple(os.fsencode(name) for name in (self.label.names or ())) if self.label is not None else ()
 
     @property
+    def may_be_ids(self) -> bool:
+        """Whether ``label``, a float in the first record, may be the class: pandas writes ids so."""
+        return self.is_guess and self.label is None and isinstance(self.roles.extra.get("label"), fields.Float)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of all fields."""
         roles = self.roles

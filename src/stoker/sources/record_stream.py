@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from stoker import fields
 from stoker.errors import ConfigError, SourceError, StokerError
 from stoker.sources.columns import row_range
 from stoker.sources.items import Item, ItemTableBuilder
@@ -77,7 +78,7 @@ class RecordStream(RecordReader):
                 records.append(as_record(record))
         super().__init__(values, latency_of([place_of(record.get(values.roles.image)) for record in records]))
         with contextlib.suppress(SourceError):
-            self._refuse_texts(as_record(ahead[0][1]))
+            self._refuse_texts(as_record(ahead[0][1]), record_fields)
         self.size_bytes = 0
         self.shard_digests: list[str] = []
         self._first = np.empty(len(ahead), object)
@@ -95,8 +96,12 @@ class RecordStream(RecordReader):
         classes = self.record_fields.classes
         return Source(ROOT, classes, (b"",) * len(classes), table, {name: row_range(0, len(table))}, self)
 
-    def _refuse_texts(self, first: Mapping[str, Any]) -> None:
-        """Refuse labels that are text where nothing says which classes there are."""
+    def _refuse_texts(self, first: Mapping[str, Any], record_fields: Mapping[str, Field]) -> None:
+        """Refuse labels that are text, or may be ids, where nothing says which classes there are."""
+        if self.record_fields.may_be_ids and not first["label"] % 1 > 0:
+            message = f"field 'label' of the first record is {first['label']}, which may be the id of a class"
+            typed = fields.as_typed({**record_fields, "label": fields.Label()})
+            raise ConfigError(f"{message}, and records without a length are read only once; give {typed}, or Float()")
         label, name = self.record_fields.label, self.record_fields.roles.label
         if label is not None and name is not None and label.names is None and isinstance(first.get(name), str):
             message = f"field {name!r} of the first record is text, and records without a length are read only once"

@@ -244,7 +244,7 @@ def list_records(
     labels = _class_ids(known, progress) if with_labels else None
     classes = known.fields.classes
     if labels is not None and not classes:
-        classes = tuple(b"%d" % number for number in range(int(labels.max()) + 1))
+        classes = _numbered(labels)
     starts = np.cumsum([0, *map(len, known.given.values())])
     total = int(starts[-1])
     numbers = row_range(0, total)  # the rows of the splits, too: of few bytes a record
@@ -294,13 +294,17 @@ def index_records(
     digest = hashlib.sha256(known.identity.encode() + known.version.encode())
     for column in (table.labels, table.sizes):
         digest.update(column.tobytes())
+    classes = known.fields.classes
+    if known.fields.label is not None and not classes:  # counted over all splits, as those of a build
+        others = replace(known, given={name: records for name, records in known.given.items() if name != split})
+        classes = max(_numbered(table.labels), _numbered(_class_ids(others, progress)), key=len)
     sequence = [known.given[split]]
     reader = SequenceReader(sequence, known.fields, "disk", digest.hexdigest()[:32], known.version or _NOT_WITNESSED, 1)
     message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
     return Source(
         root=ROOT,
-        classes=known.fields.classes,
-        texts=(b"",) * len(known.fields.classes),
+        classes=classes,
+        texts=(b"",) * len(classes),
         table=table,
         splits={split: row_range(0, len(table))},
         reader=reader,
@@ -332,10 +336,10 @@ class _Sequences:
             raise SourceError(f"{ROOT} holds no records")
         record_fields = chosen if chosen is not None else fields_of_first(filled, lambda: read_record(filled, 0))
         reader = RecordFields.of(record_fields, is_guess=chosen is None)
-        name = reader.roles.label
-        has_no_names = reader.label is not None and reader.label.names is None
-        if has_no_names and name is not None and (names := _class_names(given, filled, name, progress)):
-            reader = RecordFields.of({**record_fields, name: fields.Label(names)}, is_guess=chosen is None)
+        name = "label" if reader.may_be_ids else reader.roles.label
+        has_no_names = reader.label is None or reader.label.names is None
+        if has_no_names and name is not None and (label := _label_of_all(given, filled, name, progress)) is not None:
+            reader = RecordFields.of({**record_fields, name: label}, is_guess=chosen is None)
         lengths = sorted((name, len(records)) for name, records in given.items())
         digest = hashlib.sha256(repr((lengths, reader.description())).encode())
         sizes, places = [], []
@@ -400,15 +404,27 @@ def _index(
     return table, missing
 
 
-def _class_names(
+def _label_of_all(
     given: Mapping[str, RecordSequence], filled: RecordSequence, name: str, progress: Progress | None
-) -> list[str]:
-    """Return the names among the labels of all records, in the order of their bytes; empty where labels are numbers."""
-    if not isinstance(_label_at(filled, 0, name), str):
-        return []
-    labels = _all_labels(given, name, progress)
+) -> fields.Label | None:
+    """Return the field that the labels of all records are, with the names among them in the order of their bytes.
+
+    None where the first is a whole number, or where one is a fraction.
+    """
+    if not isinstance(_label_at(filled, 0, name), (str, float, np.floating)):
+        return None
+    labels = [*_all_labels(given, name, progress)]
+    if any(isinstance(label, (float, np.floating)) and label % 1 for label in labels if label == label):  # noqa: PLR0124 - NaN
+        return None
     # Another text is no name of a class, and makes its record a reject.
-    return sorted({text for text in labels if isinstance(text, str) and text and text.isprintable()}, key=os.fsencode)
+    names = {text for text in labels if isinstance(text, str) and text and text.isprintable()}
+    return fields.Label(sorted(names, key=os.fsencode) or None)
+
+
+def _numbered(labels: NDArray[np.int32] | None) -> tuple[bytes, ...]:
+    """Return names of classes that have none, up to the largest id that a class can have."""
+    ids = np.empty(0, np.int32) if labels is None else labels[labels < MAX_CLASSES]
+    return tuple(b"%d" % number for number in range(int(ids.max(initial=-1)) + 1))
 
 
 def _class_ids(known: _Sequences, progress: Progress | None) -> NDArray[np.int32] | None:
