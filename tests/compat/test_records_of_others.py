@@ -424,8 +424,12 @@ def test_keys_without_an_effect_are_refused(
         assert stoker_does(*words, dataset, "--label-key", "x") == 2
 
 
-def test_objects_without_a_class_of_the_image_are_refused_with_what_to_give(tmp_path: Path) -> None:
-    (tmp_path / "a.tfrecord").write_bytes(framed([detection(3, 5)]))
+@pytest.mark.parametrize("more", ["image/breed", None], ids=["something else", "no boxes"])
+def test_what_may_be_a_class_beside_objects_is_refused_with_what_to_give(tmp_path: Path, more: str | None) -> None:
+    record = detection(3, 5) | ({} if more is None else {more: ("int64", [1])})
+    if more is None:
+        record = {key: feature for key, feature in record.items() if "bbox" not in key}
+    (tmp_path / "a.tfrecord").write_bytes(framed([record]))
     with pytest.raises(ConfigError, match="only those of its objects under image/object/class/label") as caught:
         stoker.open(tmp_path)
     assert "--image-key alone for images without a class" in str(caught.value)
@@ -459,12 +463,14 @@ def tfds_objects(*labels: int) -> Record:
 
 
 @pytest.mark.parametrize(
-    ("record_of", "keys"), [(detection, stoker.RecordKeys("image/encoded")), (tfds_objects, None)], ids=["tf", "tfds"]
+    ("record_of", "keys"),
+    [(detection, None), (detection, stoker.RecordKeys("image/encoded")), (tfds_objects, None)],
+    ids=["tf", "tf with a key", "tfds"],
 )
 def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_of: Any, keys: Any) -> None:
     (tmp_path / "a.tfrecord").write_bytes(framed([record_of(3, 5)]))
     opened = stoker.open(tmp_path, keys=keys)
-    image_label = -1 if keys else 1
+    image_label = -1 if record_of is detection else 1
     assert opened.labels.tolist() == [image_label]
     assert opened.object_counts.tolist() == [2]
     assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in opened[0].boxes] == BOXES
@@ -483,7 +489,7 @@ def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_o
     assert kept["image/object/bbox/xmin"][1] == [box[0] for box in BOXES]
     assert kept["image/class/label"][1] == [image_label]
     assert stoker_does("verify", tmp_path / "out") == 0
-    if keys:
+    if record_of is detection:
         assert [one.name for one in stoker.open(tmp_path / "out").classes][3::2] == ["class 3", "class 5"]
 
 

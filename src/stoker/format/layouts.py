@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from stoker.types import Box, Features, Field, ImageEncoding, LabelEncoding, StoredFormat, TensorOrder
 
 
-BOX_PREFIX = "image/object/bbox/"
+_OBJECT_PREFIX = "image/object/"
+BOX_PREFIX = _OBJECT_PREFIX + "bbox/"
 _ONE_BYTES, _ONE_INT64 = FeatureSpec("bytes", 1), FeatureSpec("int64", 1)
 _SHARED = {
     "image/channels": _ONE_INT64,
@@ -43,7 +44,7 @@ _DLBS_INT64 = ("channels", "class/label", "height", "width")
 _DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
 _SYNSET = re.compile(rb"n[0-9]{8}")
 _LABEL_KEY = "image/class/label"
-_OBJECT_LABEL_KEY = "image/object/class/label"
+_OBJECT_LABEL_KEY = _OBJECT_PREFIX + "class/label"
 _TFDS_BOXES = "objects/bbox"
 _WITHOUT_A_CLASS = {
     *(f"image/{key}" for key in ("channels", "colorspace", "encoded", "filename", "format", "height", "width")),
@@ -378,11 +379,12 @@ def recognise(features: Features) -> SchemaInfo | None:
     Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
     ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
     label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
-    they hold nothing that could be one. Keys do not tell whether classes count from 0 or from 1: the label base is 0,
-    and labels are taken as they are stored.
+    they hold nothing that could be one beside their boxes, as those of TensorFlow's object detection. Keys do not tell
+    whether classes count from 0 or from 1: the label base is 0, and labels are taken as they are stored.
     """
     if "image/encoded" in features:
-        return _image_class(features) if _LABEL_KEY in features or features.keys() <= _WITHOUT_A_CLASS else None
+        others = {key for key in features if BOX_PREFIX + "xmin" not in features or not key.startswith(_OBJECT_PREFIX)}
+        return _image_class(features) if _LABEL_KEY in features or others <= _WITHOUT_A_CLASS else None
     if "image_raw" in features and features.keys() & {"label", "label_one_hot"}:
         return _tiny(features)
     if {"image", "label"} <= features.keys() and features["image"][0] == "bytes" and len(features["image"][1]) == 1:
