@@ -470,6 +470,21 @@ def test_columns_of_zeros_and_ones_that_may_say_splits_are_named(tmp_path: Path)
         assert any(text.startswith(message) for text in listed(tmp_path).warnings) is is_named
 
 
+@pytest.mark.parametrize("name", ["labels.csv", "metadata.csv"])
+@pytest.mark.parametrize("column", ["fold", "Usage", "data_split", "train_test", "group", "mode", "type"])
+def test_a_column_of_words_of_splits_is_told_whatever_it_is_called(column: str, name: str, tmp_path: Path) -> None:
+    words = ("train", " Valid", "test")
+    rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{words[i % 3]},{words[0]}\n" for i in range(12))
+    files = {f"{i}.jpg": picture(i) for i in range(12)}
+    write(tmp_path, {name: f"file_name,label,{column},other\n{rows}", **files})
+    message = f"{tmp_path / name}: {column!r} may say the splits, and is a field; to have these, give"
+    assert [each for each in listed(tmp_path).warnings if "may say" in each] == [f"{message} split_column={column!r}"]
+    source = list_source(str(tmp_path), SourceOptions(split_column=column))
+    assert {split: len(numbers) for split, numbers in source.splits.items()} == dict.fromkeys(source.splits, 4)
+    assert len(source.splits) == 3
+    assert not [each for each in source.warnings if "may say" in each]
+
+
 @pytest.mark.parametrize(("column", "split"), [("is_valid", "validation"), ("in test set", "test")])
 def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, tmp_path: Path) -> None:
     """As fastai's: ``is_valid`` is True or False."""

@@ -408,20 +408,16 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         check_columns(table.place, [split_column], names)
     else:
         split_column = next(
-            (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
+            (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table.rows, name)), None
         )
     if options.label_column is None and _are_boxes(table, names):
         message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
-    flags = [name for name in names if split_column is None and _may_be_splits(table, name)]
-    if flags and options.columns is None:
-        message = f"{table.place}: {flags[0]!r} may say the splits, and is a field; to have these,"
-        typed = option_with("split_column", flags[0])
-        if not _are_splits(table, flags[0]):
-            message += " write train, val or test into a column, and"
-            typed = option_with("split_column", "COLUMN")
-        warnings.append(f"{message} give {typed}")
+    if split_column is None and options.columns is None:
+        warn_of_splits(
+            table.place, table.rows, [name for name in names if name not in (options.label_column or ())], warnings
+        )
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
@@ -472,11 +468,24 @@ def split_of_cell(cell: Any, column: str) -> str | None:
     return SPLIT_WORDS.get(text)
 
 
-def _may_be_splits(table: _Seen, name: str) -> bool:
-    values = {str(row.get(name)).lower() for row in table.rows}
+def warn_of_splits(
+    place: Location, rows: Sequence[Mapping[str, Any]], names: Iterable[str], warnings: list[str]
+) -> None:
+    """Warn of the first column that may say splits, where none does."""
+    flag = next((name for name in names if _may_be_splits(rows, name)), None)
+    if flag is not None:
+        message, typed = f"{place}: {flag!r} may say the splits, and is a field; to have these,", flag
+        if not _are_splits(rows, flag):
+            message, typed = f"{message} write train, val or test into a column, and", "COLUMN"
+        warnings.append(f"{message} give {option_with('split_column', typed)}")
+
+
+def _may_be_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    values = {str(row.get(name)).strip().lower() for row in rows}
     is_called = _SPLIT_FLAG.fullmatch(name) is not None or name.lower() in _SPLIT_COLUMNS
-    return is_called and values <= {"0", "1", "2", "true", "false"}
+    are_words = values <= SPLIT_WORDS.keys() and len({*map(SPLIT_WORDS.get, values)}) > 1
+    return are_words or (is_called and values <= {"0", "1", "2", "true", "false"})
 
 
-def _are_splits(table: _Seen, name: str) -> bool:
-    return all(split_of_cell(row.get(name), name) is not None for row in table.rows)
+def _are_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return all(split_of_cell(row.get(name), name) is not None for row in rows)

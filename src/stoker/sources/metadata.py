@@ -24,6 +24,7 @@ from stoker.sources.image_tables import (
     find_tables_of_splits,
     image_base,
     split_of_cell,
+    warn_of_splits,
 )
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
@@ -33,7 +34,7 @@ from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
-from stoker.sources.tables import damaged, table_rows, with_captions
+from stoker.sources.tables import damaged, first_rows, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
 from stoker.storage import Location, from_uri, is_absolute, is_web, join
 
@@ -81,7 +82,7 @@ def _claim(look: Look) -> list[ImageTable]:
     """
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
-    if given and (look.is_file or look.options.image_column is not None or not tables):
+    if given and (look.is_file or {"image_column", "split_column"} & given or not tables):
         return find_tables(look, image_base(look), _named_tables(look)) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)
@@ -140,6 +141,9 @@ class _Images:
         places = [table.place for table in tables]
         self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.skipped.warnings)
         self._is_found = first.is_found
+        if not first.is_found and first.split is None and options.columns is None:
+            known = first_rows(first.place, options)
+            warn_of_splits(first.place, known, [*known[0]] if known else (), builder.skipped.warnings)
         self.rows = TableRows(
             first.place,
             self._classes,
