@@ -123,7 +123,7 @@ hypothesis.settings.load_profile("ci" if MUST_RUN_ALL else "dev")
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 MEMORY = Path("/dev/shm")
-LEAST_MEMORY_BYTES = 4 << 30
+LEAST_MEMORY_BYTES = 1 << 30
 
 
 def writes_in_memory() -> bool:
