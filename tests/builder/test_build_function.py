@@ -29,6 +29,7 @@ from stoker.errors import (
     DestinationError,
     LabelWarning,
     SourceError,
+    SourceWarning,
     TooManyRejectsError,
 )
 
@@ -202,6 +203,17 @@ def test_rejects_beyond_the_limit_are_an_error_until_they_are_accepted(source: P
     accepted = build(source, out, max_rejects=3)
     assert (accepted.outcome, accepted.items, len(accepted.rejects)) == ("built", 0, 3)
     assert build(source, out).outcome == "complete"  # as the command: what is finished is accepted
+
+
+def test_a_build_that_stores_nothing_says_why(tmp_path: Path) -> None:
+    given = [{"image": b"no image"}] * 3
+    with pytest.raises(
+        TooManyRejectsError, match=r"has no manifest, because no image could be stored; the first is rec"
+    ):
+        build(given, tmp_path / "out")
+    with pytest.warns(SourceWarning, match=r"out is empty: no image could be stored; the first is record") as caught:
+        report = build(given, tmp_path / "out", max_rejects=3)
+    assert (report.outcome, caught[0].filename) == ("built", __file__)
 
 
 def test_overwrite_removes_what_the_command_removes(source: Path, tmp_path: Path) -> None:

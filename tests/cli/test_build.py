@@ -230,7 +230,11 @@ def test_plan_of_nothing_but_broken_files(stoker: Run, tmp_path: Path) -> None:
         (tmp_path / "src" / name).parent.mkdir(parents=True)
         (tmp_path / "src" / name).write_text("text")
     assert stoker("plan", tmp_path / "src") == 3
-    assert "2 of 2 will be rejected; the manifest would be withheld" in stoker.out
+    assert "2 of 2 will be rejected; the manifest would be withheld: no image can be stored" in stoker.out
+    assert stoker("build", tmp_path / "src", tmp_path / "out") == 3
+    assert "manifest withheld because of 2 rejects; no image could be stored\n" in stoker.out
+    assert stoker("build", tmp_path / "src", tmp_path / "out", "--max-rejects", 2) == 0
+    assert "warning: no image could be stored; the first is b/2.jpg: not an image but text" in stoker.out
 
 
 def test_plan_of_many_images_says_that_it_looked_at_a_sample(

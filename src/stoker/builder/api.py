@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import AbstractContextManager, nullcontext
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -13,10 +14,10 @@ from stoker.builder.local import LocalEngine
 from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
-from stoker.builder.report import BuildReport
+from stoker.builder.report import BuildReport, nothing_stored
 from stoker.builder.stream import build_stream
 from stoker.config import format_count, option, refuse_ineffective
-from stoker.errors import ConfigError, TooManyRejectsError
+from stoker.errors import ConfigError, SourceWarning, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
 from stoker.progress import progress_of_call
 from stoker.recipe import MAX_PIXELS
@@ -251,6 +252,8 @@ def build(
             report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
         raise _too_many(report, destination, max_rejects)
+    if isinstance(report, BuildReport) and (empty := nothing_stored(report.manifest, report.rejects)):
+        warnings.warn(f"{destination} is empty: {empty}", SourceWarning, stacklevel=2)
     return report
 
 
@@ -365,6 +368,9 @@ def _too_many(report: BuildReport, destination: LocationLike, allowed: int) -> T
     count, first = len(report.rejects), report.rejects[0]
     message = f"{format_count(count, 'image')} could not be stored, and max_rejects is {allowed}: {destination} has no"
     message += f" manifest yet; the first is {first.key}: {first.reason}; call again with max_rejects={count} to accept"
+    message += " them"
+    if empty := nothing_stored(report.manifest, report.rejects):
+        message = f"{destination} has no manifest, because {empty}"
     return TooManyRejectsError(
-        f"{message} them; the report of this error and {destination}/rejects.jsonl list them", report=report
+        f"{message}; the report of this error and {destination}/rejects.jsonl list them", report=report
     )

@@ -13,7 +13,7 @@ from stoker.format import REJECTS_NAME, read_rejects
 from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from stoker.builder.parts import Part
     from stoker.builder.writing import Written
@@ -55,7 +55,7 @@ class BuildReport(Report):
         resumed_shards: Shards that an earlier run had finished.
         rejects: All rejects of the dataset.
         annotation_errors: Damaged annotations met by this build, one sentence each.
-        warnings: What the listing had to say.
+        warnings: What the listing had to say, and that no image could be stored.
     """
 
     outcome: Literal["built", "complete", "withheld"]
@@ -133,6 +133,7 @@ def build_report(written: Written, tree: Source, destination: Location, seconds:
     rejects = tuple(rejects_of(written.results))
     if written.outcome == "complete":
         rejects = read_rejects(destination, manifest.files.get(REJECTS_NAME))
+    empty = nothing_stored(manifest, rejects) if written.outcome == "written" else ""
     return BuildReport(
         outcome="built" if written.outcome == "written" else written.outcome,
         manifest=manifest,
@@ -142,8 +143,15 @@ def build_report(written: Written, tree: Source, destination: Location, seconds:
         resumed_shards=len(written.resumed),
         rejects=rejects,
         annotation_errors=tuple(error for result in written.results for error in result.annotation_errors),
-        warnings=tree.warnings,
+        warnings=(*tree.warnings, empty) if empty else tree.warnings,
     )
+
+
+def nothing_stored(manifest: Manifest, rejects: Sequence[Reject]) -> str:
+    """Return what to say of a build all of whose images are rejects; empty of others."""
+    if manifest.records or not rejects:
+        return ""
+    return f"no image could be stored; the first is {rejects[0].key}: {rejects[0].reason}"
 
 
 def rejects_of(results: Iterable[ShardResult]) -> Iterator[Reject]:

@@ -255,6 +255,7 @@ def _print(report: BuildReport, destination: str) -> None:
     _print_rejects(report, f"see {destination}/rejects.jsonl")
     if report.outcome == "withheld":
         accept = f"run the same command with --max-rejects {manifest.rejects} to accept them"
+        accept = "no image could be stored" if manifest.records == 0 else accept
         output.line(f"manifest withheld because of {format_count(manifest.rejects, 'reject')}; {accept}")
     else:
         output.line(f"dataset {manifest.dataset_id} in {destination}")

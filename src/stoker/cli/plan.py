@@ -164,4 +164,5 @@ def _verdict(report: BuildForecast) -> str:
     else:
         checked = f"{rejected:,} of {items:,} will be rejected"
         accept = f"build with --max-rejects {report.rejects} to accept them"
+        accept = "no image can be stored" if rejected == items else accept
     return f"{checked}; the manifest would be withheld: {accept}" if report.is_withheld else checked
