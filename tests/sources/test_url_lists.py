@@ -378,9 +378,9 @@ def test_too_large_and_compressed_bombs_are_rejects(
 
 def test_a_shard_of_rejects_alone(tmp_path: Path, server: PhotoServer) -> None:
     rows = [{"url": server.url(f"gone/{at}.jpg")} for at in range(4)]
-    report = stoker.build(
-        write_list(tmp_path / "l.txt", rows), tmp_path / "out", shards=2, max_rejects=4, progress=False
-    )
+    path = write_list(tmp_path / "l.txt", rows)
+    with pytest.warns(stoker.errors.SourceWarning, match="out is empty: no image could be stored"):
+        report = stoker.build(path, tmp_path / "out", shards=2, max_rejects=4, progress=False)
     assert (report.manifest.records, len(report.rejects)) == (0, 4)
 
 
@@ -389,7 +389,8 @@ def test_the_number_of_shards_does_not_depend_on_answers(tmp_path: Path, server:
     settings: dict[str, Any] = {"shard_size": "1MB", "max_rejects": IMAGES, "progress": False}
     first = stoker.build(path, tmp_path / "a", **settings)
     server.images = {}
-    second = stoker.build(path, tmp_path / "b", **settings)
+    with pytest.warns(stoker.errors.SourceWarning, match="b is empty"):
+        second = stoker.build(path, tmp_path / "b", **settings)
     assert second.manifest.records == 0
     shards = [[one.name for one in report.manifest.splits["train"].shards] for report in (first, second)]
     assert len(shards[0]) == 6
