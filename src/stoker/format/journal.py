@@ -232,9 +232,10 @@ class JournalFile(Journal):
                 error.filename = str(self._directory)  # it is the directory that cannot be written
                 raise
             try:
-                self._refuse_other_files(file)
-                if lock_alone(file, self._path):
-                    return file
+                with attach_filename(self._path):
+                    self._refuse_other_files(file)
+                    if lock_alone(file, self._path):
+                        return file
             except BlockingIOError:
                 os.close(file)
                 where = str(self._directory)

@@ -68,13 +68,17 @@ def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
     A named pipe is not waited for, and a device not read.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    mode = os.fstat(file).st_mode
-    if stat.S_ISREG(mode):
-        return file
-    os.close(file)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
-    raise OSError(errno.EINVAL, "is a pipe or a device, not a file", os.fsdecode(path))
+    try:
+        with attach_filename(path):
+            mode = os.fstat(file).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fsdecode(path))
+        if not stat.S_ISREG(mode):
+            raise OSError(errno.EINVAL, "is a pipe or a device, not a file", os.fsdecode(path))
+    except BaseException:
+        os.close(file)
+        raise
+    return file
 
 
 def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
