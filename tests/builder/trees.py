@@ -26,15 +26,17 @@ if TYPE_CHECKING:
     from stoker.storage import LocationLike
 
 
-@functools.lru_cache(1000)
 def pixels(seed: int, width: int = 40, height: int = 30) -> np.ndarray:
     """Smooth colours with a little noise, so that JPEGs are small and all different."""
+    return _pixels(seed, width, height).copy()
+
+
+@functools.lru_cache(1000)
+def _pixels(seed: int, width: int, height: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     coarse = Image.fromarray(rng.integers(0, 256, (4, 5, 3), np.uint8))
     smooth = np.asarray(coarse.resize((width, height), Image.Resampling.BICUBIC)).astype(np.int16)
-    made = (smooth + rng.integers(-6, 7, smooth.shape)).clip(0, 255).astype(np.uint8)
-    made.flags.writeable = False
-    return made
+    return (smooth + rng.integers(-6, 7, smooth.shape)).clip(0, 255).astype(np.uint8)
 
 
 def picture(
