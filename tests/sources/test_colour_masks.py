@@ -97,6 +97,22 @@ def test_masks_of_cvat_are_the_lines_of_its_label_map(names: tuple[str, ...], tm
             assert np.array_equal(masks[name], mask), name
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_masks_of_cvat_may_lie_in_folders(depth: int, tmp_path: Path) -> None:
+    folder = "sub/" * depth
+    root = cvat(tmp_path, labelmap("background", "car", "person", "road sign"), [BLACK, *CLASSES.values()])
+    flat = masks_of(root, masks=True)
+    for top in ("JPEGImages", "SegmentationClass"):
+        inner = root / top / folder
+        inner.mkdir(parents=True)
+        for path in [each for each in (root / top).iterdir() if each.is_file()]:
+            path.rename(inner / path.name)
+    (root / "ImageSets/Segmentation/default.txt").write_text(f"{folder}1\n{folder}2\n")
+    masks = masks_of(root, masks=True)
+    assert masks.keys() == flat.keys() == {"1.jpg", "2.jpg"}
+    assert all(np.array_equal(masks[name], flat[name]) for name in flat)
+
+
 @pytest.mark.parametrize(
     ("file", "text"),
     [

@@ -6,6 +6,7 @@ import io
 import json
 import re
 import subprocess
+import tarfile
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -885,3 +886,79 @@ def test_metadata_that_is_not_utf_8_is_told_beside_folders(tmp_path: Path) -> No
     subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
     with pytest.warns(stoker.errors.SourceWarning):
         assert "text" in stoker.open(root).fields
+
+
+def of_orientation(orientation: int, seed: int = 0) -> bytes:
+    exif, out = Image.Exif(), io.BytesIO()
+    exif[0x112] = orientation
+    Image.open(io.BytesIO(picture(seed))).save(out, "JPEG", exif=exif)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+def test_boxes_of_yolo_of_images_that_exif_turns_are_told(orientation: int, tmp_path: Path) -> None:
+    files: dict[str, bytes | str] = {f"images/{i}.jpg": of_orientation(orientation if i == 7 else 1) for i in range(8)}
+    files |= {f"labels/{i}.txt": "0 .5 .5 .2 .4\n" for i in range(8)} | {"images/8.jpg": b"", "classes.txt": "a"}
+    write(tmp_path, files)
+    told = [each for each in listed(tmp_path).warnings if "EXIF" in each]
+    message = (
+        f"EXIF turns images, such as {tmp_path}/images/7.jpg, and their boxes state no size of the image; they are"
+    )
+    message += " read as of images as stored; if they were drawn on upright ones, save the images upright, for example"
+    assert [each.startswith(message) for each in told] == [True] * (orientation == 6)
+
+
+def test_yolo_lists_may_have_paths_of_windows(tmp_path: Path) -> None:
+    files = {f"{folder}/{i}.jpg": picture(i) for folder in ("images/a", "images/b") for i in range(3)}
+    texts = {f"labels/{folder}/{i}.txt": "0 .5 .5 .2 .4\n" for folder in "ab" for i in range(3)}
+    for start in ("C:\\data\\photos\\images\\", "images\\"):
+        rows = "".join(f"{start}{folder}\\{i}.jpg\r\n" for folder in "ab" for i in range(3))
+        write(tmp_path, {**files, **texts, "train.txt": rows, "data.yaml": "train: train.txt\nnames: [x]\n"})
+        source = listed(tmp_path)
+        assert sorted(source.table.paths) == sorted(map(str.encode, files))
+        (warning,) = [each for each in source.warnings if "another computer" in each]
+        assert f"6 paths of another computer, read as files here: {start}a\\0.jpg is images/a/0.jpg" in warning
+    write(tmp_path, {"train.txt": "images\\a\\9.jpg\n"})
+    with pytest.raises(SourceError, match="is no file in"):
+        listed(tmp_path)
+
+
+def test_names_of_classes_in_webdatasets_are_refused_with_a_line_that_reads_them(tmp_path: Path) -> None:
+    names = {f"{i}": ("cat", "great dog")[i % 2] for i in range(4)}
+    members = {
+        f"{i}.{end}": picture(i) if end == "jpg" else names[f"{i}"].encode() for i in range(4) for end in ("jpg", "cls")
+    }
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    typed = refusal(tmp_path).partition("type: ")[2]
+    subprocess.run(["sh", "-c", f"mkdir photos && cd photos && tar -xf ../a.tar && {typed}"], check=True, cwd=tmp_path)
+    source = listed(tmp_path / "photos")
+    labels = {path[:1].decode(): label for path, label in zip(source.table.paths, source.table.labels, strict=True)}
+    assert source.classes == (b"cat", b"great dog")
+    assert labels == {name: names[name] == "great dog" for name in names}
+
+
+def test_only_what_is_not_read_of_a_list_of_a_split_is_told(tmp_path: Path) -> None:
+    rows = "".join(f"A_{i} {1 + i % 2} 2 2\n" for i in range(4))
+    root = write(tmp_path, {"trainval.txt": rows, **{f"A_{i}.jpg": picture(i) for i in range(6)}})
+    source = list_source(str(root), SourceOptions(label_column=("column_2",)))
+    assert [each for each in source.warnings if "what follows" in each] == []
+    assert [name for name, _ in source.fields.items()] == ["column_3", "column_4"]
+    write(tmp_path, {"labels.csv": "image,kind\n" + "".join(f"A_{i}.jpg,{i % 2}\n" for i in range(6))})
+    message = f"what follows the names in {root}/trainval.txt is not read, as in line 1: 1 2 2"
+    assert message in list_source(str(root), SourceOptions(image_column="image")).warnings
+
+
+def test_tables_of_pandas_and_of_images_in_several_folders_are_told_as_they_are(tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i}.jpg,{'ab'[i % 2]},{i % 3}\n" for i in range(8))
+    root = write(
+        tmp_path / "own", {"t.csv": f",image,species,fold\n{rows}", **{f"{i}.jpg": picture(i) for i in range(8)}}
+    )
+    assert "may have the classes (species, fold); for example" in refusal(root)
+    root = tmp_path / "folders"
+    write(root, {f"train_images/{'blast' if i % 2 else 'normal'}/{i}.jpg": picture(i) for i in range(8)})
+    write(root, {"t.csv": "image,label\n" + "".join(f"{i}.jpg,{'ab'[i % 2]}\n" for i in range(8))})
+    assert listed(root).warnings == (f"{root}/t.csv: the images are 'image', some in blast/; the classes are 'label'",)

@@ -426,9 +426,12 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         guesses += [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
         typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
         message = f"the rows of {table.place} name the images, and several columns may have the classes"
-        message += f" ({format_some([*rows[0]], _FEW)}); for example, give {typed}, or"
+        message += f" ({format_some([*filter(None, rows[0])], _FEW)}); for example, give {typed}, or"
         raise SourceError(f"{message} {option_with('label_column', 'none')} to read no classes", path=str(table.place))
     inside = f"in {table.top.name}/" if table.top != base else "beside it"
+    are_several = table.top.parent != base and len(look.look_into(table.top.parent)[0]) > 1
+    if table.top != base and (are_several or table.hits < len(table.rows[:_FEW])):
+        inside = f"some {inside}"
     note = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
         table.ending
     )

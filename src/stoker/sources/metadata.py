@@ -108,7 +108,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     images.collect(Walk(builder.base, look.without))
     cells = images.rows.finish(builder)
     if tables[0].is_found:
-        divide_by_lists(builder, look)
+        divide_by_lists(builder, look, [table.place for table in tables])
     return builder.finish_in(base, cells=cells)
 
 

@@ -172,6 +172,8 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
 def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
     """Return what the colours of masks are; None where these have ids."""
     folders = [folder for top in tops if (folder := top / os.fsdecode(_MASKS[:-1])).is_dir()]
+    for _ in range(_DEPTH):
+        folders += [folder / name for folder in folders for name in look.look_into(folder)[0][:1]]
     some = (folder / name for folder in folders for name in look.look_into(folder)[1][:_TRIED])
     return (read_colours(tops) or voc_colours()) if are_coloured(some) else None
 

@@ -65,7 +65,9 @@ _PROBLEMS = {
     "sample without an image": "samples without an image are not used (a key is a name up to its first dot): {names}",
     "sample with several images": "samples with several images are not used: {names}",
     "sample with a member twice": "samples that have a member twice are not used: {names}",
-    "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}",
+    "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}; if they"
+    " name classes, unpack the tars, and in that folder type: (echo file_name,label; for each in *.cls; do"
+    ' echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv',
     "repeated key": "samples with the key of an earlier one are not used: {names}",
 }
 """What keeps a sample from being an item, as it is counted and as it is said."""

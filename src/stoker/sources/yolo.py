@@ -5,6 +5,7 @@ docs/reference/images.md says what else may name them, and what is in the texts.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import os
@@ -15,15 +16,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
+from stoker.recipe import is_turned
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
-from stoker.sources.moved_files import own_names, without_own
+from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.reading import in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
 from stoker.sources.walking import Walk, divide_suffix, replace_last
@@ -41,7 +43,7 @@ _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
 _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
 """Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
 _MAX_BYTES = 2**20
-_TRIED, _HEAD_BYTES = 8, 2**12
+_TRIED, _HEAD_BYTES, _LOOKED_AT, _IMAGE_BYTES = 8, 2**12, 32, 2**16
 _BOX_NUMBERS, _MIN_NUMBERS = 4, 6
 """The numbers of a line that is a box: its centre and its sides; the least of another, x and y of points."""
 _MOST_FRACTION = 1.01  # what other programs round up to and still read
@@ -248,11 +250,29 @@ def _list(look: Look, contents: _Contents) -> Source:
     if not present:
         _refuse(path, f"none of the folders and lists that it names is in {base}")
     listed.report()
+    _warn_of_turned(builder)
     cells = _masks(builder, contents) if look.options.masks else None
     builder.settle()
     labels = _YoloLabels(builder.base, len(contents.names), contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
+
+
+def _warn_of_turned(builder: SourceBuilder) -> None:
+    """Warn of images that EXIF turns, if one is among a few, as boxes state no size that tells how they were drawn."""
+    paths, base = builder.collector.paths(), from_uri(builder.base)
+    places = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
+    turned = in_order(_is_turned, places, base.requests_at_once)
+    if (place := next((place for place, is_so in zip(places, turned, strict=True) if is_so), None)) is not None:
+        message = f"EXIF turns images, such as {place}, and their boxes state no size of the image; they are read as of"
+        message += " images as stored; if they were drawn on upright ones, save the images upright, for example with"
+        builder.skipped.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
+
+
+def _is_turned(place: Location) -> bool:
+    with contextlib.suppress(OSError):  # which the build names
+        return is_turned(place.read_head(_IMAGE_BYTES))
+    return False
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
@@ -299,6 +319,10 @@ class _Listed:
         """Add the images of a list, whose path below the source is ``name``."""
         top = name[: name.rfind(b"/") + 1]
         lines = list(self._lines(place, top))
+        if foreign := [path for _, _, path in lines if b"\\" in path]:
+            files = (file for listing in walk.list_folders([b""]) for file, _ in listing.files)
+            moved = find_moved(place, foreign, files, walk.root, self._builder.skipped)
+            lines = [(number, text, moved.get(path, path)) for number, text, path in lines]
         paths = [path for _, _, path in lines]
         folders = {line[2][: line[2].rfind(b"/") + 1]: line for line in reversed(lines)}
         new = sorted(folders.keys() - self._folders)
