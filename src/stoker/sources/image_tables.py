@@ -21,6 +21,7 @@ from stoker.sources.imagenet.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS, Look
 from stoker.sources.moved_files import own_names, path_ends, without_own
+from stoker.sources.options import SEPARATORS
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import LOOKED_AT, TEXT, first_rows, is_text, table_rows
@@ -36,6 +37,7 @@ FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
 _SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
+_SHEETS = (".xls", ".xlsx", ".ods")
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
@@ -236,28 +238,37 @@ def _tables_that_name(
 
 def is_table(place: Location) -> bool:
     """Return whether a file is a table by its name, and none that has a use of its own."""
-    return place.suffix.lower() in _SUFFIXES[:-1] and place.name not in _OTHER_TABLES and not is_submission(place.name)
+    is_called = place.suffix.lower() in (*_SUFFIXES[:-1], *_SHEETS)
+    return is_called and place.name not in _OTHER_TABLES and not is_submission(place.name)
 
 
 def without_images(look: Look, place: Location, folder: Location) -> str:
-    """Return why a table names no image in a folder, and what to do; nothing if it does."""
+    """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
+    if place.suffix.lower() in _SHEETS:
+        return f"{place} is not read; save it as CSV in UTF-8"
+    if not is_table(place):
+        return ""
     try:
-        rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)] or [{"": ""}]
+        rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)]
     except SourceError as error:
         return f"{place} is not read: {error}"
     files = look.look_into(folder)[1]
     stems = {name.rpartition(".")[0] for name in files}
-    if any(str(cell) in {*files, *stems} for row in rows[:_FEW] for cell in row.values()):
+    name = next(filter(None, rows[0] if rows else ()), "")
+    cells = [str(row.get(name)) for row in rows]
+    if any(str(cell) in {*files, *stems} for row in rows[:1] for cell in row.values()):
         return ""
-    name = next(filter(None, rows[0]), "")
-    cells, width = [str(row.get(name)) for row in rows], len(max(stems, key=len, default=""))
-    message = f"no row of {place} names an image there: the first {name!r} is {cells[0][:_LONGEST_CELL]!r}"
-    message += f", and a file is {min(files, default='in a folder below')}"
-    if all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
+    message = f"no row of {place} names an image there"
+    message += f": the first {name!r} is {cells[0][:_LONGEST_CELL]!r}" if cells else ""
+    message += f", and the first file is {files[0]}" if files else ""
+    width, head = len(max(stems, key=len, default="")), place.read_head(_LONGEST_CELL).decode("utf-8", "replace")
+    between = head[len(name) : len(name) + 1]
+    if cells and all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
         message += f"; {name!r} may have the numbers of their names without the zeros in front"
-        if place.is_local and place.read_head(len(name) + 1) == f"{name},".encode():
-            where, row = shlex.quote(str(place)), f"'NR > 1 {{$1 = sprintf(\"%0{width}d\", $1)}} 1'"
-            return f"{message}, so type: awk -F, -v OFS=, {row} {where} > {where}.new && mv {where}.new {where}"
+        if place.is_local and head.startswith(name) and between in SEPARATORS:
+            where, by = shlex.quote(str(place)), shlex.quote(between)
+            row = f"'NR > 1 {{$1 = sprintf(\"%0{width}d\", $1)}} 1'"
+            return f"{message}, so type: awk -F{by} -v OFS={by} {row} {where} > {where}.new && mv {where}.new {where}"
     return f"{message}; write the names of the files into it"
 
 
@@ -397,20 +408,16 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         check_columns(table.place, [split_column], names)
     else:
         split_column = next(
-            (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table, name)), None
+            (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table.rows, name)), None
         )
     if options.label_column is None and _are_boxes(table, names):
         message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
-    flags = [name for name in names if split_column is None and _may_be_splits(table, name)]
-    if flags and options.columns is None:
-        message = f"{table.place}: {flags[0]!r} may say the splits, and is a field; to have these,"
-        typed = option_with("split_column", flags[0])
-        if not _are_splits(table, flags[0]):
-            message += " write train, val or test into a column, and"
-            typed = option_with("split_column", "COLUMN")
-        warnings.append(f"{message} give {typed}")
+    if split_column is None and options.columns is None:
+        warn_of_splits(
+            table.place, table.rows, [name for name in names if name not in (options.label_column or ())], warnings
+        )
     rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
@@ -421,9 +428,10 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         message = f"the rows of {table.place} name the images, and several columns may have the classes"
         message += f" ({format_some([*filter(None, rows[0])], _FEW)}); for example, give {typed}, or"
         raise SourceError(f"{message} {option_with('label_column', 'none')} to read no classes", path=str(table.place))
+    inside = f"in {table.top.name}/" if table.top != base else "beside it"
     are_several = table.top.parent != base and len(look.look_into(table.top.parent)[0]) > 1
-    some = "some " * (are_several or table.hits < len(table.rows[:_FEW]))
-    inside = f"{some}in {table.top.name}/" if table.top != base else "beside it"
+    if table.top != base and (are_several or table.hits < len(table.rows[:_FEW])):
+        inside = f"some {inside}"
     note = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
         table.ending
     )
@@ -463,12 +471,24 @@ def split_of_cell(cell: Any, column: str) -> str | None:
     return SPLIT_WORDS.get(text)
 
 
-def _may_be_splits(table: _Seen, name: str) -> bool:
-    values = {str(row.get(name)).strip().lower() for row in table.rows}
+def warn_of_splits(
+    place: Location, rows: Sequence[Mapping[str, Any]], names: Iterable[str], warnings: list[str]
+) -> None:
+    """Warn of the first column that may say splits, where none does."""
+    flag = next((name for name in names if _may_be_splits(rows, name)), None)
+    if flag is not None:
+        message, typed = f"{place}: {flag!r} may say the splits, and is a field; to have these,", flag
+        if not _are_splits(rows, flag):
+            message, typed = f"{message} write train, val or test into a column, and", "COLUMN"
+        warnings.append(f"{message} give {option_with('split_column', typed)}")
+
+
+def _may_be_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    values = {str(row.get(name)).strip().lower() for row in rows}
     is_called = _SPLIT_FLAG.fullmatch(name) is not None or name.lower() in _SPLIT_COLUMNS
     are_words = values <= SPLIT_WORDS.keys() and len({*map(SPLIT_WORDS.get, values)}) > 1
     return are_words or (is_called and values <= {"0", "1", "2", "true", "false"})
 
 
-def _are_splits(table: _Seen, name: str) -> bool:
-    return all(split_of_cell(row.get(name), name) is not None for row in table.rows)
+def _are_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return all(split_of_cell(row.get(name), name) is not None for row in rows)

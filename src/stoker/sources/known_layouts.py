@@ -126,18 +126,20 @@ def check_class_folders(
         message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
         message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts else ""
         raise SourceError(f"{message}{insists}", path=root)
-    tells_nothing = are_neutral or any(map(is_table, files))
     if len(names) == 1 and (
-        tells_nothing or YEAR.fullmatch(names[0]) or begin_with_numbers(look.look_into(folders[0])[1])
+        any(map(is_table, files))
+        or are_neutral
+        or YEAR.fullmatch(names[0])
+        or begin_with_numbers(look.look_into(folders[0])[1])
     ):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
         message += f"; to read them without classes give {folders[0]}" if b"" in classes else ""
         lists = find_lists(file.name for file in near)[0].values()
-        told = {file.name: why for file in filter(is_table, files) if (why := without_images(look, file, folders[0]))}
-        beside = [os.fsencode(file.name) for file in near if file.name not in (*lists, *told)]
+        wrong = {file.name: problem for file in files if (problem := without_images(look, file, folders[0]))}
+        beside = [os.fsencode(file.name) for file in near if file.name not in (*lists, *wrong)]
         if others := [name for name in beside if not is_image_name(name)]:
             message += f"; not read are the files beside them: {shown_names(others)}; {CONVERT}"
-        builder.label_warnings.append("; ".join((message, *[*told.values()][:_FEW])))
+        builder.label_warnings.append("; ".join((message, *[*wrong.values()][:_FEW])))
     builder.label_warnings += [] if builder.labels else _pairs(look, levels)
     return []
 

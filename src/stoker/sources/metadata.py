@@ -24,6 +24,7 @@ from stoker.sources.image_tables import (
     find_tables_of_splits,
     image_base,
     split_of_cell,
+    warn_of_splits,
 )
 from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.items import Group
@@ -33,7 +34,7 @@ from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
-from stoker.sources.tables import damaged, table_rows, with_captions
+from stoker.sources.tables import damaged, first_rows, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
 from stoker.storage import Location, from_uri, is_absolute, is_web, join
 
@@ -67,7 +68,9 @@ def why_unused(table: ImageTable) -> str:
     """Return why a metadata file does not begin with a row that has a ``file_name``; nothing of a table of images."""
     with contextlib.closing(table_rows(table.place)) as rows:
         try:
-            return "" if FILE_NAME in next(rows, (0, {}))[1] else "its first row has no file_name"
+            return "" if FILE_NAME in next(rows)[1] else "its first row has no file_name"
+        except StopIteration:
+            return "its first row has no file_name"
         except SourceError as error:
             return str(error)
 
@@ -138,6 +141,9 @@ class _Images:
         places = [table.place for table in tables]
         self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.skipped.warnings)
         self._is_found = first.is_found
+        if not first.is_found and first.split is None and options.columns is None:
+            known = first_rows(first.place, options)
+            warn_of_splits(first.place, known, [*known[0]] if known else (), builder.skipped.warnings)
         self.rows = TableRows(
             first.place,
             self._classes,

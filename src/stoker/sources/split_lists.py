@@ -141,8 +141,11 @@ def _forms(name: bytes) -> tuple[bytes, bytes]:
     return name, divide_suffix(name)[0] if is_image_name(name) else name
 
 
-def divide_by_lists(builder: SourceBuilder, look: Look, read_whole: Sequence[Location] = ()) -> list[Location]:
-    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read."""
+def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Location] = ()) -> list[Location]:
+    """Give images the splits of the lists beside them, unless folders tell these; return the lists that are read.
+
+    What follows the names in ``tables`` is read.
+    """
     collector = builder.collector
     if {group.split for group in collector.groups} != {"train"}:
         return []
@@ -163,9 +166,9 @@ def divide_by_lists(builder: SourceBuilder, look: Look, read_whole: Sequence[Loc
         unused = [os.fsencode(each.place.name) for each in known if each.split is None]
         message = f"{place} has lists called after splits that are not used: {{names}}; name the one of each split"
         builder.skipped.warn(unused, f"{message} train.txt, val.txt or test.txt to read it")
+        for each in known:
+            each.rest = None if any(map(each.place.is_same, tables)) else each.rest
         if read := [each for each in known if each.split is not None]:
-            for each in read:
-                each.rest = None if any(map(each.place.is_same, read_whole)) else each.rest
             _divide(builder, read, paths)
             return [each.place for each in read]
         message = f"may say splits, and are not read: {{names}} in {place}; write train.txt, val.txt and test.txt"

@@ -107,7 +107,9 @@ def _has_bytes(value: Any) -> bool:
 
 def _encoding_of(head: bytes) -> str:
     """Return the encoding of a text that begins so: of UTF-16 without a byte order mark, one of two bytes is 0."""
-    return "utf-16" if head[:2] in _UTF_16 else {0: "utf-16-be", 1: "utf-16-le"}.get(head[:2].find(b"\0"), "utf-8")
+    if head[:2] in _UTF_16:
+        return "utf-16"
+    return "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "utf-8"
 
 
 def _text_lines(place: Location, errors: str) -> Iterator[str]:

@@ -25,7 +25,7 @@ from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.reading import in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
 from stoker.sources.walking import Walk, divide_suffix, replace_last
@@ -260,15 +260,19 @@ def _list(look: Look, contents: _Contents) -> Source:
 
 def _warn_of_turned(builder: SourceBuilder) -> None:
     """Warn of images that EXIF turns, if one is among a few, as boxes state no size that tells how they were drawn."""
-    paths = builder.collector.paths()
-    for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT):
-        place = from_uri(join(builder.base, paths[row]))
-        with contextlib.suppress(OSError):  # which the build names
-            if is_turned(place.read_head(_IMAGE_BYTES)):
-                message = f"EXIF turns images, such as {place}, and their boxes are read as drawn on images as stored"
-                message += "; if they were drawn on upright ones, turn these with 'mogrify -auto-orient' of ImageMagick"
-                builder.skipped.warnings.append(message)
-                return
+    paths, base = builder.collector.paths(), from_uri(builder.base)
+    places = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
+    turned = in_order(_is_turned, places, base.requests_at_once)
+    if (place := next((place for place, is_so in zip(places, turned, strict=True) if is_so), None)) is not None:
+        message = f"EXIF turns images, such as {place}, and their boxes state no size of the image; they are read as of"
+        message += " images as stored; if they were drawn on upright ones, save the images upright, for example with"
+        builder.skipped.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
+
+
+def _is_turned(place: Location) -> bool:
+    with contextlib.suppress(OSError):  # which the build names
+        return is_turned(place.read_head(_IMAGE_BYTES))
+    return False
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
