@@ -65,12 +65,12 @@ _PROBLEMS = {
     "sample without an image": "samples without an image are not used (a key is a name up to its first dot): {names}",
     "sample with several images": "samples with several images are not used: {names}",
     "sample with a member twice": "samples that have a member twice are not used: {names}",
-    "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}; if they"
-    " name classes, unpack the tars, and in that folder type: (echo file_name,label; for each in *.cls; do"
-    ' echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv',
+    "sample with a bad class": "samples whose .cls is not a class id, such as 7, are not used: {names}",
     "repeated key": "samples with the key of an earlier one are not used: {names}",
 }
 """What keeps a sample from being an item, as it is counted and as it is said."""
+_OF_NAMES = "; if they are names of classes, unpack the tars, and there type: (echo file_name,label; for each in *.cls;"
+_OF_NAMES += ' do echo "${each%.cls}.jpg,$(cat "$each")"; done) > metadata.csv'
 
 
 def _find(look: Look, layout: Layout) -> dict[Location, str]:
@@ -166,6 +166,7 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
     samples.finish()
     if not len(builder.collector):
         reasons = "".join(f"; {warning}" for warning in builder.skipped.warnings)
+        reasons += _OF_NAMES if builder.skipped.ignored["sample with a bad class"] else ""
         raise SourceError(f"{look.root} has no sample that can be used{reasons}", path=look.root)
     builder.labels = builder.labels or samples.labels_beside(folder)
     return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), samples.fields()))
