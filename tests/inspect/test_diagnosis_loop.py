@@ -31,19 +31,19 @@ def endless_loader(dataset: Path, **settings: Any) -> stoker.Loader:
     return stoker.Loader(train, batch_size=BATCH, transform=TRANSFORM, shuffle=True, **settings)
 
 
-TRIES = 3
-"""A verdict is a matter of measured times: on a machine that is busy otherwise it may be wrong once, but not always."""
+TRIES = 10
+"""A verdict is a matter of measured times: on a machine that is busy otherwise it may be wrong, but not always."""
 
 
 def diagnosed(dataset: Path, step: Callable[[stoker.Batch], object], verdict: str, **settings: Any) -> DoctorReport:
     """The first report of some on a loop that has this verdict."""
-    said = []
-    while len(said) < TRIES:
+    lines = []
+    for _ in range(TRIES):
         report = diagnosed_once(dataset, step, **settings)
         if report.verdict == verdict:
             return report
-        said += report.lines()
-    pytest.fail(f"never {verdict}:\n" + "\n".join(said))
+        lines += report.lines()
+    pytest.fail(f"never {verdict}:\n" + "\n".join(lines))
 
 
 def diagnosed_once(dataset: Path, step: Callable[[stoker.Batch], object], **settings: Any) -> DoctorReport:
