@@ -15,7 +15,7 @@ from benchmarks.rivals.environments import OURS
 from benchmarks.rivals.figures import by_speed, ratio, steadied
 from benchmarks.rivals.plot import picture
 from benchmarks.rivals.table import REFERENCES, tables
-from cases import each
+from small_cases import each
 
 
 def row(key: str, rates: list[float], stores: str = "", failed: str = "") -> Row:

@@ -17,8 +17,8 @@ import yaml
 from remote_trees import files, stored
 from trees import build, picture, settings_for, write_tree
 
-from cases import each
 from repository.checkout import ROOT
+from small_cases import each
 from sources.making import xml
 from stoker.builder import NO_PART, Part, PartReport, SourceSettings, check_part_destination, parse_part, parts, writing
 from stoker.builder import build_part as build_listed_part

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import stoker
-from cases import each
+from small_cases import each
 from stoker.cli.show import NAMED_TRANSFORMS, parse_epochs, parse_transforms
 from stoker.errors import ConfigError
 

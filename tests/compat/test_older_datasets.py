@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import stoker
-from cases import each
 from scripts import compat_dataset
+from small_cases import each
 from small_datasets import change_manifest
 from stoker.cli.main import main
 from stoker.errors import NewerManifestError

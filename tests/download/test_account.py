@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cases import each
 from download import faulty_server as does
 from download.faulty_server import FaultyServer, Recorder, get, remote, running
+from small_cases import each
 from stoker.download import Account, DownloadError, parse_base
 from stoker.download.fetch import origin_of, shown
 from stoker.errors import ConfigError

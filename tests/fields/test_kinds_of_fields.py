@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from cases import each
+from small_cases import each
 from stoker import fields
 from stoker.errors import ConfigError
 from stoker.types import BatchForm, EncodedImage

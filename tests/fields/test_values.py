@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 from PIL import Image as PillowImage
 
-from cases import each
 from reference import example
+from small_cases import each
 from stoker import _native, fields
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.types import Box, EncodedImage, FeatureSpec

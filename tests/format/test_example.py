@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cases import each
 from reference import example as twin
 from reference import tfrecord
+from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ExampleError
 

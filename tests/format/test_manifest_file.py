@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema
 import pytest
 
-from cases import each
+from small_cases import each
 from small_datasets import manifest_text
 from stoker import fields
 from stoker.errors import ManifestError, NewerManifestError

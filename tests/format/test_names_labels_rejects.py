@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cases import each
+from small_cases import each
 from stoker.errors import ConfigError, ManifestError
 from stoker.format import read_rejects, write_rejects
 from stoker.format.directory import ClassLabel, read_labels, write_labels

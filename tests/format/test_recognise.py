@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cases import each
+from small_cases import each
 from stoker.errors import ConfigError
 from stoker.format import (
     DlbsSchema,

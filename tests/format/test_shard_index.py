@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from small_cases import each
 from stoker.errors import IndexMismatchError
 from stoker.format.index import check_index, format_index, index_path, parse_index, read_index, write_index
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from cases import each
 from repository.checkout import ROOT
 from repository.named_tests import guarantees, unknown_tests
 from scripts.mutations import Mutation, read_mutations
+from small_cases import each
 
 MUTATIONS = read_mutations(ROOT)
 

@@ -11,7 +11,7 @@ from functools import cache
 import pytest
 from PIL import Image
 
-from cases import each
+from small_cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, convert, parse_encode, parse_resize
 

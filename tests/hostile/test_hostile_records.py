@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from cases import each
 from loader.shards import image
+from small_cases import each
 from stoker import _native
 from stoker.cli.main import main
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError

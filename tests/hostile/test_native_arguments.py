@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from cases import each
 from hostile import native_arguments
 from hostile.native_arguments import Sound
+from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError
 

@@ -15,11 +15,11 @@ import pytest
 from PIL import Image
 
 import stoker
-from cases import each
 from hostile.png_and_webp_rows import PNG_ROWS, WEBP_ROWS, animated
 from hostile.verdict_rows import Row, bad, good, unseen
 from loader.shards import payload
 from reference import pictures, tfrecord, transform
+from small_cases import each
 from stoker import _native
 from stoker.cli.main import main
 from stoker.errors import BadSampleWarning, ImageError

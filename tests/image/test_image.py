@@ -18,11 +18,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cases import each
 from mixed_images import FILES, HEIGHT, WIDTH
 from reference import pictures
 from reference.png import KINDS, chunk, png
 from reference.transform import FILTERS
+from small_cases import each
 from stoker import image
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, convert, parse_encode

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
-from cases import each
 from reference import pictures
 from reference.transform import FILTERS
+from small_cases import each
 from stoker import image
 from stoker.errors import ConfigError, ImageError
 from stoker.recipe import is_turned

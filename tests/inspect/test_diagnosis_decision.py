@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
-from cases import each
+from small_cases import each
 from stoker.inspect import Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
 from stoker.inspect.diagnosis_decision import WORDS
 

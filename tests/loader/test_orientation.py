@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 import stoker
-from cases import each
 from reference import pictures
+from small_cases import each
 from stoker.cli.main import main
 from stoker.errors import SourceWarning
 from stoker.recipe import is_turned

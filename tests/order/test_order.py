@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
 from reference import order as twin
 from reference.philox import philox
+from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.order import BlockShuffle, EpochOrder, Topology, steps_from, steps_left, take_step, unrepeated

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
-from cases import each
+from small_cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, StoredImage, convert, parse_encode, parse_resize, sniff
 from stoker.recipe.geometry import Geometry

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from cases import each
 from reference.tf1_resize import resize_tf1
+from small_cases import each
 from stoker.errors import ImageTooLargeError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
 from stoker.recipe.geometry import object_corners

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cases import each
 from reference import pictures
+from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
 

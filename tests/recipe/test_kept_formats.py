@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cases import each
 from reference import pictures
 from reference.png import KINDS, png
+from small_cases import each
 from stoker import _native
 from stoker.errors import ImageError
 from stoker.recipe import Recipe, check, convert, parse_encode, parse_resize

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from cases import each
 from reference import pictures
 from reference.png import END, KINDS, MAGIC, chunk, header, png, rows
+from small_cases import each
 from stoker import _native
 from stoker.errors import ImageError
 from stoker.recipe import check, convert, parse_encode

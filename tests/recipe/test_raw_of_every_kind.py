@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from cases import each
 from reference import pictures, transform
 from reference.tf1_resize import resize_tf1
+from small_cases import each
 from stoker.errors import ImageError
 from stoker.recipe import JpegEncode, RawEncode, Recipe, StoredSize, convert
 from stoker.recipe.geometry import object_corners

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
+from small_cases import each
 from stoker.errors import ConfigError, ImageTooLargeError
 from stoker.recipe import (
     JpegEncode,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import each
 from reference import pictures
+from small_cases import each
 from stoker import _native
 from stoker.errors import ConfigError, ImageError, ImageTooLargeError
 from stoker.recipe import RawEncode, Recipe, convert, parse_encode, parse_resize

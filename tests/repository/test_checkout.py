@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cases import each
 from repository.checkout import ROOT, tracked_files
+from small_cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path

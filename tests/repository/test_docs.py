@@ -18,9 +18,9 @@ import pytest
 import preloaded
 import stoker
 import stoker.cli.main
-from cases import each
 from repository import markdown
 from repository.checkout import ROOT, pages
+from small_cases import each
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cases import each
 from repository.checkout import PACKAGE
 from repository.imports import LIST, Rules, Tree, problems
+from small_cases import each
 
 RULES = Rules(
     layers=[["cli"], ["loader", "builder"], ["order"], ["_native"], ["errors"]],

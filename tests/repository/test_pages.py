@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 
-from cases import each
 from repository.checkout import ROOT
 from repository.named_tests import guarantees
 from scripts.pictures import PICTURES, speed_chart
+from small_cases import each
 
 SIZING = (ROOT / "docs" / "how-to" / "sizing.md").read_text(encoding="utf-8")
 RUNBOOK = (ROOT / "docs" / "how-to" / "runbook.md").read_text(encoding="utf-8")

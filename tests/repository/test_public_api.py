@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import stoker
-from cases import each
 from repository.checkout import PACKAGE, ROOT, modules
 from scripts import public_api
+from small_cases import each
 from stoker import errors
 
 FROZEN = Path(__file__).with_name("public_api.txt")

@@ -16,7 +16,7 @@ from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 
 import stoker
-from cases import each
+from small_cases import each
 from stoker import fields
 from stoker.builder import build_part, list_once, parse_part
 from stoker.builder.options import BuildOptions

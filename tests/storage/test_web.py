@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cases import each
 from download import faulty_server as does
 from download.faulty_server import running
+from small_cases import each
 from sources.photo_server import serving
 from stoker.errors import ClosedError, SourceError, StorageError
 from stoker.forks import PerProcess

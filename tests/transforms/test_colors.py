@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
-from cases import each
 from loader.shards import image, write_shards
 from reference import colors, pictures, transform
+from small_cases import each
 from stoker.errors import ConfigError
 
 DRAWS = st.builds(transform.Draws, st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.integers(0, 2**64 - 1))

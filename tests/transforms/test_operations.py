@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 import stoker
-from cases import each
 from reference import pictures, transform
 from repository.checkout import NATIVE
+from small_cases import each
 from stoker import _native
 from stoker.declare import declared
 from stoker.errors import ConfigError

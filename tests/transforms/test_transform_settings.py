@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stoker
-from cases import each
+from small_cases import each
 from stoker.errors import ConfigError
 
 EVERY = [

@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from cases import each
+from small_cases import each
 
 
 def test_all_are_run_up_to_one_that_fails_and_is_named() -> None:
