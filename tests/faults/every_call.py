@@ -12,9 +12,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from shim import INTERRUPT_OFTEN, SHORT_ALWAYS, Outcome, in_child, positions
-
 from cases import CASES, Case, Stage
+from shim import INTERRUPT_OFTEN, SHORT_ALWAYS, Outcome, in_child, positions
 
 
 def ours(case: Case, outcome: Outcome) -> bool:
