@@ -157,8 +157,7 @@ def merge(
             if not linked.is_local:
                 message = f"{linked} is in a store, which has no hard links"
                 raise ConfigError(f"{message}; merge without links, and shards are copied")
-        for part in parts:
-            check_destination(place, str(part.place))
+        check_destination(place, *(str(part.place) for part in parts))
         task = _Merging(parts, place, link=link)
         written = write(task, progress=shown)
     assert written.manifest is not None, "shards are missing"

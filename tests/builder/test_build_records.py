@@ -188,8 +188,8 @@ def test_texts_are_classes_in_the_order_of_their_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("as_float", [float, np.float32])
 def test_whole_floats_are_class_ids_and_nan_is_none(tmp_path: Path, as_float: Any) -> None:
     labels = [0.0, 2.0, float("nan"), 1.0]
-    made = [{"image": picture(number), "label": as_float(label)} for number, label in enumerate(labels)]
-    for given in (made, made[::-1]):
+    records = [{"image": picture(number), "label": as_float(label)} for number, label in enumerate(labels)]
+    for given in (records, records[::-1]):
         opened = stoker.open(given)
         build(given, tmp_path / "out", overwrite=True)
         stored = stoker.open(tmp_path / "out")

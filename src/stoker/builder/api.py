@@ -244,8 +244,7 @@ def build(
         else:
             refuse_ineffective({"fields": fields}, f"where the source is {what}")
         refuse_ineffective(useless, f"where the source is {what}", "omit it, or give a path or a URL")
-        for folder in [None, *(folder for dataset in opened.values() for folder in dataset.folders)]:
-            check_destination(place, folder)
+        check_destination(place, *{folder for dataset in opened.values() for folder in dataset.folders})
         if opened:
             report = _run_datasets(opened, settings, place, progress, overwrite=remove)
         else:

@@ -54,15 +54,15 @@ _TFDS_VERSION = "1.0.0"
 _TFDS_CLASSES = "tensorflow_datasets.core.features."
 
 
-def check_destination(destination: Location, source: str | None) -> None:
-    """Refuse a destination in which nothing can be built, before the source is looked at.
+def check_destination(destination: Location, *sources: str | None) -> None:
+    """Refuse a destination in which nothing can be built, before what is built from is looked at.
 
-    It may lie in the source, whose listing leaves it out.
+    It may lie in a source, whose listing leaves it out.
 
     Raises:
-        DestinationError: It is the source, is not a directory, or holds something that no build has written.
+        DestinationError: It is a source, is not a directory, or holds something that no build has written.
     """
-    if source is not None and destination.is_same(location(source)):
+    if any(source is not None and destination.is_same(location(source)) for source in sources):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
     if destination.lexists() and not (destination.is_local and destination.is_dir()):

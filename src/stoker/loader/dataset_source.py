@@ -144,7 +144,8 @@ def source_of(
     listing = _Listing(chosen, progress, crop_objects=crop_objects)
     for number, split in enumerate(datasets):
         listing.add(number, split)
-    root, names = chosen[0].path, listing.names
+    root, names, table = chosen[0].path, listing.names, listing.builder.finish()
+    names.see_labels(table.labels)
     warnings: tuple[str, ...] = ()
     if listing.boxes and not keeps_boxes and not crop_objects:
         what = f"the layout of the new dataset has no place for boxes, so the {listing.boxes:,} of {root} are left out"
@@ -154,7 +155,7 @@ def source_of(
         root,
         names.classes,
         names.texts,
-        listing.builder.finish(),
+        table,
         listing.splits,
         DatasetReader(chosen, names),
         listing_warnings=warnings,
@@ -213,7 +214,6 @@ class _Listing:
         listed = dataset.reader.items(dataset.numbers, crop_objects=self._crop_objects)
         for item in self._read(dataset) if listed is None else listed:
             self.builder.add(replace(item, columns={"dataset": number}))
-            self.names.see_label(item.label)
         self.splits[split] = np.arange(first, len(self.builder), dtype=np.int64)
 
     def _read(self, dataset: _Dataset) -> list[Item]:
@@ -311,13 +311,13 @@ class ClassNames:
         self._listed = bool(known)
         self._most = len(known) - 1
 
-    def see_label(self, label: int) -> None:
-        """Take note of a class."""
-        self._most = max(self._most, label)
+    def see_labels(self, labels: NDArray[np.int32]) -> None:
+        """Take note of the classes of items."""
+        self._most = max(self._most, int(labels.max(initial=-1)))
 
     def see(self, label: int, sample: Sample, objects: Sequence[int]) -> None:
         """Take note of a record's class and of those of its objects."""
-        self._most = max(self._most, label, *objects)
+        self._most = max((self._most, *objects))
         if not self._listed and any(object_label != label for object_label in objects):
             self._see_objects(sample, objects)
         if label < 0 or self._listed or label in self._names:

@@ -90,8 +90,8 @@ class Sample:
             facts += texts_of(self)
         except StokerError as error:
             picture = f"damaged: {error}"
-        shown = notebook_figure(picture, [class_title((), self.label)])
-        return notebook_block(f"<b>{escaped(repr(self)[1:-1])}</b>", facts, [shown])
+        figure = notebook_figure(picture, [class_title((), self.label)])
+        return notebook_block(f"<b>{escaped(repr(self)[1:-1])}</b>", facts, [figure])
 
     @property
     def format(self) -> str:

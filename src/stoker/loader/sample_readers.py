@@ -95,7 +95,7 @@ class SampleReader(ABC):
         """
 
     def sample(self, number: int, mode: Mode = "RGB", exif: Exif | None = None) -> Sample:
-        """Return one sample; as `features`, and an ExampleError where there is no image in it."""
+        """Return one sample; raises what `features` does, and an ExampleError where it lacks the image."""
         features, problems = self.features(number)
         encoded = self._bytes(features, self.schema.image_key, number)
         name = self.schema.filename_key

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -33,6 +32,7 @@ from stoker.sources.known_layouts import (
     belonging_beside,
     insisting,
     masks_among,
+    typed_table,
 )
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
@@ -137,8 +137,8 @@ def _list(look: Look, contents: _Contents) -> Source:
         if told:
             message = f"the names of images begin with {told}; if these are classes, "
             if [*contents.listings] == [b""] and contents.base.is_local:
-                where = shlex.quote(str(contents.base))
-                message += f"type: (cd {where} && (echo file_name,label; ls | sed -nE '{rows}') > metadata.csv)"
+                command = f"ls | sed -nE '{rows}'"
+                message += f"type: {typed_table(contents.base, command)}"
             else:
                 message += "write a table of all images with the columns file_name and label"
             builder.label_warnings.append(message)

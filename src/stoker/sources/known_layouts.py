@@ -151,8 +151,9 @@ def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
         places = [top / folder / name for folder in names[1:] for name in files]
         if places and all(in_order(methodcaller("is_file"), places, top.requests_at_once)):
             message = f"the classes are {format_some(names, _FEW)}, with images of the same names, such as {files[0]}"
-            rows = f"(echo file_name,second_file_name; ls {names[0]} | sed 's|.*|{names[0]}/&,{names[1]}/&|')"
-            return [f"{message}; if they belong together, type: (cd {shlex.quote(str(top))} && {rows} > metadata.csv)"]
+            rows = f"ls {names[0]} | sed 's|.*|{names[0]}/&,{names[1]}/&|'"
+            typed = typed_table(top, rows, "file_name,second_file_name")
+            return [f"{message}; if they belong together, type: {typed}"]
     return []
 
 
@@ -161,8 +162,12 @@ def _without_classes(look: Look, base: Location, folder: Location) -> str:
     for _ in range(_FEW):
         folder = folder / inner[0] if (inner := look.look_into(folder)[0]) else folder
     rows = f"find * -type f -name '*{look.look_into(folder)[2]}' | sed 's/$/,/'"
-    where = shlex.quote(str(base))
-    return f"to read all without classes, type: (cd {where} && (echo file_name,label; {rows}) > metadata.csv)"
+    return f"to read all without classes, type: {typed_table(base, rows)}"
+
+
+def typed_table(folder: Location, rows: str, columns: str = "file_name,label") -> str:
+    """Return what to type to write a table of the images in a folder, given a command that writes its rows there."""
+    return f"(cd {shlex.quote(str(folder))} && (echo {columns}; {rows}) > metadata.csv)"
 
 
 def insisting(names: Sequence[str]) -> str:
