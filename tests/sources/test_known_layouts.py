@@ -186,14 +186,14 @@ def test_other_tables_change_nothing(folders: tuple[str, ...], name: str, rows: 
 
 
 SINGLE_CLASS_TABLES = {
-    ("results.csv", "epoch,loss\n100,0.5\n200,0.4\n"): "no row of {} names an image there: the first 'epoch' is '100'",
+    ("results.csv", "epoch,loss\n100,0.5\n200,0.4\n"): "the first row of {} names no image there: its 'epoch' is '100'",
     ("notes.csv", "0.jpg\n1.jpg\n"): "not read are the files beside them: notes.csv",
-    ("empty.csv", ""): "no row of {} names an image there, and the first file is 0.jpg",
+    ("empty.csv", ""): "{} has no rows",
     ("damaged.csv", '"a\x00b,c\n'): "{} is not read: line 1 of {}: unexpected end of data",
     (
         "labels.csv",
         "file,label\n 0.jpg,a\n 1.jpg,b\n",
-    ): "the first 'file' is ' 0.jpg', and the first file is 0.jpg; write",
+    ): "its 'file' is ' 0.jpg', and the first file is 0.jpg; write",
     ("bär.csv", "file,label\nü.jpg,b\n".encode("latin-1")): "{} is not read: line 2 of {}: it is not UTF-8 at byte 0",
     ("labels.xlsx", "PK"): "{} is not read; save it as CSV in UTF-8",
 }
@@ -219,7 +219,7 @@ def test_numbers_of_names_without_their_zeros_are_asked_about(tmp_path: Path) ->
     place = tmp_path / "train.csv"
     place.write_text("id,label,note\n" + "".join(f"{number},{'ab'[number % 2]},x\n" for number in range(12)))
     (warning,) = list_source(str(tmp_path)).warnings
-    assert f"no row of {place} names an image there: the first 'id' is '0', and the first file is 00000.jpg" in warning
+    assert f"the first row of {place} names no image there: its 'id' is '0', and the first file is 00000.jpg" in warning
     subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
     source = list_source(str(tmp_path))
     assert (source.classes, source.table.labels.tolist()) == ((b"a", b"b"), [0] * 6 + [1] * 6)

@@ -16,7 +16,7 @@ from PIL import Image
 
 import stoker
 from stoker.cli.main import main
-from stoker.errors import SourceError
+from stoker.errors import SourceError, SourceWarning
 from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
@@ -962,3 +962,30 @@ def test_tables_of_pandas_and_of_images_in_several_folders_are_told_as_they_are(
     write(root, {f"train_images/{'blast' if i % 2 else 'normal'}/{i}.jpg": picture(i) for i in range(8)})
     write(root, {"t.csv": "image,label\n" + "".join(f"{i}.jpg,{'ab'[i % 2]}\n" for i in range(8))})
     assert listed(root).warnings == (f"{root}/t.csv: the images are 'image', some in blast/; the classes are 'label'",)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("folder", ["data/train", "photos/train", "data/train/train", "data/images"])
+def test_a_table_above_the_folder_of_the_splits_has_the_classes(tmp_path: Path, folder: str) -> None:
+    files = {f"{folder}/{i}.jpg": picture(i) for i in range(6)}
+    rows = "".join(f"{i}.jpg,{'cat' if i % 2 else 'dog'}\n" for i in range(6))
+    source = listed(write(tmp_path, {"train.csv": "id,breed\n" + rows, **files}))
+    assert source.classes == (b"cat", b"dog")
+    paths = [source.table.paths[row] for row in range(6)]
+    assert [int(path[-5:-4]) % 2 for path in paths] == [1 - label for label in source.table.labels.tolist()]
+
+
+def test_the_folder_to_give_is_that_with_the_table(tmp_path: Path) -> None:
+    files = {f"ds/ds/{split}/{i}.jpg": picture(i) for i, split in enumerate(("train", "test"))}
+    with pytest.raises(SourceError, match=re.escape(f"give {tmp_path / 'ds'};")):
+        listed(write(tmp_path, {"ds/train.csv": "id,breed\n0.jpg,cat\n", **files}))
+
+
+def test_a_table_beside_images_of_dogs_is_asked_for(tmp_path: Path) -> None:
+    files = {f"Images/{'a' if i < 3 else 'b'}/{i}.jpg": picture(i) for i in range(6)}
+    rows = "".join(f"{i}.jpg,{'cat' if i % 2 else 'dog'}\n" for i in range(6))
+    write(tmp_path, {"labels.csv": "id,breed\n" + rows, **files})
+    with pytest.raises(SourceError, match=re.escape(f"give {tmp_path} with label_column='breed'")):
+        listed(tmp_path)
+    with pytest.warns(SourceWarning, match="the classes are 'breed'"):
+        assert [each.name for each in stoker.open(tmp_path, label_column="breed").classes] == ["cat", "dog"]

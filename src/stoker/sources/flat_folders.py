@@ -118,6 +118,7 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
 def _are_told(look: Look, layout: Layout) -> bool:
     """Return whether a COCO file, a table, or a list of validation images may say more of the images."""
     files = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
+    files += look.files_around()
     lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
     return bool(lists or look.once(find_coco) or find_tables(look, layout.base, files))
 

@@ -244,26 +244,26 @@ def is_table(place: Location) -> bool:
 
 def without_images(look: Look, place: Location, folder: Location) -> str:
     """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
-    if place.suffix.lower() in _SHEETS:
-        return f"{place} is not read; save it as CSV in UTF-8"
-    if not is_table(place):
-        return ""
+    is_sheet = place.suffix.lower() in _SHEETS
+    if is_sheet or not is_table(place):
+        return f"{place} is not read; save it as CSV in UTF-8" if is_sheet else ""
     try:
         rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)]
     except SourceError as error:
         return f"{place} is not read: {error}"
+    if not rows:
+        return f"{place} has no rows"
     files = look.look_into(folder)[1]
     stems = {name.rpartition(".")[0] for name in files}
-    name = next(filter(None, rows[0] if rows else ()), "")
+    name = next(filter(None, rows[0]), "")
     cells = [str(row.get(name)) for row in rows]
-    if any(str(cell) in {*files, *stems} for row in rows[:1] for cell in row.values()):
+    if not {*files, *stems}.isdisjoint(map(str, rows[0].values())):
         return ""
-    message = f"no row of {place} names an image there"
-    message += f": the first {name!r} is {cells[0][:_LONGEST_CELL]!r}" if cells else ""
+    message = f"the first row of {place} names no image there: its {name!r} is {cells[0][:_LONGEST_CELL]!r}"
     message += f", and the first file is {files[0]}" if files else ""
     width, head = len(max(stems, key=len, default="")), place.read_head(_LONGEST_CELL).decode("utf-8", "replace")
     between = head[len(name) : len(name) + 1]
-    if cells and all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
+    if all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
         message += f"; {name!r} may have the numbers of their names without the zeros in front"
         if place.is_local and head.startswith(name) and between in SEPARATORS:
             where, by = shlex.quote(str(place)), shlex.quote(between)
@@ -332,9 +332,10 @@ def check_against_folders(
         return []
     of_table = format_some(classes.columns, _FEW, repr)
     message = f"{best.place} names the images, and the classes may be its {of_table}, or the folders, such as that of"
-    message += f" {best.rows[0][best.image]}; give {look.root if best.place.parent == base else best.place} with"
+    is_near = look.layout is not None and best.place.parent in look.layout.tops
+    message += f" {best.rows[0][best.image]}; give {look.root if is_near else best.place} with"
     message += f" {option_with('label_column', ','.join(classes.columns))}"
-    if best.place.parent != base:
+    if not is_near:
         message += f" {option_with('image_root', str(best.top))}"
     raise SourceError(message, path=look.root)
 

@@ -99,7 +99,7 @@ def check_class_folders(
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
     tell_nothing = len({*words.values()} - {""}) <= 1
-    near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file]
+    near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file] + look.files_around()
     of_tables = [folder for folder in folders[:_FEW] if tell_nothing or not _may_hold_images(look, folder)]
     near += [top / name for top in (*of_tables, *(levels.keys() - {base})) for name in look.look_into(top)[1]]
     files = [file for file in near if not (options.boxes or "").endswith(file.name)]
@@ -302,7 +302,9 @@ def _may_hold_images(look: Look, folder: Location) -> bool:
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     """Return what was seen if a folder may be the data set: by its splits, or as the only folder, with others in it."""
     folders, files, _ = look.look_into(folder)
+    given = None
     while is_lone and len(folders) == 1 and not any(map(is_image_name, map(os.fsencode, files))):
+        given = given or (folder if any(is_table(folder / name) for name in files) else None)
         folder /= folders[0]
         folders, files, _ = look.look_into(folder)
     has_images = any(map(is_image_name, map(os.fsencode, files)))
@@ -314,7 +316,7 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
         and not has_images
         and (is_lone or ("train" in splits.values() and len(splits) == len(folders)))
     ):
-        return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {folder}"
+        return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {given or folder}"
     return None
 
 
