@@ -21,7 +21,7 @@ import numpy as np
 from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
-from stoker.loader.range_plan import plan_ranges
+from stoker.loader.range_plan import plan_ranges, window_end
 from stoker.loader.samples import Request, Samples, upcoming
 from stoker.order import BlockShuffle, EpochOrder, Position, Topology, shuffle_quality, steps_left
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.loader.range_plan import RangePlan
 
 _FILE_BLOCK = 4096  # a cache counts blocks of the file system, so a record takes its bytes and half a block
 
@@ -298,9 +297,9 @@ def _simulate_rank(
 ) -> RankReport:
     samples, group = _samples(rank, data, ranks, span)
     fetched = np.flatnonzero(~cache.holds(rank // ranks.per_node, samples))
-    plan, request_of = _plan(samples, group, fetched, data, ranks)
-    last_uses = fetched[plan.last_use] if len(fetched) else plan.last_use
-    timing = _Timeline(storage, ranks, plan.length.tolist(), last_uses.tolist(), request_of.tolist()).run()
+    requests, request_of = _plan(samples, group, fetched, data, ranks)
+    _, _, lengths, last_uses = requests.tolist()
+    timing = _Timeline(storage, ranks, lengths, last_uses, request_of.tolist()).run()
     rate = len(samples) / timing.total
     if timing.total > timing.first:  # otherwise the span is so short that all batches were ready at once
         rate = (len(samples) - ranks.batch_size) / (timing.total - timing.first)
@@ -310,8 +309,8 @@ def _simulate_rank(
         images_per_second=rate,
         first_batch=timing.first,
         stalled=timing.waited / max(timing.total - timing.first, timing.waited, 1e-9),
-        requests=len(plan.length),
-        bytes_read=int(plan.length.sum()),
+        requests=len(lengths),
+        bytes_read=sum(lengths),
         bytes_used=len(fetched) * data.record_bytes,
         cache_hits=len(samples) - len(fetched),
         peak_bytes=timing.peak_bytes,
@@ -346,24 +345,26 @@ class _Images:
 
 def _plan(
     samples: NDArray[np.uint64], group: NDArray[np.int64], fetched: NDArray[np.int64], data: Data, ranks: Ranks
-) -> tuple[RangePlan, NDArray[np.int64]]:
-    """Return the requests for some of the samples, and which of them brings each sample; -1 for the others."""
-    numbers = samples[fetched].astype(np.int64)
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the requests for some of the samples, and which of them brings each sample; -1 for the others.
+
+    Requests are int64 (4, N): file, offset, length and last use of each.
+    """
+    numbers, group = samples[fetched].astype(np.int64), group[fetched]
     file, offset = numbers // data.shard_records, numbers % data.shard_records * data.record_bytes
-    plan = plan_ranges(file, offset, np.full(len(file), data.record_bytes), ranks.read_ahead.limits(), group[fetched])
+    length, limits = np.full(len(file), data.record_bytes), ranks.read_ahead.limits()
     request_of = np.full(len(samples), -1, np.int64)
-    # A sample is in one range of each window, and windows follow one another.
-    ends = np.flatnonzero(np.diff(plan.window, append=-1))
-    start = 0
-    for end in ends.tolist():
-        part = slice(start, end + 1)
-        uses = slice(int(plan.first_use[part].min()), int(plan.last_use[part].max()) + 1)
-        order = np.lexsort((plan.offset[part], plan.file[part]))
-        heads = plan.file[part][order] * data.shard_records + plan.offset[part][order] // data.record_bytes
-        found = np.searchsorted(heads, numbers[uses], side="right") - 1
-        request_of[fetched[uses]] = start + order[found]
-        start = end + 1
-    return plan, request_of
+    requests = [np.empty((4, 0), np.int64)]
+    start = planned = 0
+    while count := window_end(length[start:], group[start:], limits):
+        uses = slice(start, start + count)
+        plan = plan_ranges(file[uses], offset[uses], length[uses], limits)
+        order = np.lexsort((plan.offset, plan.file))
+        heads = plan.file[order] * data.shard_records + plan.offset[order] // data.record_bytes
+        request_of[fetched[uses]] = planned + order[np.searchsorted(heads, numbers[uses], side="right") - 1]
+        requests.append(np.stack([plan.file, plan.offset, plan.length, fetched[uses][plan.last_use]]))
+        start, planned = start + count, planned + len(order)
+    return np.concatenate(requests, axis=1), request_of
 
 
 class _Network:

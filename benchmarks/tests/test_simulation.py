@@ -89,14 +89,14 @@ def test_every_sample_is_in_the_request_that_brings_it(
     samples, group = _samples(world - 1, about, ranks, Span(shuffle, steps=30))
     kept = np.random.default_rng(seed).random(len(samples)) < share
     fetched = np.flatnonzero(kept)
-    plan, request_of = _plan(samples, group, fetched, about, ranks)
+    (file, start, length, _), request_of = _plan(samples, group, fetched, about, ranks)
     assert (request_of[~kept] == -1).all()
     mine, numbers = request_of[kept], samples[kept].astype(np.int64)
-    assert (plan.file[mine] == numbers // shard).all()
+    assert (file[mine] == numbers // shard).all()
     offset = numbers % shard * 1000
-    assert (plan.offset[mine] <= offset).all()
-    assert (offset + 1000 <= plan.offset[mine] + plan.length[mine]).all()
-    assert (np.bincount(mine, minlength=len(plan.file)) > 0).all()
+    assert (start[mine] <= offset).all()
+    assert (offset + 1000 <= start[mine] + length[mine]).all()
+    assert (np.bincount(mine, minlength=len(file)) > 0).all()
 
 
 @pytest.mark.parametrize("shuffle", [True, BlockShuffle(10, 3)], ids=str)

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import ranges as slow
-from stoker.loader.range_plan import RangeLimits, RangePlan, cut_windows, plan_ranges
+from stoker.loader.range_plan import RangeLimits, plan_ranges, window_end
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,21 +53,32 @@ def groups_of(uses: list[slow.Piece], ends: list[int]) -> NDArray[np.int64]:
     return np.searchsorted(np.array(sorted(ends), np.int64), np.arange(len(uses)), side="right")
 
 
-def as_lists(plan: RangePlan) -> list[list[slow.Range]]:
-    found: list[list[slow.Range]] = []
-    for i in range(len(plan.file)):
-        rows = slice(int(plan.starts[i]), int(plan.starts[i + 1]))
-        pieces = zip(
-            plan.piece_offset[rows].tolist(),
-            plan.piece_length[rows].tolist(),
-            plan.piece_uses[rows].tolist(),
-            strict=True,
-        )
-        numbers = (plan.file, plan.offset, plan.length, plan.first_use, plan.last_use)
-        while len(found) <= plan.window[i]:
-            found.append([])
-        found[-1].append(slow.Range(*(int(column[i]) for column in numbers), tuple(pieces)))
-    return found
+def windows_of(length: NDArray[np.int64], group: NDArray[np.int64], limits: RangeLimits) -> list[slice]:
+    windows, start = [], 0
+    while end := window_end(length[start:], group[start:], limits):
+        windows.append(slice(start, start + end))
+        start += end
+    assert start == len(length)
+    return windows
+
+
+def planned(
+    uses: list[slow.Piece], limits: RangeLimits, group: NDArray[np.int64] | None = None
+) -> list[list[slow.Range]]:
+    table = columns(uses)
+    windows = windows_of(table[2], np.zeros(len(uses), np.int64) if group is None else group, limits)
+    return [ranges_of([column[window] for column in table], limits, window.start) for window in windows]
+
+
+def ranges_of(table: list[NDArray[np.int64]], limits: RangeLimits, start: int) -> list[slow.Range]:
+    file, offset, length = table
+    plan = plan_ranges(file, offset, length, limits)
+    pieces = list(zip(plan.piece_offset.tolist(), plan.piece_length.tolist(), plan.piece_uses.tolist(), strict=True))
+    numbers = (plan.file, plan.offset, plan.length, plan.first_use + start, plan.last_use + start)
+    return [
+        slow.Range(*(int(column[i]) for column in numbers), tuple(pieces[plan.starts[i] : plan.starts[i + 1]]))
+        for i in range(len(plan.file))
+    ]
 
 
 @MANY
@@ -76,30 +87,29 @@ def as_lists(plan: RangePlan) -> list[list[slow.Range]]:
 def test_it_agrees_with_the_slow_twin(uses: list[slow.Piece], limits: RangeLimits, ends: list[int]) -> None:
     group = groups_of(uses, ends)
     expected = slow.plan(uses, group.tolist(), limits.window, limits.gap, limits.longest, limits.uses)
-    assert as_lists(plan_ranges(*columns(uses), limits, group)) == expected
+    assert planned(uses, limits, group) == expected
 
 
 @given(uses=USES, limits=LIMITS)
 def test_every_use_is_inside_one_range_of_its_window(uses: list[slow.Piece], limits: RangeLimits) -> None:
-    plan = plan_ranges(*columns(uses), limits)
-    ends = cut_windows(columns(uses)[2], None, limits)
-    for number, use in enumerate(uses):
-        window = int(np.searchsorted(ends, number, side="right"))
-        holding = [
-            one
-            for one in as_lists(plan)[window]
-            if one.file == use.file and any(piece[:2] == use[1:] for piece in one.pieces)
-        ]
-        assert len(holding) == 1
-        assert holding[0].offset <= use.offset
-        assert use.offset + use.length <= holding[0].offset + holding[0].length
-        assert holding[0].first_use <= number <= holding[0].last_use
-    assert plan.piece_uses.sum() == len(uses)
+    plan = planned(uses, limits)
+    windows = windows_of(columns(uses)[2], np.zeros(len(uses), np.int64), limits)
+    for ranges, window in zip(plan, windows, strict=True):
+        for number in range(window.start, window.stop):
+            use = uses[number]
+            holding = [
+                one for one in ranges if one.file == use.file and any(piece[:2] == use[1:] for piece in one.pieces)
+            ]
+            assert len(holding) == 1
+            assert holding[0].offset <= use.offset
+            assert use.offset + use.length <= holding[0].offset + holding[0].length
+            assert holding[0].first_use <= number <= holding[0].last_use
+    assert sum(uses_ for ranges in plan for one in ranges for *_, uses_ in one.pieces) == len(uses)
 
 
 @given(uses=USES, limits=LIMITS)
 def test_ranges_keep_the_limits(uses: list[slow.Piece], limits: RangeLimits) -> None:
-    for window in as_lists(plan_ranges(*columns(uses), limits)):
+    for window in planned(uses, limits):
         assert [one.first_use for one in window] == sorted(one.first_use for one in window)
         for one in window:
             assert one.length <= max(limits.longest, *(length for _, length, _ in one.pieces))
@@ -110,7 +120,7 @@ def test_ranges_keep_the_limits(uses: list[slow.Piece], limits: RangeLimits) -> 
 
 @given(uses=uses_of_records(), limits=LIMITS)
 def test_what_is_read_and_not_used_lies_in_gaps(uses: list[slow.Piece], limits: RangeLimits) -> None:
-    for window in as_lists(plan_ranges(*columns(uses), limits)):
+    for window in planned(uses, limits):
         for one in window:
             edges = [(offset, offset + length) for offset, length, _ in one.pieces]
             holes = [after[0] - before[1] for before, after in itertools.pairwise(edges)]
@@ -120,8 +130,8 @@ def test_what_is_read_and_not_used_lies_in_gaps(uses: list[slow.Piece], limits: 
 
 def test_windows_of_a_block_shuffle_hold_whole_blocks() -> None:
     group = np.repeat(np.arange(5), 30)
-    ends = cut_windows(np.full(150, 10), group, RangeLimits(window=700, gap=0, longest=100))
-    assert ends.tolist() == [60, 120, 150]
+    windows = windows_of(np.full(150, 10), group, RangeLimits(window=700, gap=0, longest=100))
+    assert [window.stop for window in windows] == [60, 120, 150]
 
 
 def test_numbers_as_large_as_files_may_be_do_not_overflow() -> None:
@@ -136,16 +146,18 @@ def test_it_is_fast_enough_for_billions() -> None:
     uses = 100_000
     numbers = np.random.default_rng(3).permutation(2_000_000)[:uses]
     file, offset, length = numbers // 10_000, numbers % 10_000 * 110_000, np.full(uses, 110_000)
+    limits = RangeLimits(1 << 27, 1 << 16, 1 << 23)
     seconds = []
     for _ in range(5):
         start = time.process_time()
-        plan_ranges(file, offset, length, RangeLimits(1 << 27, 1 << 16, 1 << 23))
+        for window in windows_of(length, np.zeros(uses, np.int64), limits):
+            plan_ranges(file[window], offset[window], length[window], limits)
         seconds.append(time.process_time() - start)
     assert min(seconds) / uses < 3e-6  # a third of a microsecond where nothing else runs
 
 
 def lengths(uses: list[slow.Piece], limits: RangeLimits) -> list[int]:
-    return plan_ranges(*columns(uses), limits).length.tolist()
+    return [one.length for window in planned(uses, limits) for one in window]
 
 
 def test_limits_are_reached_and_not_passed() -> None:

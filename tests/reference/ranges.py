@@ -21,7 +21,7 @@ class Range(NamedTuple):
 
 
 def windows(lengths: list[int], groups: list[int], most_bytes: int, most_uses: int) -> list[range]:
-    """Runs of uses; see `stoker.loader.range_plan.cut_windows`."""
+    """Runs of uses; see `stoker.loader.range_plan.window_end`."""
     found = []
     start = 0
     while start < len(lengths):

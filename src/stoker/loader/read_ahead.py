@@ -26,7 +26,7 @@ from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
 from stoker.forks import process_number
-from stoker.loader.range_plan import RangeLimits, cut_windows, plan_ranges
+from stoker.loader.range_plan import RangeLimits, plan_ranges, window_end
 from stoker.loader.tracing import FetchLog
 from stoker.storage import stopping_when
 
@@ -145,7 +145,7 @@ class Upcoming:
 
     numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
     objects: NDArray[np.int32] | None  # int32 (B,), which object of each; None: all whole
-    # int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.cut_windows`
+    # int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.window_end`
     group: NDArray[np.int64]
 
 
@@ -207,10 +207,9 @@ class Planner:
     def _plan_window(self) -> None:
         self._look_ahead()
         number, file, offset, length, group = self._waiting
-        ends = cut_windows(length, group, self._limits)
         # More than a window was looked at, or as much as may be; none of it need be fetched where all is at hand.
-        end = int(ends[0]) if len(ends) else 0
-        plan = plan_ranges(file[:end], offset[:end], length[:end], self._limits, group[:end])
+        end = window_end(length, group, self._limits)
+        plan = plan_ranges(file[:end], offset[:end], length[:end], self._limits)
         self._planned = int(number[end]) if end < len(number) else self._seen
         self._waiting = self._waiting[:, end:]
         self._ranges.expect(
