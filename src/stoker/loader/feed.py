@@ -100,18 +100,20 @@ class Feed:
         self.cpus = cpu_share() if settings.threads is None else settings.threads
         self.read_ahead = settings.read_ahead or ReadAhead()
         samples = self._samples()
-        identity, length, most = samples.identity, samples.size, settings.max_samples
-        if most is not None and most < length:
-            identity, length = f"{identity}/first-{most}", most
-        self.samples = samples.until(length)
         check_operations(settings.transform, dataset.mode)
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
             _check_boxes(dataset)
         self.fields: Mapping[str, Field] = chosen_fields(dataset, settings.fields)
-        order = EpochOrder(self.samples.size, settings.shuffle, self.seed, 0)
-        name = order.name if settings.sampling is None else f"{settings.sampling.name}:{order.n}"
-        self.run = RunIdentity(identity, order.seed, name, length)
+        order = EpochOrder(samples.size, settings.shuffle, self.seed, 0).name
+        name = order if settings.sampling is None else f"{settings.sampling.name}:{samples.size}"
+        identity, length, most = samples.identity, samples.size, settings.max_samples
+        if most is not None and most < length:
+            identity, length = f"{identity}/first-{most}", most
+        self.run = RunIdentity(identity, self.seed, name, length)
+        # The length of an epoch is decided here alone: loaders, adapters and reading ahead count the steps that fit
+        # into it. A limit that depends on ranks or on the batch size belongs below `run`, which states must agree with.
+        self.samples = samples.until(length)
 
     @property
     def threads(self) -> int:

@@ -28,7 +28,7 @@ from stoker.loader.ranks import check_group
 from stoker.loader.samples import dataset_of, parts_of
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
-from stoker.order import Position, steps_from, steps_left
+from stoker.order import Position, steps_from
 from stoker.recipe import is_turned
 from stoker.sources import read_config
 from stoker.storage import location
@@ -215,8 +215,7 @@ class Loader:
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
         self._check_current(iteration)  # this runs when the first batch is asked for
         epoch, consumed = self._position.epoch, self._position.consumed
-        order = self.feed.samples.order(epoch)
-        coming = steps_from(order, consumed, self.topology)
+        coming = steps_from(self.feed.samples.order(epoch), consumed, self.topology)
         self._engine.begin_report(epoch)
         if self._may_repeat and self.feed.run.shuffle:
             _warn_of_repeated_epoch(self.feed.run, self.topology.rank, epoch)
@@ -224,7 +223,7 @@ class Loader:
             self._engine.submit(step, epoch)
         _warn_of_orientation(self.dataset)  # while the first batches are decoded
         self._agreement.compare(**self.feed.shared)
-        for left in reversed(range(steps_left(order.length, consumed, self.topology))):
+        for left in reversed(range(self.feed.steps_after(consumed))):
             for step in islice(coming, 1):
                 self._engine.submit(step, epoch)
             batch = self._engine.next()

@@ -1,4 +1,8 @@
-"""The settings of a loader, each declared once; signatures and docstrings are written from here by `make settings`."""
+"""The settings of a loader, each declared once; signatures and docstrings are written from here by `make settings`.
+
+`stoker.Loader` and the adapters for PyTorch, TensorFlow and JAX have a new one with that. It acts in `Feed`, if it says
+which samples come when or how long an epoch is, or in `SampleEngine`, if it says how they are made.
+"""
 
 from __future__ import annotations
 
