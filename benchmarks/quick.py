@@ -32,7 +32,7 @@ from stoker import _native
 from stoker.errors import LabelWarning
 from stoker.inspect.bench import describe_machine, run_bench
 from stoker.inspect.bench_cases import BenchSpec
-from stoker.storage import write_atomically
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -234,7 +234,7 @@ def main(words: Sequence[str] | None = None) -> int:
     kept = {**stored, **found} if args.save else {**found, **stored}
     args.store.parent.mkdir(parents=True, exist_ok=True)
     as_json = {name: asdict(ratio) for name, ratio in kept.items()}
-    write_atomically(args.store, (json.dumps({**known, key: as_json}, indent=1) + "\n").encode())
+    location(args.store).write_atomically((json.dumps({**known, key: as_json}, indent=1) + "\n").encode())
     if busy is not None and (after := others_seconds()) is not None:
         print(f"\nOther programs kept {(after - busy) / (time.monotonic() - began):.2f} CPUs busy.")
     if failed and not args.save:

@@ -30,7 +30,7 @@ from benchmarks.rivals.table import tables
 from benchmarks.rivals.work import FORMATS
 from stoker.config import available_cpus
 from stoker.inspect.bench import describe_machine
-from stoker.storage import write_atomically
+from stoker.storage import location
 
 
 def say(text: str) -> None:
@@ -84,7 +84,7 @@ class Finished:
         if not any(row.failed for row in rows):
             self._folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"how": self._how, "rows": [row.to_json() for row in rows]}, indent=1)
-            write_atomically(self.place(line), text.encode())
+            location(self.place(line)).write_atomically(text.encode())
 
 
 class Run:

@@ -41,12 +41,11 @@ from stoker.format import (
     read_index,
     read_manifest,
     read_rejects,
-    sync_directory,
     write_labels,
     write_rejects,
 )
 from stoker.progress import progress_of_call
-from stoker.storage import Location, location, stoppable_pool, temporary_name
+from stoker.storage import Location, location, stoppable_pool, sync_directory, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

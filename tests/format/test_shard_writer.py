@@ -16,7 +16,7 @@ from stoker import _native
 from stoker.format.frames import FramedRecords, ShardWriter
 from stoker.format.index import read_index
 from stoker.format.manifest import Shard
-from stoker.storage import write_atomically
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_an_atomic_file_keeps_its_old_content_on_a_full_disk(tmp_path: Path) -> None:
     path = tmp_path / "labels.txt"
-    write_atomically(path, b"old")
+    location(path).write_atomically(b"old")
     with small_files_only(), pytest.raises(OSError, match="File too large"):
-        write_atomically(path, b"n" * 2000)
+        location(path).write_atomically(b"n" * 2000)
     assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [("labels.txt", b"old")]

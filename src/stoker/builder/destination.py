@@ -25,11 +25,10 @@ from stoker.format import (
     read_journal,
     read_manifest,
     sizes_path,
-    sync_directory,
     write_listed,
 )
 from stoker.sources import SPLITS
-from stoker.storage import TEMPORARY_MARK, location, stoppable_pool
+from stoker.storage import TEMPORARY_MARK, location, stoppable_pool, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

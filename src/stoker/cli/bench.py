@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
 from stoker.config import format_count, format_size, refuse_ineffective
-from stoker.format import write_atomically
 from stoker.inspect import BenchSpec, measure_configured, run_bench
 from stoker.recipe import by_decoder
 from stoker.sources import SOURCE_KINDS, is_config
@@ -76,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         )
         print_report(report)
     if page is not None:
-        write_atomically(location(args.html), page.bench_page(report).encode())
+        location(args.html).write_atomically(page.bench_page(report).encode())
     return output.EXIT_FAILED if report.failed else 0
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker.cli import options, output
 from stoker.config import format_count, format_size, format_some, refuse_ineffective
-from stoker.format import format_manifest, write_atomically
+from stoker.format import format_manifest
 from stoker.inspect import (
     DEFAULT_RECORDS,
     DatasetInfo,
@@ -92,7 +92,7 @@ def _write_page(args: argparse.Namespace) -> int:
             keys=options.record_keys(args),
             options=options.source_options(args),
         )
-    write_atomically(location(args.html), page.info_page(portrait).encode())
+    location(args.html).write_atomically(page.info_page(portrait).encode())
     looked_at, rejects = len(portrait.measured.seen), portrait.rejects.total
     if args.json:
         output.document({"page": args.html, "images": portrait.samples, "looked_at": looked_at, "rejects": rejects})

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from stoker.cli import output
 from stoker.config import check_range, refuse_ineffective
 from stoker.errors import SourceError
-from stoker.format import write_atomically
 from stoker.sources import find_files, shuffled
 from stoker.storage import location
 
@@ -54,6 +53,6 @@ def run(args: argparse.Namespace) -> int:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return 0
-    write_atomically(out, data)
+    out.write_atomically(data)
     output.line(f"{len(paths):,} paths in {args.out}")
     return 0

@@ -25,7 +25,7 @@ import aiohttp
 from stoker import http_client
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, StokerError
-from stoker.format import sync_directory
+from stoker.storage import sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

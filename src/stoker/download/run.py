@@ -18,9 +18,8 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from stoker.download.fetch import Client, DownloadError, check_space, fetch, hash_of
 from stoker.errors import DestinationError, SourceError
-from stoker.format import sync_directory
 from stoker.sources import FileWindow, tar_members
-from stoker.storage import temporary_name
+from stoker.storage import sync_directory, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -87,4 +87,3 @@ from stoker.format.shard_names import (
     parse_shard_name,
     refuse_incomplete,
 )
-from stoker.storage import sync_directory, write_atomically

@@ -17,7 +17,7 @@ import numpy as np
 
 from stoker.config import SPLIT_NAMES, user_cache_directory
 from stoker.errors import IndexMismatchError
-from stoker.storage import location, write_atomically
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,7 +233,7 @@ class KeptIndex:
             return
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_atomically(self.path, format_index(rows[:, 1]))
+            location(self.path).write_atomically(format_index(rows[:, 1]))
 
 
 def kept_indexes(directory: Path) -> Iterator[Path]:

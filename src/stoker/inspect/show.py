@@ -19,7 +19,6 @@ from PIL import Image, ImageDraw, ImageFont
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count, format_some, refuse_ineffective
 from stoker.errors import ConfigError, StokerError, record_place
-from stoker.format import write_atomically
 from stoker.inspect.info import ranked
 from stoker.loader import (
     BoxOutput,
@@ -208,7 +207,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
                 sheet.paste(tile, (gap + column * (TILE_WIDTH + gap), header + row * (TILE_HEIGHT + gap)))
     data = io.BytesIO()
     sheet.save(data, "PNG")
-    write_atomically(location(out), data.getvalue())
+    location(out).write_atomically(data.getvalue())
     counts = ranked(formats)
     return SheetReport(str(out), sheet.width, sheet.height, dataset.split, tuple(indices), counts, damaged)
 

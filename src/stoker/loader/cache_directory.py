@@ -26,8 +26,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
-from stoker.format import INDEXES_FOLDER, write_atomically
+from stoker.format import INDEXES_FOLDER
 from stoker.sources import UNPACKED_FOLDER
+from stoker.storage import location
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class CacheDirectory:
             message = f"{self.path} is not a Stoker cache: it holds {others[0]!r} and perhaps more"
             raise ConfigError(f"{message}; give an empty or new directory")
         if TAG_NAME not in names:
-            write_atomically(self.path / TAG_NAME, _TAG)
+            location(self.path / TAG_NAME).write_atomically(_TAG)
 
     def is_tagged(self) -> bool:
         """Return whether it is a cache of Stoker."""
@@ -238,7 +239,7 @@ class CacheDirectory:
             raise
         # Without its description an entry is as good, so a full disk changes nothing.
         with contextlib.suppress(OSError):
-            write_atomically(self.path / (key + ABOUT_SUFFIX), json.dumps(asdict(about)).encode())
+            location(self.path / (key + ABOUT_SUFFIX)).write_atomically(json.dumps(asdict(about)).encode())
         return descriptor
 
     def _evict(self, entries: list[CacheEntry], used: int, most: int) -> int:

@@ -45,7 +45,6 @@ from stoker.storage.locations import (
     location,
     read_at,
     split_bucket,
-    write_atomically,
 )
 from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stoppable_pool, stopping_when
 from stoker.storage.retrying import RetryingStore

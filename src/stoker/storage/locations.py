@@ -224,9 +224,6 @@ class Location(ABC):
         """Return what looks up files below this folder by their relative path; it gives None for what is not a file.
 
         A store is listed once, now; a disk is asked for each file.
-
-        Raises:
-            OSError: From this or from a lookup: the store cannot be listed, or a file not be looked at.
         """
 
     @abstractmethod
@@ -244,20 +241,13 @@ class Location(ABC):
 
     @abstractmethod
     def folders(self) -> list[bytes]:
-        """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory.
-
-        Raises:
-            OSError: As `children`.
-        """
+        """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory."""
 
     @abstractmethod
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it as it comes, in any order, perhaps repeatedly.
 
         For callers that need a few names of very many: what is not taken is not listed.
-
-        Raises:
-            OSError: As `children`.
         """
 
     @abstractmethod
@@ -280,11 +270,7 @@ class Location(ABC):
 
     @abstractmethod
     def leads_back(self, folder: bytes) -> bool:
-        """Return whether what lies below it under a path is, by way of links, one of the folders on that path.
-
-        Raises:
-            OSError: It cannot be looked at.
-        """
+        """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
 
     @abstractmethod
     def is_same(self, other: Location) -> bool:
@@ -300,9 +286,6 @@ class Location(ABC):
 
         Args:
             regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
-
-        Raises:
-            OSError: A store cannot be listed.
         """
 
     @abstractmethod
@@ -329,11 +312,7 @@ class Location(ABC):
 
     @abstractmethod
     def read_bytes(self) -> bytes:
-        """Return the whole file.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """Return the whole file."""
 
     @abstractmethod
     def read_at_most(self, limit: int) -> bytes:
@@ -354,17 +333,10 @@ class Location(ABC):
             start: First byte.
             length: How many bytes.
             known_size: The file is probably at least that long; saves a request where that is ``start + length``.
-
-        Raises:
-            OSError: It cannot be read.
         """
 
     def read_head(self, count: int) -> bytes:
-        """Return the first bytes of the file; fewer where it ends.
-
-        Raises:
-            OSError: It cannot be read.
-        """
+        """Return the first bytes of the file; fewer where it ends."""
         return self.read_range(0, count)
 
     @abstractmethod
@@ -384,19 +356,11 @@ class Location(ABC):
 
     @abstractmethod
     def write_atomically(self, data: Data) -> None:
-        """Write the file, whole or not at all, in place of any there is; it lasts when this returns.
-
-        Raises:
-            OSError: The disk is full, the store has gone, or the like; nothing is left of the attempt.
-        """
+        """Write the file, whole or not at all, in place of any there is; it lasts when this returns."""
 
     @abstractmethod
     def create(self, data: Data) -> bool:
-        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds.
-
-        Raises:
-            OSError: As `write_atomically`.
-        """
+        """Write a file that is not there yet, and return whether it was not; of several writers one succeeds."""
 
     @abstractmethod
     def make_directory(self, within: Location | None = None) -> None:
@@ -404,9 +368,6 @@ class Location(ABC):
 
         Args:
             within: A folder that is not created again if it is gone, such as a dataset's with all that was in it.
-
-        Raises:
-            OSError: One of them cannot be made, or is a file.
         """
 
     @abstractmethod
@@ -416,9 +377,6 @@ class Location(ABC):
         Args:
             name: Its name, relative to this folder, which must exist if it is on this machine.
             stop: Ends the waits for a store that does not answer.
-
-        Raises:
-            OSError: There is no space for it.
         """
 
     @abstractmethod
@@ -432,19 +390,11 @@ class Location(ABC):
 
     @abstractmethod
     def remove_folder(self) -> None:
-        """Delete this folder and everything below it; one that is not there is not an error.
-
-        Raises:
-            OSError: Something cannot be deleted.
-        """
+        """Delete this folder and everything below it; one that is not there is not an error."""
 
     @abstractmethod
     def remove_temporaries(self) -> None:
-        """Remove the unfinished files below this folder that dead processes have left.
-
-        Raises:
-            OSError: It cannot be listed, or something in it cannot be removed.
-        """
+        """Remove the unfinished files below this folder that dead processes have left."""
 
 
 class LocalLocation(PosixPath, Location):
@@ -963,15 +913,6 @@ def _configure(plain: str, settings: StoreSettings) -> None:
             f"{plain} is a path of this machine, which takes no settings of a store; omit {', '.join(settings)}"
         )
     configure(_split(plain)[0], settings)
-
-
-def write_atomically(place: LocationLike, data: Data) -> None:
-    """Write a file, whole or not at all, in place of any there is; see `Location.write_atomically`.
-
-    Raises:
-        OSError: The disk is full, the store has gone, or the like; nothing is left of the attempt.
-    """
-    location(place).write_atomically(data)
 
 
 # Tables of items and lists of files hold locations as bytes: an absolute path or a URL, or a path below a base.
