@@ -69,7 +69,6 @@ OPENING = _answers(
         "label_mode class_mode": "labels are class ids; omit it",
         "color_mode": 'use mode="RGB", "L", "RGBA" or "I;16"',
         "cache_dir keep_in_memory": "a loader caches: cache=stoker.MemoryCache(...) or stoker.NodeCache(...)",
-        "source": "its settings are arguments of stoker.open now",
     }
 )
 """Arguments of `stoker.open`."""

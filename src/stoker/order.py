@@ -35,6 +35,7 @@ __all__ = [
     "Tail",
     "Topology",
     "chosen_tail",
+    "random_numbers",
     "shuffle_quality",
     "steps_from",
     "steps_left",
@@ -90,6 +91,12 @@ Tail = Literal["short", "drop", "pad", "wrap"]
 ``drop``: they are left out of this epoch. ``pad``: the batch is filled with samples from the start of the sequence,
 which ``valid`` marks false. ``wrap``: the same, marked as valid.
 """
+
+
+def random_numbers(seed: int, *counter: int) -> tuple[int, int]:
+    """Return two random numbers of 64 bits that depend on a seed and on a counter of four words alone."""
+    words = _native.philox(counter, (seed % 2**32, seed >> 32))
+    return words[0] << 32 | words[1], words[2] << 32 | words[3]
 
 
 def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:

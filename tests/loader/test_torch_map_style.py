@@ -23,7 +23,7 @@ import stoker
 from loader.shards import image, write_annotated, write_shards
 from loader.threads import meanwhile
 from stoker.errors import ConfigError, ImageError
-from stoker.loader import CpuShare
+from stoker.loader.ranks import CpuShare
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -46,12 +46,11 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.ranks import CpuShare, cpu_share
+from stoker.loader.ranks import cpu_share
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sample import Sample, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
 from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
-from stoker.loader.shards import find_splits
-from stoker.loader.tracing import LoaderStats, StageStats, Trace
+from stoker.loader.tracing import LoaderStats, StageStats

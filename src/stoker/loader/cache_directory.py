@@ -81,14 +81,6 @@ def find_entries(directory: Path) -> list[CacheEntry]:
     return sorted((entry for entry in entries if entry is not None), key=lambda entry: (entry.last_use, entry.key))
 
 
-def unfinished_files(directory: Path) -> Iterator[Path]:
-    """Yield what processes that were killed have left of files of their own making."""
-    for path in list(directory.iterdir()):
-        named = _OWN.fullmatch(path.name)
-        if named and named["unfinished"] and not path.is_dir():
-            yield path
-
-
 def try_lock(descriptor: int, kind: int) -> bool:
     """Take a lock of ``flock``, and return whether it was to be had at once.
 
@@ -244,8 +236,10 @@ class CacheDirectory:
 
     def _evict(self, entries: list[CacheEntry], used: int, most: int) -> int:
         """Remove entries that are not in use until at most ``most`` bytes are used; return how many are."""
-        for path in unfinished_files(self.path):
-            path.unlink()
+        for path in list(self.path.iterdir()):
+            named = _OWN.fullmatch(path.name)
+            if named and named["unfinished"] and not path.is_dir():  # left by a process that was killed
+                path.unlink()
         for entry in entries:
             if used > most and not entry.in_use:
                 for suffix in (SAMPLES_SUFFIX, ABOUT_SUFFIX):

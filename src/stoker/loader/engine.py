@@ -28,7 +28,7 @@ from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
 from stoker.loader.samples import WHOLE_IMAGE, Request, parts_of, upcoming
 from stoker.loader.tracing import EventLog, LoaderStats, stats_of
-from stoker.order import Position
+from stoker.order import Position, random_numbers
 from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
@@ -334,9 +334,8 @@ def substitutes(seed: int, epoch: int, stream: int, size: int) -> Iterator[NDArr
     Each is ``floor(u * size / 2**64)`` of a 64-bit number ``u``, the first two words of one Philox block.
     """
     for attempt in range(_ATTEMPTS):
-        counter = (stream % 2**32, stream >> 32, epoch % 2**32, _SUBSTITUTE | attempt)
-        words = _native.philox(counter, (seed % 2**32, seed >> 32))
-        yield np.array([((words[0] << 32 | words[1]) * size) >> 64], np.uint64)
+        number, _ = random_numbers(seed, stream % 2**32, stream >> 32, epoch % 2**32, _SUBSTITUTE | attempt)
+        yield np.array([number * size >> 64], np.uint64)
 
 
 def _close(native: _native.BatchEngine, ahead: Prefetcher | None) -> None:

@@ -36,12 +36,6 @@ class RunIdentity:
     shuffle: bool | str  # how the order is shuffled
     max_consumed: int  # what a state may have consumed of an epoch, on any ranks and in batches of any size
 
-    def with_seed_of(self, state: Mapping[str, Any]) -> RunIdentity:
-        """Return the same with the seed that a state has; if it is not a state, as it is."""
-        if not isinstance(state, Mapping) or "seed" not in state:
-            return self
-        return replace(self, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
-
     def state_at(self, position: Position) -> dict[str, Any]:
         """Return the state of a loader at a position: less than 200 bytes of JSON."""
         dataset = self.dataset  # a long one as a hash, so that a state stays short whatever the names of splits are
@@ -138,7 +132,9 @@ class Feed:
 
     def resumed(self, state: Mapping[str, Any]) -> tuple[Feed, Position]:
         """Return where a state goes on, and the feed with its seed, where the settings have none."""
-        run = self.run if self.settings.seed is not None else self.run.with_seed_of(state)
+        run = self.run
+        if self.settings.seed is None and isinstance(state, Mapping) and "seed" in state:
+            run = replace(run, seed=check_range("seed of the state", state["seed"], 0, 2**64 - 1))
         position = run.position_in(state)
         return self if run == self.run else Feed(self.dataset, self.settings, seed=run.seed), position
 

@@ -255,8 +255,7 @@ class Prefetcher:
         files: The files of all datasets that the core asks for.
         settings: How far ahead, and with how many requests.
         ranges: What hands out the bytes.
-        locate: Says where samples lie; see `Planner`.
-        most_ahead: The most samples that are planned beyond those that were released.
+        locate, most_ahead: See `Planner`.
 
     Attributes:
         log: Of the requests.

@@ -22,7 +22,7 @@ from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.read_ahead import Upcoming
 from stoker.loader.selection import is_whole, numbers_at
-from stoker.order import BlockShuffle, EpochOrder, steps_from, steps_left
+from stoker.order import BlockShuffle, EpochOrder, random_numbers, steps_from, steps_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -276,7 +276,7 @@ class MixedSamples(Samples):
         self, mixed: Mix, kind: type[Images] | type[Objects], *, shuffle: bool | BlockShuffle, seed: int
     ) -> None:
         self._parts = [
-            kind(dataset, shuffle=shuffle, seed=_part_seed(seed, number))
+            kind(dataset, shuffle=shuffle, seed=random_numbers(seed, number, 0, 0, _PURPOSE)[0])
             for number, dataset in enumerate(mixed.datasets)
         ]
         self._offsets = mixed.label_offsets
@@ -361,11 +361,6 @@ def _shares(sizes: Sequence[int], mixed: Mix) -> list[int]:
             message = f"dataset {number} of the mix would have no sample in an epoch of {total}"
             raise ConfigError(f"{message}; give it more weight, or raise samples_per_epoch")
     return shares
-
-
-def _part_seed(seed: int, number: int) -> int:
-    words = _native.philox((number, 0, 0, _PURPOSE), (seed % 2**32, seed >> 32))
-    return words[0] << 32 | words[1]
 
 
 def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:

@@ -17,6 +17,7 @@ from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.loader.samples import Samples
 from stoker.loader.selection import refuse_unlabelled
+from stoker.order import random_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +214,9 @@ class _Classes:
         self._starts: NDArray[np.uint64] = np.cumsum(self._sizes, dtype=np.uint64) - self._sizes
         self._ends = _running_sums(weights)
         self._seed = seed
-        self._class_seeds = np.array([_class_seed(seed, label) for label in known.tolist()], np.uint64)
+        self._class_seeds = np.array(
+            [random_numbers(seed, label % 2**32, label >> 32, 2, _PURPOSE)[0] for label in known.tolist()], np.uint64
+        )
         self._shares = np.zeros(0, np.uint64)
         if not sampling.replacement:
             shares = shares_of(size, weights.tolist())
@@ -283,13 +286,7 @@ def _running_sums(weights: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 def _epoch_words(seed: int, epoch: int) -> tuple[int, int]:
     """Return the seed of an epoch's draws, and the number that its offset is made of."""
-    words = _native.philox((epoch % 2**32, epoch >> 32, 0, _PURPOSE), (seed % 2**32, seed >> 32))
-    return words[0] << 32 | words[1], words[2] << 32 | words[3]
-
-
-def _class_seed(seed: int, label: int) -> int:
-    words = _native.philox((label % 2**32, label >> 32, 2, _PURPOSE), (seed % 2**32, seed >> 32))
-    return words[0] << 32 | words[1]
+    return random_numbers(seed, epoch % 2**32, epoch >> 32, 0, _PURPOSE)
 
 
 def _check_samples(samples: int | None) -> None:

@@ -74,7 +74,11 @@ def check_process() -> None:
 
 
 class ObjectsBackend:
-    """Objects of one bucket; see `stoker.storage.backend.Backend`."""
+    """Objects of one bucket; see `stoker.storage.backend.Backend`.
+
+    Those of a service are made of its scheme and bucket, and of settings that come before the environment. They raise a
+    ConfigError where a client is not installed, or a setting leads to nothing.
+    """
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name
@@ -157,13 +161,6 @@ class S3Backend(ObjectsBackend):
     Endpoint, region and credentials come from where AWS's own tools have them: the variables ``AWS_...``
     (``AWS_ENDPOINT_URL`` for another server), a role of the machine, and where boto3 is installed also the profiles
     and sessions of ``~/.aws``.
-
-    Args:
-        name: ``s3://BUCKET``.
-        settings: What comes before the environment.
-
-    Raises:
-        ConfigError: obstore is not installed, or a profile is not there.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
@@ -228,16 +225,9 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
 
 
 class AzureBackend(ObjectsBackend):
-    """A container of Azure Blob Storage.
+    """A container of Azure Blob Storage: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``.
 
     Account and credentials are those of the variables ``AZURE_STORAGE_...``, or of the machine's identity.
-
-    Args:
-        name: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``.
-        settings: What comes before the environment.
-
-    Raises:
-        ConfigError: obstore is not installed, or the account is unknown.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
@@ -269,13 +259,6 @@ class GcsBackend(ObjectsBackend):
     """A bucket of Google Cloud Storage.
 
     Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` leads to another server, without any.
-
-    Args:
-        name: ``gs://BUCKET``.
-        settings: What comes before the environment.
-
-    Raises:
-        ConfigError: obstore or gcsfs is not installed, or no project is named that pays.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
