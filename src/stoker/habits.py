@@ -42,7 +42,7 @@ LOADERS = _answers(
         "in_order deterministic": "batches always come in the same order; omit it",
         "pin_memory": "only stoker.torch.DataLoader pins memory",
         "pin_memory_device": "use pin_memory=",
-        "num_replicas shard_count": "use world_size=",
+        "num_replicas num_ranks num_shards shard_count": "use world_size=",
         "shard_index": "use rank=",
         "device": _DEVICE,
         "dtype layout mean std normalize": 'use output=stoker.Output("float32", layout="NCHW", mean=..., std=...)',
