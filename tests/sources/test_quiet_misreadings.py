@@ -989,3 +989,67 @@ def test_a_table_beside_images_of_dogs_is_asked_for(tmp_path: Path) -> None:
         listed(tmp_path)
     with pytest.warns(SourceWarning, match="the classes are 'breed'"):
         assert [each.name for each in stoker.open(tmp_path, label_column="breed").classes] == ["cat", "dog"]
+
+
+def test_run_lengths_are_no_classes(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.jpg,{'' if i % 2 else '1 3 10 5'}\n" for i in range(6))
+    write(tmp_path, {f"train/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "ImageId,EncodedPixels\n" + rows})
+    with pytest.warns(SourceWarning) as caught:
+        train = stoker.open(tmp_path)
+    assert any("'EncodedPixels' seems to have masks as run lengths" in str(each.message) for each in caught)
+    assert train.classes == ()
+    assert train[0].fields["EncodedPixels"] == "1 3 10 5"
+
+
+def test_words_behind_the_numbers_of_images_may_be_classes(tmp_path: Path) -> None:
+    write(tmp_path, {f"{i}_{('frog', 'cat')[i % 2]}.jpg": picture(i) for i in range(6)})
+    with pytest.warns(SourceWarning, match="the names of images end with cat, frog; if these are classes") as caught:
+        stoker.open(tmp_path)
+    typed = next(str(each.message).partition("type: ")[2] for each in caught if "end with" in str(each.message))
+    subprocess.run(typed, shell=True, check=True)
+    assert [each.name for each in stoker.open(tmp_path).classes] == ["cat", "frog"]
+
+
+def test_a_copy_of_the_classes_among_them_is_no_class(tmp_path: Path) -> None:
+    root = tmp_path / "cells"
+    for number, folder in enumerate(("", "cells/")):
+        write(root, {f"{folder}{name}/{i}.png": picture(10 * number + i) for name in ("A", "Z") for i in range(3)})
+    with pytest.raises(SourceError, match=re.escape(f"{root / 'cells'} with the folders in it that lie beside it")):
+        listed(root)
+
+
+def test_of_several_tables_the_one_without_boxes_is_read_and_the_others_are_told(tmp_path: Path) -> None:
+    tables = {
+        "bbox.csv": "image_id,x_1,y_1,width,height\n" + "".join(f"{i}.jpg,1,{i},3,{i}\n" for i in range(8)),
+        "attr.csv": "image_id,Male,Young\n" + "".join(f"{i}.jpg,{(-1, 1)[i % 2]},1\n" for i in range(8)),
+        "partition.csv": "image_id,partition\n" + "".join(f"{i}.jpg,{i // 3}\n" for i in range(8)),
+    }
+    write(tmp_path, {f"img_align/{i}.jpg": picture(i) for i in range(8)} | tables)
+    with pytest.warns(SourceWarning) as caught:
+        train = stoker.open(tmp_path)
+    assert any("though they name the images: bbox.csv, partition.csv" in str(each.message) for each in caught)
+    assert train[1].fields["labels"].tolist() == [0, 1]
+
+
+def test_boxes_of_images_without_endings_are_told(tmp_path: Path) -> None:
+    rows = "".join(f'{i}a,40,"[1.0, 2.0, 3.0, 4.0]",usask\n' for i in range(6) for _ in range(3))
+    files = {f"train/{i}a.jpg": picture(i) for i in range(6)}
+    with pytest.raises(SourceError, match=r"the rows of .*train.csv are boxes, several of which"):
+        listed(write(tmp_path, {"train.csv": "image_id,width,bbox,source\n" + rows, **files}))
+
+
+@pytest.mark.parametrize(
+    ("train", "test"), [("seg_train/seg_train", "seg_test/seg_test"), ("training_set", "test_set/it")]
+)
+def test_folders_with_a_split_among_their_words_are_read_as_the_message_says(
+    tmp_path: Path, train: str, test: str
+) -> None:
+    files = {f"{folder}/{c}/{i}.jpg": picture(i) for folder in (train, test) for c in ("bay", "sea") for i in range(2)}
+    with pytest.raises(SourceError, match="to read them as splits, type: ") as caught:
+        listed(write(tmp_path, files))
+    typed, _, rest = str(caught.value).partition("type: ")[2].partition("; and give ")
+    subprocess.run(typed, shell=True, check=True)
+    source = listed(tmp_path / "splits")
+    assert rest.startswith(f"{tmp_path / 'splits'};")
+    assert {split: len(rows) for split, rows in source.splits.items()} == {"train": 4, "test": 4}
+    assert source.classes == (b"bay", b"sea")

@@ -49,7 +49,9 @@ _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
 _WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ]([0-9]+)\.[A-Za-z]+")
+_NUMBER_AND_WORD = re.compile(r"([0-9]+)[-_. ]([^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
+_TO_ROWS_OF_WORDS = r"s/^[0-9]+[-_. ](.*)\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"
 _OF_A_CAMERA = re.compile(r"[A-Z]{1,4}|.*[0-9].*")
 _ANNOTATIONS = (".txt", ".json", ".xml", ".csv", ".tsv", ".jsonl")
@@ -136,7 +138,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
         told, rows = _classes_in_names([os.fsdecode(name) for name, _ in images])
         if told:
-            message = f"the names of images begin with {told}; if these are classes, "
+            message = f"the names of images {told}; if these are classes, "
             if [*contents.listings] == [b""] and contents.base.is_local:
                 command = f"ls | sed -nE '{rows}'"
                 message += f"type: {typed_table(contents.base, command)}"
@@ -170,17 +172,20 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     The words of views of the same scenes are no classes: some of their numbers are the same.
     """
     if begin_with_numbers(names):
-        return f"numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS
+        return f"begin with numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS
     numbers: dict[str, list[str]] = {}
-    for match in filter(None, map(_WORD_AND_NUMBER.fullmatch, names)):
-        numbers.setdefault(match[1], []).append(match[2])
+    pattern, word, rows = (_WORD_AND_NUMBER, 1, _TO_ROWS)
+    if names and _NUMBER_AND_WORD.fullmatch(names[0]):
+        pattern, word, rows = (_NUMBER_AND_WORD, 2, _TO_ROWS_OF_WORDS)
+    for match in filter(None, map(pattern.fullmatch, names)):
+        numbers.setdefault(match[word], []).append(match[3 - word])
     counts = [len(own) for own in numbers.values()]
     if not 1 < len(counts) <= len(names) // 2 or sum(counts) < len(names) or min(counts) == 1:
         return "", ""
     are_views = all(map(VIEW.fullmatch, numbers)) and set.intersection(*map(set, numbers.values()))
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
-    return format_some(sorted(numbers), _FEW), _TO_ROWS
+    return ("begin" if word == 1 else "end") + f" with {format_some(sorted(numbers), _FEW)}", rows
 
 
 FLAT_FOLDER = Kind(

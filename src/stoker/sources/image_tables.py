@@ -41,7 +41,14 @@ _SHEETS = (".xls", ".xlsx", ".ods")
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
-_CORNERS = ({"xmin", "ymin", "xmax", "ymax"}, {"x", "y", "width", "height"}, {"region_shape_attributes"})
+_CORNERS = (
+    {"xmin", "ymin", "xmax", "ymax"},
+    {"x", "y", "width", "height"},
+    {"x_1", "y_1", "width", "height"},
+    {"region_shape_attributes"},
+)
+_BOX = "bbox"
+_RUN_LENGTHS = re.compile(r"(.+[_ ])?(encoded[_ ]?pixels|rle)([_ ].+)?", re.IGNORECASE)
 _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
 """What columns of 0 and 1 are called that say splits."""
@@ -102,10 +109,20 @@ class _Seen:
         )
 
     @property
-    def rank(self) -> tuple[bool, int, int]:
+    def rank(self) -> tuple[bool, bool, int, int]:
         """How well it says the classes: the more columns and the more different values, the better."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
-        return self.hits > 0, len(values), max(values.values(), default=0)
+        return self.hits > 0, not self.are_boxes, len(values), max(values.values(), default=0)
+
+    @property
+    def are_boxes(self) -> bool:
+        """Whether rows seem to be boxes, by their columns; without a header, by four numbers of repeated images."""
+        names = [name for name in self.rows[0] if name != self.image]
+        texts = {name: [str(row.get(name)).strip() for row in self.rows] for name in names if _HEADLESS.fullmatch(name)}
+        numbers = [name for name, cells in texts.items() if all(map(_NUMBER.fullmatch, cells)) and any(cells)]
+        repeats = len({str(row.get(self.image)) for row in self.rows}) < len(self.rows)
+        lower = {*map(str.lower, names)}
+        return any(lower >= corners for corners in _CORNERS) or (repeats and (len(numbers) == 4 or _BOX in lower))
 
 
 def _words_of(place: Location) -> list[bytes]:
@@ -168,6 +185,8 @@ def find_tables(
     chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
     if split_column is not None:
         chosen = [best]
+    if unread := [os.fsencode(table.place.name) for table in seen if not (table in chosen or table.says_nothing)]:
+        warnings.append(f"not read, though they name the images: {shown_names(unread)}")
     named = split_alone(best.place, warnings) if len(chosen) == 1 and split_column is None else "train"
     return [
         ImageTable(
@@ -372,13 +391,15 @@ def _look_at(
     if not names:
         return None
     own = own_names(base)
+    # Classes may be called as some images are, without their endings.
+    repeated = {name for name in names if wanted is None and 2 * len({str(row.get(name)) for row in rows}) <= len(rows)}
     lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
         column, top, end = key
-        if end and wanted is None and 2 * len({str(row.get(column)) for row in rows}) <= len(rows):
-            return 0  # classes may be called as some images are, without their endings
         cells = [str(row.get(column)) + end for row in rows[:_FEW]]
+        if end and column in repeated and all(cell.removesuffix(end).isdecimal() for cell in cells):
+            return 0
         cells = [os.fsdecode(without_own(os.fsencode(cell), own)) if cell.isprintable() else cell for cell in cells]
         ends = [map(os.fsdecode, path_ends(os.fsencode(cell))) if cell.isprintable() else () for cell in cells]
         return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
@@ -388,11 +409,12 @@ def _look_at(
     counts = dict(zip(keys, in_order(hits, keys, look.path.requests_at_once), strict=True))
     stem = place.name.removesuffix(place.suffix).lower()
 
-    def fits(key: tuple[str, Location, str]) -> tuple[int, bool, int, bool, bool]:
+    def fits(key: tuple[str, Location, str]) -> tuple[int, int, bool, int, bool, bool]:
         column, top, end = key
         inside = top.name.lower()
         is_of_split = inside.startswith("train") != stem.startswith("test")
-        return counts[key], not end, -names.index(column), inside == stem, is_of_split
+        likely = 0 if end and column in repeated else counts[key]
+        return likely, counts[key], not end, -names.index(column), inside == stem, is_of_split
 
     image, top, end = max(keys, key=fits)
     count = counts[image, top, end]
@@ -411,7 +433,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         split_column = next(
             (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table.rows, name)), None
         )
-    if options.label_column is None and _are_boxes(table, names):
+    if options.label_column is None and table.are_boxes:
         message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
         raise SourceError(message, path=str(table.place))
@@ -419,7 +441,14 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         warn_of_splits(
             table.place, table.rows, [name for name in names if name not in (options.label_column or ())], warnings
         )
-    rows = [{name: row[name] for name in names if name in row and name != split_column} for row in table.rows]
+    runs = [name for name in names if _RUN_LENGTHS.fullmatch(name) and name not in (options.label_column or ())]
+    if runs and options.columns is None:
+        message = (
+            f"{table.place}: {runs[0]!r} seems to have masks as run lengths, and is a field of text; to read them,"
+        )
+        warnings.append(f"{message} write each as PNG into a folder masks/ beside the folder of the images")
+    others = (split_column, *runs)
+    rows = [{name: row[name] for name in names if name in row and name not in others} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
     classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
     if classes is None:
@@ -442,14 +471,6 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
     if options.image_column is None or options.label_column is None:
         warnings.insert(0, note)
     return split_column, classes
-
-
-def _are_boxes(table: _Seen, names: Sequence[str]) -> bool:
-    """Whether rows seem to be boxes, by their columns; without a header, by four numbers of images in several rows."""
-    texts = {name: [str(row.get(name)).strip() for row in table.rows] for name in names if _HEADLESS.fullmatch(name)}
-    numbers = [name for name, cells in texts.items() if all(map(_NUMBER.fullmatch, cells)) and any(cells)]
-    repeats = len({str(row.get(table.image)) for row in table.rows}) < len(table.rows)
-    return any({*map(str.lower, names)} >= corners for corners in _CORNERS) or (repeats and len(numbers) == 4)
 
 
 def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:

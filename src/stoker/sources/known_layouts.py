@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, splits_among, without_year
+from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among, without_year
 from stoker.sources.coco_folders import coco_of_classes, is_coco
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
+from stoker.sources.items import SPLITS
 from stoker.sources.parquet_files import ARROW
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.reading import in_order
@@ -124,7 +125,9 @@ def check_class_folders(
         message += "; splits are called train, validation, test"
         annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
         message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
-        message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts else ""
+        links = _links(look, base, names) if base.is_local and [*levels] == [base] else ""
+        message += f"; to read them as splits, type: {links}" if links else ""
+        message += f"; {_without_classes(look, base, folders[0])}" if base.is_local and not parts and not links else ""
         raise SourceError(f"{message}{insists}", path=root)
     if len(names) == 1 and (
         any(map(is_table, files))
@@ -163,6 +166,29 @@ def _without_classes(look: Look, base: Location, folder: Location) -> str:
         folder = folder / inner[0] if (inner := look.look_into(folder)[0]) else folder
     rows = f"find * -type f -name '*{look.look_into(folder)[2]}' | sed 's/$/,/'"
     return f"to read all without classes, type: {typed_table(base, rows)}"
+
+
+def _links(look: Look, base: Location, names: Sequence[str]) -> str:
+    """Return what to type to read folders as the splits that are a word of their names; nothing of other names."""
+    folders: dict[str, list[Location]] = {}
+    for name in names:
+        words = {SPLIT_WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in SPLIT_WORDS}
+        folders.setdefault(" ".join(words), []).append(_last_alone(look, base / name))
+    folders.pop("", None)
+    if not folders.keys() > {"train"} or any(len(same) > 1 or split not in SPLITS for split, same in folders.items()):
+        return ""
+    links = "".join(
+        f" && ln -s {shlex.quote('/'.join(('..', *folder.parts[len(base.parts) :])))} splits/{split}"
+        for split, (folder,) in folders.items()
+    )
+    return f"(cd {shlex.quote(str(base))} && mkdir splits{links}); and give {base / 'splits'}"
+
+
+def _last_alone(look: Look, folder: Location) -> Location:
+    """Return the innermost of folders that each hold one folder and no image."""
+    folders, files, _ = look.look_into(folder)
+    is_alone = len(folders) == 1 and not any(map(is_image_name, map(os.fsencode, files)))
+    return _last_alone(look, folder / folders[0]) if is_alone else folder
 
 
 def typed_table(folder: Location, rows: str, columns: str = "file_name,label") -> str:
@@ -262,10 +288,12 @@ def begin_with_numbers(names: Sequence[str]) -> bool:
 
 def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None:
     """Return what was seen of a known layout whose folders lie in a folder; None for other folders."""
-    below = [top / name for name in names[:_FEW]]
+    below = [top / name for name in dict.fromkeys((*names[:_FEW], *(name for name in names if name == top.name)))]
     inner = dict(zip(below, in_order(look.look_into, below, top.requests_at_once), strict=True))
     lone = [folder for folder in below if _may_hold_images(look, folder)]
-    seen = [_data_set(look, lone[0], is_lone=True)] if len(lone) == 1 < len(names) == len(below) else []
+    copies = [folder for folder, (folders, _, _) in inner.items() if len({*folders}.intersection(names)) > 1]
+    seen: list[str | None] = [f"{folder} with the folders in it that lie beside it; move it away" for folder in copies]
+    seen += [_data_set(look, lone[0], is_lone=True)] if len(lone) == 1 < len(names) == len(below) else []
     seen += [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
     seen += [masks_among(folder, files) for folder, (_, files, _) in inner.items()]
     cities = [folder for folder, (_, files, _) in inner.items() if any(map(_OF_A_CITY.search, files))]

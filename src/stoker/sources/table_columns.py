@@ -197,7 +197,7 @@ def find_classes(
         columns = (name,)
         if alone:
             warnings.pop()  # the note on the table and its images says the same
-    elif alone and len(names) == 1:
+    elif alone and len(names) <= 1:
         columns = tuple(names)
     elif alone:
         columns = tuple(name for name in names if values[name] and _are_marks(values[name]))
