@@ -50,7 +50,7 @@ def boxes_in(table: BoxTable, path: bytes, class_name: bytes) -> list[Box]:
     classes = [class_name, *sorted(CLASSES - {class_name})]
     ((boxes, damaged),) = table.columns(builder.finish(), np.arange(1), classes)
     item = Item(path, 0, 0, columns={"boxes": boxes, "damaged": damaged})
-    return TableBoxes(table.where).read(item, class_name)
+    return TableBoxes(table.where).read(item, class_name, CLASSES)
 
 
 def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
@@ -58,7 +58,7 @@ def outcome(source: BoxFolder | BoxTable, name: str) -> list[Box] | str:
     try:
         if isinstance(source, BoxTable):
             return boxes_in(source, path, class_name)
-        return source.read(Item(path, -1, 0), class_name)
+        return source.read(Item(path, -1, 0), class_name, CLASSES)
     except SourceError:
         return "damaged"
 
@@ -77,7 +77,7 @@ def test_a_tar_gives_what_its_files_would_give(
     tar = root / "boxes.tar.gz"
     tar.write_bytes(gzip.compress(tar_bytes({path: text.encode() for path, text in members.items()}), 1))
     table = read_box_tar(location(tar), None)
-    folder = BoxFolder(bytes(root if per_class else root / "val"), per_class=per_class, class_names=CLASSES)
+    folder = BoxFolder(bytes(root if per_class else root / "val"), per_class=per_class)
     for name in ("n01_1", "n01_10", "n01_2", "n02_1", "n03_1", "n01_3", "n01_100000000000000000000"):
         assert outcome(table, name) == outcome(folder, name)
 

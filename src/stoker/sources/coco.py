@@ -125,7 +125,6 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
             part.add_boxes(own, damaged, builder.skipped.warnings)
         annotated = np.concatenate([part.annotated() for part in parts])
         builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish(), "annotated": annotated}
-    builder.settle()
     for part in filter(lambda part: part.crowds, parts):
         builder.skipped.ignored["with iscrowd"] += part.crowds
         builder.skipped.warnings.append(

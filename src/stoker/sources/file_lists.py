@@ -82,8 +82,8 @@ def _list(look: Look, path: Location) -> Source:
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
-    class_names = builder.settle()
-    tree = builder.finish(lists.find_boxes(class_names))
+    builder.settle()
+    tree = builder.finish(lists.find_boxes())
     if config is None or config.num_classes in (None, len(tree.classes)):
         return tree
     note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
@@ -177,17 +177,17 @@ class _FileLists:
                 parents.update(above + b"/" + other for other in splits_called_like(split))
         return [from_uri(folder) for folder in sorted(parents)[:_MAX_PARENTS]]
 
-    def find_boxes(self, class_names: frozenset[bytes]) -> dict[str, Annotations | BoxTable]:
+    def find_boxes(self) -> dict[str, Annotations | BoxTable]:
         splits = dict.fromkeys(self._lists.values(), b"")
         if self._builder.options.boxes is not None:
-            return self._builder.find_boxes((), from_uri(self._builder.base), splits, class_names)
+            return self._builder.find_boxes((), from_uri(self._builder.base), splits)
         base = self._builder.base
         beside = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
         mapped = {folder for folder in beside if folder is not None}
         at_once = max((from_uri(folder).requests_at_once for folder in mapped), default=1)
         if not any(in_order(lambda folder: from_uri(folder).is_dir(), mapped, at_once)):
             return {}
-        return dict.fromkeys(splits, MappedBoxes(base, class_names))
+        return dict.fromkeys(splits, MappedBoxes(base))
 
     def _add(self, place: Location, number: int, line: bytes, split: str) -> None:
         where = f"line {number} of {place}"

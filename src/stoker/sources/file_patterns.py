@@ -73,8 +73,7 @@ def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Sour
         for path, size in inner:
             name = path[end : path.index(b"/", end)] if classes[prefix] else None
             builder.collector.add(groups[name], path, size)
-    builder.settle()
-    return builder.finish({})
+    return builder.finish()
 
 
 def _classes(

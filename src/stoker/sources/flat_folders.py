@@ -162,8 +162,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
         builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)
-    builder.settle()
-    return builder.finish({})
+    return builder.finish()
 
 
 def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:

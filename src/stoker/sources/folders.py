@@ -79,15 +79,16 @@ def _list(look: Look, layout: Layout) -> Source:
         names = splits_called_like(os.fsencode(layout.base.name))
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in names]
     divide_by_lists(builder, look)
-    class_names = builder.settle()
+    builder.settle()
     _warn_of_annotations(look, builder, splits)
+    warnings = builder.skipped.warnings
     listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
     tiny = None
     if builder.options.boxes is None:
-        tiny = read_tiny_boxes(layout.base, class_names if listed else (), builder.skipped.warnings)
+        tiny = read_tiny_boxes(layout.base, builder.collector.class_names() if listed else (), warnings)
     if tiny is None:
         paths = {split: folder.path for split, folder in splits.items()}
-        tree = builder.finish(builder.find_boxes(layout.tops, layout.base, paths, class_names))
+        tree = builder.finish(builder.find_boxes(layout.tops, layout.base, paths))
     else:
         tree = builder.finish(dict.fromkeys(splits, tiny))
     _refuse_tables(look.path, tree)

@@ -297,9 +297,8 @@ def _list(look: Look, contents: _Contents) -> Source:
     lists = [os.fsencode("/".join(place.parts[len(contents.root.parts) :])) for place in divide_by_lists(builder, look)]
     others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
     skipped.warn(others, "beside images and masks, not used: {names}")
-    builder.settle()
     drawn = None if contents.colours is None else contents.colours.drawn
-    return builder.finish({}, cells=Cells((("mask", contents.mask), None), drawn=drawn))
+    return builder.finish(cells=Cells((("mask", contents.mask), None), drawn=drawn))
 
 
 MASK_FOLDERS = Kind(

@@ -70,6 +70,7 @@ class Source:
     label_warnings: tuple[str, ...] = ()
     label_base: int = 0
     is_ordered: bool = False
+    _label_set: list[frozenset[bytes]] = field(default_factory=list, init=False, repr=False)
     _fingerprints: list[str] = field(default_factory=list, init=False, repr=False)
     _turned_back: set[bytes] = field(default_factory=set, init=False, repr=False)
 
@@ -266,7 +267,9 @@ class Source:
         source = self.boxes.get(split)
         if source is None:
             return self.reader.boxes(item)
-        boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"")
+        if not self._label_set:
+            self._label_set.append(frozenset(self.classes))
+        boxes = source.read(item, self.classes[item.label] if item.label >= 0 else b"", self._label_set[0])
         turned = turn_back(boxes, item, data)
         self._turned_back.update([item.path] if turned != boxes else ())
         return turned

@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +47,7 @@ _NAMED_CLASSES = 5
 
 
 class SourceBuilder:
-    """A source while it is listed: first it is filled, then its classes are settled, then it is finished.
+    """A source while it is listed: first it is filled, then finished.
 
     Args:
         look: What the user named.
@@ -78,8 +79,8 @@ class SourceBuilder:
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
 
-    def settle(self) -> frozenset[bytes]:
-        """Give every class its label and every image its place; return the classes, by which boxes are chosen."""
+    def settle(self) -> None:
+        """Give every class its label and every image its place, which `finish` does if nobody has."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
         self._table, self._splits = self.collector.finish(
@@ -89,16 +90,15 @@ class SourceBuilder:
             message = f"{self.collector.repeated} members of tars come again under the same name: the last one counts"
             self.skipped.warnings.append(message)
         self._warn_about_classes(self._table)
-        return frozenset(self._names)
 
     def finish(
         self,
-        boxes: Mapping[str, Annotations | BoxTable],
+        boxes: Mapping[str, Annotations | BoxTable] = MappingProxyType({}),
         reader: StoredReader | None = None,
         cells: Cells | None = None,
         box_classes: tuple[bytes, ...] = (),
     ) -> Source:
-        """Return the source, which must be settled.
+        """Return the source.
 
         Args:
             boxes: The annotations of each split that has some.
@@ -106,14 +106,17 @@ class SourceBuilder:
             cells: How the values of files are read that a table says of them; None without any.
             box_classes: The classes of boxes, where images have none.
         """
-        assert self._table is not None, "the source is not settled"
+        if self._table is None:
+            self.settle()
+        table = self._table
+        assert table is not None, "the source is settled"
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
         warnings = self.skipped.warnings
         if reader is None:
-            self._warn_of_missing_files(self._table)
+            self._warn_of_missing_files(table)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
-        reader = reader or FileReader.of(self.base, self._table.paths, cells)
+        reader = reader or FileReader.of(self.base, table.paths, cells)
         layout = self._layout
         if layout is not None and layout.is_alone and self.base == layout.base.to_uri():
             warnings.insert(0, f"{self.root} holds one folder alone, which is read: {layout.base.name}")
@@ -121,7 +124,7 @@ class SourceBuilder:
             root=self.root,
             classes=box_classes or tuple(self._names),
             texts=(b"",) * len(box_classes) or texts_of,
-            table=self._with_boxes(boxes),
+            table=self._with_boxes(table, boxes),
             splits=self._splits,
             ignored=dict(sorted((+self.skipped.ignored).items())),
             listing_warnings=(*warnings, *self.label_warnings),
@@ -136,31 +139,28 @@ class SourceBuilder:
 
     def finish_in(self, folder: Location, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
         """Settle the source and return it, with the annotations that lie in its folder; see `settle` and `finish`."""
-        class_names = self.settle()
+        self.settle()
         splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
-        return self.finish(self.find_boxes((folder,), folder.resolve(), splits, class_names), reader, cells)
+        return self.finish(self.find_boxes((folder,), folder.resolve(), splits), reader, cells)
 
     def find_boxes(
-        self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes], class_names: frozenset[bytes]
+        self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes]
     ) -> dict[str, Annotations | BoxTable]:
         """Return the annotations that the user names, or that lie in a source; see `stoker.sources.imagenet.boxes`."""
-        warnings = self.skipped.warnings
-        return find_boxes(self.options.boxes, tops, base, folders, class_names, warnings, self.progress)
+        return find_boxes(self.options.boxes, tops, base, folders, self.skipped.warnings, self.progress)
 
-    def _with_boxes(self, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
-        """Return the table with the boxes that have been read by now as columns of it."""
-        assert self._table is not None, "the source is not settled"
+    def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
+        """Return a table with the boxes that have been read by now as columns of it."""
         if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
-            return self._table
+            return table
         column, damaged = GrowingBlobs(), GrowingBlobs()
         for split, rows in self._splits.items():
             split_boxes = boxes.get(split)
-            known = split_boxes.columns(self._table, rows, self._names) if isinstance(split_boxes, BoxTable) else ()
+            known = split_boxes.columns(table, rows, self._names) if isinstance(split_boxes, BoxTable) else ()
             for own, problem in known or repeat((b"", b""), len(rows)):
                 column.append(own)
                 damaged.append(problem)
-        columns = {**self._table.columns, "boxes": column.finish(), "damaged": damaged.finish()}
-        return replace(self._table, columns=columns)
+        return replace(table, columns={**table.columns, "boxes": column.finish(), "damaged": damaged.finish()})
 
     def _ids(self) -> dict[bytes, int] | None:
         """Return the id that each number stands for; None where all are the names of classes in the label map."""

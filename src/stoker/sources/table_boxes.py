@@ -72,12 +72,13 @@ class Annotations(Protocol):
     def has_labels(self) -> bool:
         """Whether boxes have classes of their own."""
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
         """Return the boxes of one image; an image without annotation has none.
 
         Args:
             item: The image.
             class_name: Its class; empty when it has none.
+            class_names: The whole label set.
 
         Raises:
             SourceError: The annotation is damaged.
@@ -112,7 +113,7 @@ class TableBoxes:
     has_labels: bool = False  # whether boxes have classes of their own
     name: ClassVar[str] = "table"
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
         if item.columns["damaged"]:
             raise SourceError(f"damaged annotation: {item.columns['damaged'].decode()}", path=self.where)
         boxes = np.frombuffer(item.columns["boxes"], BOX)

@@ -111,8 +111,7 @@ def _list(look: Look, paths: Sequence[Location]) -> Source:
         if rows.have_labels and unlabelled:
             warnings.append(f"{look.root}: {format_count(unlabelled, 'row')} without a label")
     cells = None if rows is None else rows.finish(builder)
-    builder.settle()
-    return builder.finish({}, _UrlReader(builder.base, "web", cells))
+    return builder.finish(reader=_UrlReader(builder.base, "web", cells))
 
 
 def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterator[tuple[bytes, int]]:

@@ -162,7 +162,6 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
     if not any(fields):
         del columns["cells"]
     builder.collector.columns |= columns
-    builder.settle()
     boxes = TableBoxes(builder.root, has_labels=True)
     splits = {group.split: boxes for group in builder.collector.groups if group.split}
     cells = Cells(fields, drawn=None if colours is None else colours.drawn) if any(fields) else None

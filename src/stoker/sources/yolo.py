@@ -252,7 +252,6 @@ def _list(look: Look, contents: _Contents) -> Source:
     listed.report()
     _warn_of_turned(builder)
     cells = _masks(builder, contents) if look.options.masks else None
-    builder.settle()
     labels = _YoloLabels(builder.base, len(contents.names), contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
@@ -432,7 +431,7 @@ class _YoloLabels:
     def where(self) -> str:
         return os.fsdecode(self.base)
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:  # noqa: ARG002 - as all `Annotations`
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
         boxes = []
         text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
         for _, label, numbers in _read_labels(text, self.classes):

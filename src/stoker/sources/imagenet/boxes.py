@@ -23,7 +23,7 @@ from stoker.storage import Location, from_uri, join, location, split_bucket
 
 if TYPE_CHECKING:
     import tarfile
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from stoker.sources.items import Item, ItemTable
     from stoker.sources.table_boxes import Annotations
@@ -54,7 +54,6 @@ def find_boxes(
     tops: tuple[Location, ...],
     base: Location,
     folders: Mapping[str, bytes],
-    class_names: frozenset[bytes],
     warnings: list[str],
     progress: Progress | None,
 ) -> dict[str, Annotations | BoxTable]:
@@ -70,7 +69,6 @@ def find_boxes(
         tops: Folders in which annotations are looked for.
         base: Absolute path or URL of the images.
         folders: That of each split below ``base``: empty, or ending in a slash.
-        class_names: The whole label set.
         warnings: Receives those about a file.
         progress: Called after every few annotations of a tar.
     """
@@ -82,7 +80,7 @@ def find_boxes(
         return {}
     boxes: dict[str, Annotations | BoxTable]
     if place.is_dir():
-        boxes = {split: _boxes_in(place, os.fsdecode(folder), class_names) for split, folder in folders.items()}
+        boxes = {split: _boxes_in(place, os.fsdecode(folder)) for split, folder in folders.items()}
     else:
         boxes = dict.fromkeys(folders, _read_file(place, warnings, progress))
     validation = _first_file(tops, _VALIDATION_FILES)
@@ -125,13 +123,13 @@ def _read_file(path: Location, warnings: list[str], progress: Progress | None) -
     return boxes
 
 
-def _boxes_in(top: Location, split_folder: str, class_names: frozenset[bytes]) -> BoxFolder:
+def _boxes_in(top: Location, split_folder: str) -> BoxFolder:
     inner = top / split_folder
     where = (inner if split_folder and inner.is_dir() else top).to_uri()
     folders = folders_in(where)
     names = [name for name, _ in seen_in(where + b"/" + folders[0])] if folders else []  # one folder shows enough
     suffix = b"" if names and not any(name.endswith(b".xml") for name in names) else b".xml"
-    return BoxFolder(where, per_class=bool(folders), class_names=class_names, suffix=suffix)
+    return BoxFolder(where, per_class=bool(folders), suffix=suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +139,11 @@ class BoxFolder:
     Attributes:
         path: Folder of the XML files: an absolute path or a URL.
         per_class: Whether they lie in a folder for each class below ``path``, or directly in it.
-        class_names: The whole label set.
         suffix: How the name of each file ends; Stanford Dogs' have no ending.
     """
 
     path: bytes
     per_class: bool
-    class_names: frozenset[bytes]
     suffix: bytes = b".xml"
     name: ClassVar[str] = "folder"
     has_labels: ClassVar[bool] = False
@@ -156,8 +152,8 @@ class BoxFolder:
     def where(self) -> str:
         return os.fsdecode(self.path)
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:
-        return read_boxes(self.locate(class_name, item.path), class_name, self.class_names)
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
+        return read_boxes(self.locate(class_name, item.path), class_name, class_names)
 
     def locate(self, class_name: bytes, image_path: bytes) -> bytes:
         """Return where the XML of an image must be, whether or not it is there."""
@@ -166,15 +162,11 @@ class BoxFolder:
         return b"/".join(parts) + self.suffix
 
     def to_json(self) -> dict[str, Any]:
-        names = sorted(map(to_text, self.class_names))
-        own = {"path": to_text(self.path), "per_class": self.per_class, "suffix": to_text(self.suffix)}
-        return {**own, "class_names": names}
+        return {"path": to_text(self.path), "per_class": self.per_class, "suffix": to_text(self.suffix)}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        class_names = frozenset(map(to_bytes, described["class_names"]))
-        path, suffix = to_bytes(described["path"]), to_bytes(described["suffix"])
-        return cls(path, bool(described["per_class"]), class_names, suffix)
+        return cls(to_bytes(described["path"]), bool(described["per_class"]), to_bytes(described["suffix"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +174,6 @@ class MappedBoxes:
     """Annotations that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
 
     base: bytes  # folder that paths of images are relative to
-    class_names: frozenset[bytes]  # the whole label set
     name: ClassVar[str] = "mapped"
     has_labels: ClassVar[bool] = False
 
@@ -190,19 +181,18 @@ class MappedBoxes:
     def where(self) -> str:
         return "Data -> Annotations"
 
-    def read(self, item: Item, class_name: bytes) -> list[Box]:
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
         mapped = annotations_beside(join(self.base, item.path))
         if mapped is None:
             return []
-        annotation = divide_suffix(mapped)[0] + b".xml"
-        return read_boxes(annotation, class_name, self.class_names)
+        return read_boxes(divide_suffix(mapped)[0] + b".xml", class_name, class_names)
 
     def to_json(self) -> dict[str, Any]:
-        return {"base": to_text(self.base), "class_names": sorted(map(to_text, self.class_names))}
+        return {"base": to_text(self.base)}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        return cls(to_bytes(described["base"]), frozenset(map(to_bytes, described["class_names"])))
+        return cls(to_bytes(described["base"]))
 
 
 def annotations_beside(where: bytes) -> bytes | None:
