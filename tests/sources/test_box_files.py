@@ -24,6 +24,7 @@ from stoker.storage import location
 from stoker.types import Box
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from stoker.builder import BuildReport
@@ -246,9 +247,9 @@ def test_of_many_images_some_annotations_decide_in_little_time(tmp_path: Path) -
         read = tree.boxes["train"].read
 
         class Counted(TableBoxes):
-            def read(self, item: Item, class_name: bytes) -> list[Box]:
+            def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
                 reads.append(item.path)
-                return read(item, class_name)
+                return read(item, class_name, class_names)
 
         counted = dataclasses.replace(tree, boxes={"train": Counted(str(given))})
         assert counted.fingerprint() == counted.fingerprint() == tree.fingerprint()
