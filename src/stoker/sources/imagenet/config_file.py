@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from stoker.errors import ConfigError, SourceError
 
@@ -24,22 +24,53 @@ _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 """Keys as their program spells them."""
 
 
+def _key(take: Callable[[Location, Any], Any], must: str) -> Any:
+    """Return the field of a key, given what takes its value, None of a wrong one, and what it must be."""
+    return field(default=None, metadata={"take": take, "must": must})
+
+
+def _at_least(least: int) -> Any:
+    must = f"a whole number of at least {least}"
+    return _key(lambda _, value: value if type(value) is int and value >= least else None, must)
+
+
+def _file() -> Any:
+    return _key(_file_beside, "the path or URL of a list of files")
+
+
+def _file_beside(path: Location, value: Any) -> Location | None:
+    try:
+        is_path = bool(value) and b"\0" not in os.fsencode(value)
+    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
+        return None
+    return path.beside(value) if is_path else None
+
+
+def _sides(_: Location, value: Any) -> tuple[int, int] | None:
+    is_pair = isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
+    return (value[0], value[1]) if is_pair else None
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineConfig:
     """The section ``data``; None for keys that are absent."""
 
     where: Location  # the file
-    handler: str | None = None  # name of the module that reads the data
-    train_filelist: Location | None = None
-    test_filelist: Location | None = None
-    batch_size: int | None = None
-    shuffle_buffer: int | None = None  # images among which a random one is chosen; 0 for none
-    reshuffle_each_iteration: bool | None = None
-    num_parallel_readers: int | None = None
-    prefetch_buffer_size: int | None = None  # batches made ahead
-    crop_image_size: tuple[int, int] | None = None  # height and width of the images that leave the pipeline
-    num_classes: int | None = None
-    num_channels: int | None = None
+    # name of the module that reads the data
+    handler: str | None = _key(lambda _, value: value if isinstance(value, str) else None, "a string")
+    train_filelist: Location | None = _file()  # noqa: RUF009 - a field
+    test_filelist: Location | None = _file()  # noqa: RUF009 - a field
+    batch_size: int | None = _at_least(1)
+    shuffle_buffer: int | None = _at_least(0)  # images among which a random one is chosen; 0 for none
+    reshuffle_each_iteration: bool | None = _key(
+        lambda _, value: value if isinstance(value, bool) else None, "true or false"
+    )
+    num_parallel_readers: int | None = _at_least(0)
+    prefetch_buffer_size: int | None = _at_least(0)  # batches made ahead
+    # height and width of the images that leave the pipeline
+    crop_image_size: tuple[int, int] | None = _key(_sides, "two whole numbers, height and width")
+    num_classes: int | None = _at_least(1)
+    num_channels: int | None = _key(lambda _, value: 3 if value == 3 else None, "3: images are RGB")
 
     def lists(self) -> dict[Location, str]:
         """Return the split of each list."""
@@ -61,46 +92,6 @@ def is_config(path: Location) -> bool:
     return path.suffix.lower() == ".json"
 
 
-_Take: TypeAlias = "Callable[[Location, Any], Any]"
-
-
-def _file_beside(path: Location, value: Any) -> Location | None:
-    try:
-        is_path = bool(value) and b"\0" not in os.fsencode(value)
-    except (TypeError, UnicodeEncodeError):  # JSON can spell half of a surrogate pair, which no path has
-        return None
-    return path.beside(value) if is_path else None
-
-
-def _sides(_: Location, value: Any) -> tuple[int, int] | None:
-    is_pair = isinstance(value, list) and len(value) == 2 and all(type(side) is int and side >= 1 for side in value)
-    return (value[0], value[1]) if is_pair else None
-
-
-def _at_least(least: int) -> tuple[_Take, str]:
-    def take(_: Location, value: Any) -> int | None:
-        return value if type(value) is int and value >= least else None
-
-    return take, f"a whole number of at least {least}"
-
-
-_FILES = _file_beside, "the path or URL of a list of files"
-_FIELDS: dict[str, tuple[_Take, str]] = {
-    "handler": (lambda _, value: value if isinstance(value, str) else None, "a string"),
-    "train_filelist": _FILES,
-    "test_filelist": _FILES,
-    "batch_size": _at_least(1),
-    "shuffle_buffer": _at_least(0),
-    "reshuffle_each_iteration": (lambda _, value: value if isinstance(value, bool) else None, "true or false"),
-    "num_parallel_readers": _at_least(0),
-    "prefetch_buffer_size": _at_least(0),
-    "crop_image_size": (_sides, "two whole numbers, height and width"),
-    "num_classes": _at_least(1),
-    "num_channels": (lambda _, value: 3 if value == 3 else None, "3: images are RGB"),
-}
-"""Keys, what takes the value of each, None of a wrong one, and what it must be."""
-
-
 def read_config(path: Location) -> PipelineConfig:
     """Read a configuration. Paths in it are relative to its folder.
 
@@ -120,19 +111,16 @@ def read_config(path: Location) -> PipelineConfig:
     if not isinstance(section, dict):
         message = f'{path} has no section "data" with train_filelist and test_filelist'
         raise SourceError(f"{message}; {_OTHERS}", path=str(path))
+    known = {each.name: each.metadata for each in fields(PipelineConfig) if each.metadata}
     values: dict[str, Any] = {}
     for spelled, value in section.items():
-        key = _SPELLINGS.get(spelled, spelled)
-        if key in _FIELDS:
-            take, expected = _FIELDS[key]
-            values[key] = take(path, value)
+        if (key := _SPELLINGS.get(spelled, spelled)) in known:
+            values[key] = known[key]["take"](path, value)
             if values[key] is None:
-                raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {expected}")
-    unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in _FIELDS)
+                raise ConfigError(f"{path}: data.{spelled} is {value!r}; it must be {known[key]['must']}")
+    unknown = sorted(f"data.{key}" for key in section if _SPELLINGS.get(key, key) not in known)
     if unknown:
-        what = f"{unknown[0]} has" if len(unknown) == 1 else f"{' and '.join(unknown)} have"
-        known = ", ".join(sorted(_FIELDS))
-        raise ConfigError(
-            f"{path}: {what} no effect; correct the spelling or remove it; the keys of data that are read: {known}"
-        )
+        message = f"{path}: {' and '.join(unknown)} {'has' if len(unknown) == 1 else 'have'} no effect; correct the"
+        message += f" spelling or remove it; the keys of data that are read: {', '.join(sorted(known))}"
+        raise ConfigError(message)
     return PipelineConfig(path, **values)
