@@ -31,7 +31,6 @@ from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.labels import has_control_character
-from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved
 from stoker.sources.reader import Cells, json_bytes
@@ -528,7 +527,7 @@ def _collect(
     named = Counter[bytes]()
     for part, split, folder in zip(parts, splits, folders, strict=True):
         own = {path[len(folder) :]: size for path, size in sizes.items() if path.startswith(folder)}
-        group = builder.collector.add_group(Group(split, None, len(folder)))
+        group = builder.collector.group(split, None, len(folder))
         for path, size in _sizes_of_images(builder, part, join(builder.base, folder).rstrip(b"/"), own):
             place = path if is_absolute(path) else folder + path
             builder.collector.add(group, place, size)

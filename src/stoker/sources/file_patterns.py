@@ -15,7 +15,6 @@ from stoker.errors import SourceError
 from stoker.sources.brace_patterns import image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.flat_folders import not_classes
-from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
@@ -69,10 +68,9 @@ def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Sour
         raise SourceError(f"{message}; give {tables[0].place} instead", path=look.root)
     for prefix, inner in by_split.items():
         split, end = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train", len(prefix)
-        groups = {name: builder.collector.add_group(Group(split, name, end)) for name in classes[prefix] or (None,)}
         for path, size in inner:
             name = path[end : path.index(b"/", end)] if classes[prefix] else None
-            builder.collector.add(groups[name], path, size)
+            builder.collector.add(builder.collector.group(split, name, end), path, size)
     return builder.finish()
 
 

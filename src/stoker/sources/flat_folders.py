@@ -22,7 +22,6 @@ from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco_folders import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
-from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import (
     CONVERT,
@@ -135,7 +134,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         beside += Counter({end: listing.skipped.ignored[end] for end in _ANNOTATIONS})
         count += len(images)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
-        builder.collector.add_folder(builder.collector.add_group(Group(split, None, len(path))), path, images)
+        builder.collector.add_folder(builder.collector.group(split, None, len(path)), path, images)
         told, rows = _classes_in_names([os.fsdecode(name) for name, _ in images])
         if told:
             message = f"the names of images {told}; if these are classes, "

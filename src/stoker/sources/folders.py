@@ -40,7 +40,7 @@ from stoker.sources.imagenet.labels import (
     missing_labels_advice,
     read_validation_labels,
 )
-from stoker.sources.items import SPLITS, Group
+from stoker.sources.items import SPLITS
 from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.metadata import find_metadata, list_metadata, why_unused
@@ -266,15 +266,14 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folde
     folders = [split_folder.path + name + b"/" for name in classes]
     before = len(builder.collector)
     for name in split_folder.lost:  # each is one item, which the build names among the rejects
-        builder.collector.add(
-            builder.collector.add_group(Group(split, name, len(split_folder.path))), split_folder.path + name, 0
-        )
+        group = builder.collector.group(split, name, len(split_folder.path))
+        builder.collector.add(group, split_folder.path + name, 0)
     for done, listing in enumerate(walk.list_folders(folders), 1):
         folder = folders[done - 1]
         if listing.is_dataset:
             builder.skipped.ignored["dataset"] += 1
             continue
-        group = builder.collector.add_group(Group(split, classes[done - 1], len(folder)))
+        group = builder.collector.group(split, classes[done - 1], len(folder))
         builder.skipped.add(listing.skipped)
         builder.collector.add_folder(group, folder, listing.files)
         if builder.progress is not None and done < len(folders):  # a listing that is over at once shows nothing
@@ -286,7 +285,6 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folde
 def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: _SplitFolder) -> None:
     labels = split_folder.labels
     known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
-    groups: dict[bytes | None, int] = {}
     unlabelled = 0
     (listing,) = walk.list_folders([split_folder.path])
     builder.skipped.add(listing.skipped)
@@ -295,9 +293,8 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
         if labels is not None and labels.tolerant and known and name not in known:
             name = None
         unlabelled += name is None
-        if name not in groups:
-            groups[name] = builder.collector.add_group(Group(split, name, len(split_folder.path)))
-        builder.collector.add(groups[name], split_folder.path + path, size)
+        group = builder.collector.group(split, name, len(split_folder.path))
+        builder.collector.add(group, split_folder.path + path, size)
     if labels is None:
         return
     if labels.bad_lines:

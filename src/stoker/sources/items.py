@@ -183,6 +183,7 @@ class ItemCollector:
         self.columns: dict[str, Column] = {}
         # how many members of tars a later one of the same name replaces, as unpacking would; known after `finish`
         self.repeated = 0
+        self._number_of: dict[tuple[str, bytes | None, int], int] = {}
         self._paths = GrowingBlobs()
         self._group_of = GrowingColumn("i")
         self._sizes = GrowingColumn("q")
@@ -191,8 +192,15 @@ class ItemCollector:
     def __len__(self) -> int:
         return len(self._group_of)
 
+    def group(self, split: str, class_name: bytes | None = None, prefix_bytes: int = 0) -> int:
+        """Return the number of a group of files, which is added once; see `Group`."""
+        key = split, class_name, prefix_bytes
+        if key not in self._number_of:
+            self._number_of[key] = self.add_group(Group(*key))
+        return self._number_of[key]
+
     def add_group(self, group: Group) -> int:
-        """Add a group and return its number."""
+        """Add a group that whoever adds it may change, and return its number."""
         if len(self.groups) == _MAX_GROUPS:
             raise SourceError(f"the source has more than {_MAX_GROUPS} folders; put the images of a class into one")
         self.groups.append(group)

@@ -31,7 +31,6 @@ from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, w
 from stoker.sources.coco_folders import find_coco
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
-from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source_builder import SourceBuilder
@@ -284,7 +283,7 @@ def _list(look: Look, contents: _Contents) -> Source:
     skipped, cells = builder.skipped, GrowingBlobs()
     for pairs in contents.pairs:
         split = pairs.images.split or "train"
-        group = builder.collector.add_group(Group(split, None, len(pairs.images.path)))
+        group = builder.collector.group(split, None, len(pairs.images.path))
         for (image, size), (mask, mask_bytes) in pairs.masks_of.items():
             builder.collector.add(group, image, size)
             cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))

@@ -27,7 +27,6 @@ from stoker.sources.image_tables import (
     warn_of_splits,
 )
 from stoker.sources.imagenet.labels import read_label_map
-from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind, Look
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reading import in_order, sizes_of
@@ -240,7 +239,6 @@ class _Images:
         folders = {_first_folder(path, prefix) for _, path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
         by_folder = are_classes and not self.rows.have_labels and not self._is_found and self._classes.field is None
-        groups: dict[tuple[str, bytes | None, bytes], int] = {}
         collector = self._builder.collector
         differ = False
         is_guessed = are_classes and not self._is_found and self._builder.options.label_column is None
@@ -254,10 +252,7 @@ class _Images:
                 message += f" {os.fsdecode(path)}; give {option_with('label_column', column)}"
                 message += f", or {option_with('label_column', 'none')} for the folders"
                 raise SourceError(message, path=str(table))
-            group = (split, name, prefix)
-            if group not in groups:
-                groups[group] = collector.add_group(Group(split, name, len(prefix)))
-            collector.add(groups[group], path, sizes[path])
+            collector.add(collector.group(split, name, len(prefix)), path, sizes[path])
         self._builder.numbered = self.rows.are_ids
         if self._builder.numbered and self._is_found and self._builder.labels is None:
             self._name_label_map(table, max((int(name) for name in names if name is not None), default=0))
@@ -343,7 +338,7 @@ class _Images:
         if not tests or any(group.split == "test" for group in collector.groups):
             return list(unused)
         added = [path for path in unused if _first_folder(path) in tests]
-        group = collector.add_group(Group("test", None, 0))
+        group = collector.group("test")
         for path in added:
             collector.add(group, path, sizes[path])
             self.rows.add_missing()

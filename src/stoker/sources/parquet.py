@@ -25,7 +25,6 @@ from stoker.fields import Array, Bytes, Float, Image, Int, Json, Label, Labels, 
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
-from stoker.sources.items import SPLITS, Group
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
 from stoker.sources.parquet_reader import Columns, ParquetReader
@@ -301,7 +300,6 @@ class _Rows:
         self._files = GrowingColumn("i")
         self._row_of = GrowingColumn("q")
         self._digests: list[bytes] = []
-        self._groups: dict[tuple[str, bytes | None], int] = {}
         self._is_numbered: bool | None = None
         self._names: tuple[Location, tuple[str, ...]] | None = None
         self._unlabelled = 0
@@ -322,11 +320,9 @@ class _Rows:
         sizes = _sizes(file, head.columns)
         collector, before = self._builder.collector, len(self._builder.collector)
         for row, (label, image_path) in enumerate(self._labels_and_paths(file, head)):
-            group = split, self._class_name(path, row, label, head)
-            if group not in self._groups:
-                self._groups[group] = collector.add_group(Group(*group))
             own = b"/".join((name, b"%09d" % row, *_base_name(image_path)))
-            collector.add(self._groups[group], own, next(sizes))
+            group = collector.group(split, self._class_name(path, row, label, head))
+            collector.add(group, own, next(sizes))
             if self._builder.progress is not None and row % _LABEL_ROWS == 0:
                 self._builder.progress(done=before + row, total=before + file.rows, size_bytes=0, rejects=0)
         for first, end in chunks(file.rows):
@@ -423,7 +419,7 @@ class _Rows:
         """Set the columns of the rows in the builder, and warn of missing values; call it once all rows are added."""
         self._builder.collector.columns = {"archive": self._files.finish(), "row": self._row_of.finish()}
         self._builder.numbered = bool(self._is_numbered)
-        if self._unlabelled and self._groups.keys() - {(split, None) for split in SPLITS}:
+        if self._unlabelled and self._builder.collector.class_names():
             message = f"{self._builder.root}: {format_count(self._unlabelled, 'row')} without a label"
             self._builder.skipped.warnings.append(message)
         for name, count in self._nulls.items():

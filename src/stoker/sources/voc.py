@@ -22,7 +22,6 @@ from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
 from stoker.sources.imagenet.labels import has_control_character
-from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
@@ -201,7 +200,7 @@ class _Images:
                 listing.skipped.ignored.pop(_XML, None)
             self._builder.skipped.add(listing.skipped)
             for split, files in self._placed(part, listing.files):
-                group = self._builder.collector.add_group(Group(split, None, len(part.images)))
+                group = self._builder.collector.group(split, None, len(part.images))
                 for path, size in files:
                     self._builder.collector.add(group, part.images + path, size)
                     stem = divide_suffix(path)[0]

@@ -24,7 +24,6 @@ from stoker.fields import Image, Json, Mask, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
 from stoker.sources.imagenet.labels import LabelMap, read_label_map
-from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
@@ -191,7 +190,7 @@ class _Samples:
         self._images = TarImages(builder)
         self._problems: dict[str, list[bytes]] = {problem: [] for problem in _PROBLEMS}
         self._slices: dict[str, GrowingColumn] = {}
-        self._groups: dict[tuple[str, int], int] = {}
+        self._most = -1  # the largest class id
 
     def add(self, path: Location, split: str) -> None:
         keys = set[bytes]()
@@ -246,13 +245,11 @@ class _Samples:
             if len(self._problems[problem]) < _MAX_NOTED:
                 self._problems[problem].append(os.fsencode(path.name) + b": " + key)
             return
-        group = split, sample.class_id
-        if group not in self._groups:
-            name = b"%d" % sample.class_id if sample.class_id >= 0 else None
-            self._groups[group] = self._builder.collector.add_group(Group(split, name))
+        self._most = max(self._most, sample.class_id)
         for field, value in sample.slices.items():
             self._add_value(field, value)
-        self._images.add(self._groups[group], *sample.images[0])
+        group = self._builder.collector.group(split, b"%d" % sample.class_id if sample.class_id >= 0 else None)
+        self._images.add(group, *sample.images[0])
 
     def _add_value(self, name: str, value: tuple[int, int]) -> None:
         """Add the value of a field of the sample that is being added."""
@@ -271,7 +268,7 @@ class _Samples:
         self._images.finish()
         for problem, names in self._problems.items():
             self._builder.skipped.warn(names, _PROBLEMS[problem])
-        self._builder.numbered = any(class_id >= 0 for _, class_id in self._groups)
+        self._builder.numbered = self._most >= 0
         self._builder.names_may_be_numbers = False
 
     def labels_beside(self, folder: Location) -> LabelMap | None:
@@ -279,12 +276,11 @@ class _Samples:
         place = folder / _LABELS
         if not self._builder.numbered or not place.is_file():
             return None
-        most = max(class_id for _, class_id in self._groups)
         try:
             label_map = read_label_map(str(place))
-            if most >= len(label_map.names):
+            if self._most >= len(label_map.names):
                 held = format_count(len(label_map.names), "line")
-                raise SourceError(f"{place} has {held}, but there is the class {most}")
+                raise SourceError(f"{place} has {held}, but there is the class {self._most}")
         except (ConfigError, SourceError) as error:
             message = f"{error}; so it is not used, and the classes are called by their ids"
             self._builder.skipped.warnings.append(message)

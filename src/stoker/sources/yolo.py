@@ -21,7 +21,6 @@ from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.imagenet.labels import has_control_character
-from stoker.sources.items import Group, Item, ItemTable
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.sources.items import Item, ItemTable
     from stoker.sources.source import Source
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
@@ -244,7 +244,7 @@ def _list(look: Look, contents: _Contents) -> Source:
             prefix = folder and folder + b"/"
             (listing,) = walk.list_folders([prefix])
             builder.skipped.add(listing.skipped)
-            group = builder.collector.add_group(Group(split, None, len(prefix)))
+            group = builder.collector.group(split, None, len(prefix))
             files = [(path, size) for path, size in listing.files if os.fsdecode(path) not in _CLASSES]
             builder.collector.add_folder(group, prefix, files)
     if not present:
@@ -335,7 +335,7 @@ class _Listed:
         self._sizes |= sizes_of(walk.root, (path for path in paths if path not in self._sizes))
         if lines and not any(self._sizes[path] for path in paths):
             self._refuse(place, *lines[0][:2])
-        group = self._builder.collector.add_group(Group(split, None))
+        group = self._builder.collector.group(split)
         for path in paths:
             self._builder.collector.add(group, path, self._sizes[path])
         self._named.update(paths)
