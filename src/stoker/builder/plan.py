@@ -353,7 +353,7 @@ def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> Sc
         ConfigError: The layout has no place for the extra fields.
     """
     info = settings.schema.with_fields(tree.fields).info(classes)
-    return info if info.box_prefix is None else replace(info, box_names=tree.box_names)
+    return info if info.box_prefix is None else replace(info, box_names=tree.reader.box_names)
 
 
 def fields_record(schema: SchemaInfo) -> dict[str, Any]:

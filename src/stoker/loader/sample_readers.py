@@ -291,7 +291,7 @@ class ImageFiles(SampleReader):
     native: _native.FileSet
 
     def __init__(self, tree: Source, split: str) -> None:
-        super().__init__(replace(FILE_SCHEMA, fields=tree.fields, box_names=tree.box_names))
+        super().__init__(replace(FILE_SCHEMA, fields=tree.fields, box_names=tree.reader.box_names))
         self._tree, self._source = tree.without_items(), tree.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None

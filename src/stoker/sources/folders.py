@@ -132,7 +132,9 @@ class _SplitFinder:
         lone = not any(trains) and any(entry.is_folder for entry in others)
         listed = self._labels is not None and "validation" in candidates.values()
         if lone or not (any(held.values()) or listed):
-            return self._without_splits(entries)
+            if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
+                return {"validation": self._flat("validation", b"")}
+            return {"train": self._class_folders(b"", entries)}
         are_splits(held, os.fsdecode(self._base))
         if built:
             self._skipped.ignored["dataset"] += len(built)
@@ -140,18 +142,14 @@ class _SplitFinder:
         names = sorted(held, key=lambda name: SPLITS.index(SPLIT_FOLDERS[name]))
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
-    def _without_splits(self, entries: Sequence[Child]) -> dict[str, _SplitFolder]:
-        if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
-            return {"validation": self._flat("validation", b"")}
-        return {"train": self._class_folders(b"", entries)}
-
     def _split(self, name: bytes) -> _SplitFolder:
         entries = self._walk.scan(name + b"/", self._skipped)
         split = SPLIT_FOLDERS[name]
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
             return self._class_folders(name + b"/", entries)
-        if folders == [IMAGES_FOLDER] and self._is_tiny():
+        base = from_uri(self._base)
+        if folders == [IMAGES_FOLDER] and ((base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()):
             return self._flat(split, name + b"/" + IMAGES_FOLDER + b"/")
         if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
             return self._flat(split, name + b"/")
@@ -159,10 +157,6 @@ class _SplitFinder:
 
     def _flat(self, split: str, folder: bytes) -> _SplitFolder:
         return _SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
-
-    def _is_tiny(self) -> bool:
-        base = from_uri(self._base)
-        return (base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()
 
     def _read_labels(self, folder: bytes) -> ValidationLabels:
         tiny = from_uri(self._base) / "val" / TINY_LIST
@@ -176,12 +170,9 @@ class _SplitFinder:
 
     def _count_others(self, names: list[bytes]) -> None:
         """Count what lies beside the split folders, and warn of what may be images."""
-        unused = []
-        for name in names:
-            if is_sidecar(name):
-                self._skipped.count_sidecar(name)
-            else:
-                unused.append(name)
+        for name in filter(is_sidecar, names):
+            self._skipped.count_sidecar(name)
+        unused = [name for name in names if not is_sidecar(name)]
         self._skipped.ignored["outside the splits"] += len(unused)
         self._skipped.warn(unused, "beside the splits and not used: {names}")
 

@@ -143,7 +143,6 @@ class _Head:
     """What the columns of a file are."""
 
     columns: Columns  # those that are stored when it is unpacked
-    fields: dict[str, Field]  # what these are beside the image, by name, in the same order
     label: str | None  # the column of the class; None without one
     names: tuple[str, ...] | None  # of the classes; None where labels are numbers or text
     warnings: tuple[str, ...]  # what the user is told of columns that are not read, or not as they may expect
@@ -151,7 +150,7 @@ class _Head:
     @property
     def description(self) -> tuple[Any, ...]:
         """What all files must have alike."""
-        kinds = [(name, field.to_json()) for name, field in self.fields.items()]
+        kinds = [(name, field.to_json()) for name, field in self.columns.fields.items()]
         return self.columns.image, self.columns.has_paths, sorted(kinds, key=str)
 
 
@@ -191,12 +190,12 @@ def _read_head(
         check_extra(fields)
     except ConfigError as error:
         raise SourceError(f"{file.place}: {error}", path=str(file.place)) from error
-    columns = Columns(image, _is_image(types[image]), tuple(fields))
+    columns = Columns(image, _is_image(types[image]), fields)
     unused = [name for name, field in by_column.items() if field is None]
     warnings = [f"{file.place}: column {name!r} is not used: no field can hold its type" for name in unused]
     if isinstance(fields.get("objects"), Json) and "bbox" in str(types["objects"]):
         warnings.append(OBJECTS_AS_JSON)
-    return _Head(columns, fields, label, names, tuple(warnings))
+    return _Head(columns, label, names, tuple(warnings))
 
 
 def _image_column(types: Mapping[str, Any]) -> str | None:
@@ -315,7 +314,7 @@ class _Rows:
         number = len(self._builder.archives)
         self._builder.archives.append(path.to_uri())
         self._digests.append(file.digest)
-        self._nulls += file.nulls([name for name, field in head.fields.items() if field.missing is not None])
+        self._nulls += file.nulls([name for name, field in head.columns.fields.items() if field.missing is not None])
         name = b"/".join(os.fsencode(part) for part in path.parts[self._folder :])
         sizes = _sizes(file, head.columns)
         collector, before = self._builder.collector, len(self._builder.collector)
@@ -359,7 +358,7 @@ class _Rows:
                 self._builder.skipped.warnings.append(message)
             self._builder.skipped.warnings += head.warnings
         elif self._first[1].description != head.description:
-            ours, theirs = ({**file_head.fields, file_head.columns.image: None} for file_head in (head, self._first[1]))
+            ours, theirs = ({**each.columns.fields, each.columns.image: None} for each in (head, self._first[1]))
             names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))
             message = f"{path} has other columns than {self._first[0]}: {', '.join(map(repr, names))}"
             raise SourceError(f"{message}; give all files the same", path=str(path))
@@ -429,7 +428,7 @@ class _Rows:
     def reader(self) -> ParquetReader:
         assert self._first is not None, "no file was added"
         head, archives = self._first[1], tuple(self._builder.archives)
-        return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns, head.fields)
+        return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns)
 
 
 def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:

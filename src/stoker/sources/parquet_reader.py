@@ -25,12 +25,11 @@ import numpy as np
 
 from stoker.config import user_cache_directory
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import from_json
 from stoker.progress import progress_of_call
 from stoker.sources.columns import new_column
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.parquet_files import ParquetFile, import_pyarrow, plain_column, reported_damage
-from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
 from stoker.storage import Location, Staging, from_uri, join, location, make_directory
 
@@ -60,7 +59,7 @@ class Columns:
 
     image: str  # that of the images: structs of ``bytes`` and ``path``, or bytes
     has_paths: bool  # whether they are such structs
-    others: tuple[str, ...]  # the others, in the order in which they are stored
+    fields: dict[str, Field]  # what the others are, by name, in the order in which they are stored
 
 
 class _Unpacked:
@@ -74,7 +73,7 @@ class _Unpacked:
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that nobody removes what is in use
         self._place = location(path)
-        self._columns = columns
+        self._column_of = {name: at for at, name in enumerate(columns.fields, 2)}
         with reported_damage(str(path), self._place):
             mapped = pa.memory_map(str(path)).read_buffer()
             reader = pa.ipc.open_file(pa.BufferReader(mapped), options=pa.ipc.IpcReadOptions(use_threads=False))
@@ -110,7 +109,7 @@ class _Unpacked:
         """Return what another column holds in a row, as Python has it."""
         batch, at = self._find(row)
         with reported_damage(f"the column {name!r} of {self.path}", self._place):
-            return batch.column(2 + self._columns.others.index(name))[at].as_py()
+            return batch.column(self._column_of[name])[at].as_py()
 
     def _find(self, row: int) -> tuple[Any, int]:
         if not 0 <= row < self.rows:
@@ -197,7 +196,7 @@ def _key(source: ParquetFile, columns: Columns) -> str:
     where = hashlib.sha256(source.place.to_uri()).hexdigest()[:_KEY_DIGITS]
     info = source.place.parent.snapshot()(source.place.name)
     stamp = info.stamp if info is not None else ""
-    about = json.dumps([stamp, columns.image, columns.has_paths, *columns.others])
+    about = json.dumps([stamp, columns.image, columns.has_paths, *columns.fields])
     return f"{where}-{hashlib.sha256(source.digest + about.encode()).hexdigest()[:_KEY_DIGITS]}"
 
 
@@ -269,11 +268,11 @@ def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
     pa, _ = import_pyarrow()
     held: list[Any] = []
     size = total = 0
-    for batch in source.batches([columns.image, *columns.others]):
+    for batch in source.batches([columns.image, *columns.fields]):
         with reported_damage(str(source.place), source.place):
             arrays = [
                 *_images(batch.column(columns.image), columns),
-                *map(plain_column, map(batch.column, columns.others)),
+                *map(plain_column, map(batch.column, columns.fields)),
             ]
             held.append(pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))]))
         size, total = size + held[-1].nbytes, total + held[-1].nbytes
@@ -296,27 +295,19 @@ def _images(column: Any, columns: Columns) -> tuple[Any, Any]:
 class ParquetReader(ArchiveReader):
     """Reads rows of Parquet files: the column ``archive`` of an item is its file, ``row`` its row.
 
-    ``digests`` stand for the length and the footer of each; ``columns`` are those that are used, and ``fields`` what
-    these are beside the images, by name.
+    ``digests`` stand for the length and the footer of each; ``columns`` are those that are used.
     """
 
     name = "parquet"
 
-    def __init__(
-        self,
-        base: bytes,
-        archives: tuple[bytes, ...],
-        digests: tuple[bytes, ...],
-        columns: Columns,
-        fields: Mapping[str, Field],
-    ) -> None:
-        super().__init__(base, archives, dict(fields))
+    def __init__(self, base: bytes, archives: tuple[bytes, ...], digests: tuple[bytes, ...], columns: Columns) -> None:
+        super().__init__(base, archives, columns.fields)
         self._digests, self._columns = digests, columns
         self._locks = [threading.Lock() for _ in archives]
         self._files: dict[int, _Unpacked | SourceError] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ParquetReader, (self.base, self.archives, self._digests, self._columns, self.fields)
+        return ParquetReader, (self.base, self.archives, self._digests, self._columns)
 
     def image(self, item: Item) -> bytes:
         data, path = self._file(item.columns["archive"]).image(item.columns["row"])
@@ -354,28 +345,18 @@ class ParquetReader(ArchiveReader):
         return join(self.locate(item).rpartition(b"/")[0], os.fsencode(path))
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "base": to_text(self.base),
-            "archives": list(map(to_text, self.archives)),
-            "image": self._columns.image,
-            "has_paths": self._columns.has_paths,
-            "columns": list(self._columns.others),
-            "fields": [field.to_json() for field in self.fields.values()],
-            "digests": [digest.hex() for digest in self._digests],
-        }
+        columns, digests = self._columns, [digest.hex() for digest in self._digests]
+        return {**super().to_json(), "image": columns.image, "has_paths": columns.has_paths, "digests": digests}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        names = tuple(map(str, described["columns"]))
-        fields = dict(zip(names, map(from_json, described["fields"]), strict=True))
-        archives = tuple(map(to_bytes, described["archives"]))
+        base, archives, fields = cls.parts_of(described, table)
         digests = tuple(bytes.fromhex(digest) for digest in described["digests"])
-        if len(digests) != len(archives) or len(fields) < len(names):
-            raise ValueError("files or fields that are not there")
-        numbers_in(table, "archive", len(archives))
+        if len(digests) != len(archives):
+            raise ValueError("files that are not there")
         numbers_in(table, "row")
-        columns = Columns(str(described["image"]), bool(described["has_paths"]), names)
-        return cls(to_bytes(described["base"]), archives, digests, columns, fields)
+        columns = Columns(str(described["image"]), bool(described["has_paths"]), fields)
+        return cls(base, archives, digests, columns)
 
     def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
         digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())

@@ -269,11 +269,6 @@ class StoredReader(IndexedReader):
 
     name: ClassVar[str]
 
-    @property
-    @abstractmethod
-    def places(self) -> tuple[bytes, ...]:
-        """Files and folders that must be there: absolute paths or URLs."""
-
     def load(self, item: Item) -> SourceImage:
         name = without_signature(item.path) if self.is_named_by_path else item.name
         return SourceImage(self.image(item), name, fields=self.values(item))
@@ -393,6 +388,18 @@ class ArchiveReader(StoredReader):
     def locate(self, item: Item) -> bytes:
         archive: int = item.columns["archive"]
         return self.archives[archive]
+
+    def to_json(self) -> dict[str, Any]:
+        fields = [[name, field.to_json()] for name, field in self.fields.items()]
+        return {"base": to_text(self.base), "archives": list(map(to_text, self.archives)), "fields": fields}
+
+    @staticmethod
+    def parts_of(described: Mapping[str, Any], table: ItemTable) -> tuple[bytes, tuple[bytes, ...], dict[str, Field]]:
+        """Return the arguments that `to_json` has described."""
+        archives = tuple(map(to_bytes, described["archives"]))
+        numbers_in(table, "archive", len(archives))
+        fields = {str(name): from_json(field) for name, field in described["fields"]}
+        return to_bytes(described["base"]), archives, fields
 
 
 def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:

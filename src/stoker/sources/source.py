@@ -106,11 +106,6 @@ class Source:
         return self.reader
 
     @property
-    def box_names(self) -> tuple[str, ...]:
-        """Names of the classes of boxes; empty where boxes have those of the images."""
-        return self.reader.box_names
-
-    @property
     def fields(self) -> Mapping[str, Field]:
         """What every item has beside its image, its class and its boxes, by name."""
         return self.reader.fields
@@ -125,11 +120,6 @@ class Source:
     def requests_at_once(self) -> int:
         """How many annotations are worth being read at the same time."""
         return 1 if self.latency == "disk" else AT_ONCE
-
-    @property
-    def places(self) -> tuple[bytes, ...]:
-        """Files and folders of the images that must be there."""
-        return self.reader.places
 
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.

@@ -16,9 +16,8 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from stoker.errors import SourceError
-from stoker.fields import from_json
 from stoker.sources.columns import chunks
-from stoker.sources.reader import ArchiveReader, Extents, numbers_in, to_bytes, to_text
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in
 from stoker.sources.reading import read_slice
 from stoker.strict_json import parse_json
 
@@ -278,16 +277,10 @@ class MemberReader(ArchiveReader):
     def extents(self, table: ItemTable) -> Extents:
         return Extents(self.base, table, self.archives, is_local=self.latency == "disk")
 
-    def to_json(self) -> dict[str, Any]:
-        fields = [[name, field.to_json()] for name, field in self.fields.items()]
-        return {"base": to_text(self.base), "archives": list(map(to_text, self.archives)), "fields": fields}
-
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        fields = {str(name): from_json(field) for name, field in described["fields"]}
-        archives = tuple(map(to_bytes, described["archives"]))
-        numbers_in(table, "archive", len(archives))
+        base, archives, fields = cls.parts_of(described, table)
         numbers_in(table, "offset")
         if fields:
             numbers_in(table, "slices", shape=(2 * len(fields),))
-        return cls(to_bytes(described["base"]), archives, fields)
+        return cls(base, archives, fields)

@@ -78,14 +78,11 @@ def is_dataset(folder: Location) -> bool:
     Raises:
         StorageError: The store cannot be reached.
     """
-    begun = (folder / JOURNAL_NAME).lexists() if folder.has_locks else (folder / BUILD_FOLDER).is_dir()
-    return begun or ((folder / MANIFEST_NAME).lexists() and _holds_manifest(folder))
-
-
-def _holds_manifest(folder: Location) -> bool:
-    """Return whether the manifest in a folder is one of Stoker's: other programs write files of that name, too."""
+    if (folder / JOURNAL_NAME).lexists() if folder.has_locks else (folder / BUILD_FOLDER).is_dir():
+        return True
+    manifest = folder / MANIFEST_NAME  # other programs write files of that name, too
     try:
-        return _MANIFEST_BEGINS.match((folder / MANIFEST_NAME).read_head(_HEAD_BYTES)) is not None
+        return manifest.lexists() and _MANIFEST_BEGINS.match(manifest.read_head(_HEAD_BYTES)) is not None
     except StorageError:
         raise
     except OSError:
