@@ -23,11 +23,11 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, is_coloured, mask_colours
-from stoker.sources.reading import nonblank_lines, read_annotation, text_of
+from stoker.sources.reading import first_file, nonblank_lines, read_annotation, text_of
 from stoker.storage import Location, join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import ModuleType
 
     from numpy.typing import NDArray
@@ -306,18 +306,13 @@ def are_coloured(masks: Iterable[Location]) -> bool:
 
 def read_mask_classes(folders: Iterable[Location]) -> list[bytes] | None:
     """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one."""
-    place = _first_list(folders, (LABEL_MAP,))
+    place = first_file(folders, (LABEL_MAP,))
     if place is None:
         return None
     names = [name for _, _, name, _ in _class_lines(place) if name != BACKGROUND]
     if len({*names}) < len(names):
         raise SourceError(f"{place} names a class twice; mend it", path=str(place))
     return names
-
-
-def _first_list(folders: Iterable[Location], names: Collection[str]) -> Location | None:
-    places = (folder / name for folder in folders for name in names)
-    return next((place for place in places if place.is_file()), None)
 
 
 def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int, ...]]]:
@@ -330,7 +325,7 @@ def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int
 
 def read_colours(folders: Iterable[Location]) -> Colours | None:
     """Return what the first list in some folders says; None without one."""
-    place = _first_list(folders, EXAMPLES)
+    place = first_file(folders, EXAMPLES)
     if place is None:
         return None
     example = EXAMPLES[place.name]

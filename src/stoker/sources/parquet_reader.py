@@ -31,7 +31,7 @@ from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.parquet_files import ParquetFile, import_pyarrow, plain_column, reported_damage
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
-from stoker.storage import Location, Staging, from_uri, join, location, make_directory
+from stoker.storage import Location, Staging, from_uri, join, location, lock_alone, make_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -135,18 +135,14 @@ def is_in_use(path: Path) -> bool:
 
 
 def _is_locked(path: Path) -> bool:
-    try:
+    with contextlib.suppress(OSError):  # it is gone, or lies on a file system without locks
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:  # there are file systems without locks
-        return False
-    finally:
-        os.close(descriptor)
+        try:
+            lock_alone(descriptor, path)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
     return False
 
 

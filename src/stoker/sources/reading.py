@@ -13,7 +13,7 @@ from stoker.errors import SourceError, StorageError
 from stoker.storage import Location, from_uri, join, read_at, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from concurrent.futures import Future
 
 
@@ -59,6 +59,11 @@ def sizes_of(base: bytes, paths: Iterable[bytes]) -> dict[bytes, int]:
     """Return `size_or_zero` of files that no listing has, by path: one that is missing is an item all the same."""
     each = dict.fromkeys(paths)
     return dict(zip(each, in_order(partial(size_or_zero, base), each, from_uri(base).requests_at_once), strict=True))
+
+
+def first_file(folders: Iterable[Location], names: Collection[str]) -> Location | None:
+    """Return the first file of some names, which the first of some folders has that has one; None without any."""
+    return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
 
 
 def read_annotation(path: bytes) -> bytes | None:

@@ -24,7 +24,7 @@ from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.kind import Kind, Look
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import in_order, nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.reading import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
 from stoker.sources.walking import Walk, divide_suffix, replace_last
@@ -107,8 +107,7 @@ def _without_yaml(look: Look) -> _Contents | None:
         texts, is_beside = look.path / next(iter(tops.values()))[0], True
         if len(folders) > max(1, len(splits)) or not _are_boxes(look, texts):
             return None
-    places = [folder / name for folder in (look.path, texts) for name in _CLASSES]
-    path = next((place for place in places if place.is_file()), None)
+    path = first_file((look.path, texts), _CLASSES)
     if path is None:
         return None
     return _Contents(path, look.path, _names(path, _lines(path)), tops, "", is_beside)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.reading import in_order, nonblank_lines, numbered_lines
+from stoker.sources.reading import first_file, in_order, nonblank_lines, numbered_lines
 from stoker.sources.table_boxes import MAX_XML_BYTES, BoxTable, NamedBox, parse_annotation, place_box, read_boxes
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.sources.walking import divide_suffix, folders_in, image_stem, replace_last, seen_in
@@ -74,7 +74,7 @@ def find_boxes(
     """
     place = _named_place(explicit) if explicit is not None else _find_place(tops, base)
     if place is None:
-        if kaggle := _first_file(tops, (KAGGLE_BOXES,)):
+        if kaggle := first_file(tops, (KAGGLE_BOXES,)):
             message = f"{kaggle} has boxes, which are not read; the same are in Annotations/ of its download"
             warnings.append(f"{message}: give {option_with('boxes', 'FOLDER')}")
         return {}
@@ -83,7 +83,7 @@ def find_boxes(
         boxes = {split: _boxes_in(place, os.fsdecode(folder)) for split, folder in folders.items()}
     else:
         boxes = dict.fromkeys(folders, _read_file(place, warnings, progress))
-    validation = _first_file(tops, _VALIDATION_FILES)
+    validation = first_file(tops, _VALIDATION_FILES)
     if explicit is None and validation is not None and "validation" in boxes:
         boxes["validation"] = _read_file(validation, warnings, progress)
     return boxes
@@ -105,14 +105,10 @@ def _find_place(tops: tuple[Location, ...], base: Location) -> Location | None:
     places = chain(*below[:1], mirrors, *below[1:])
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
-        return _first_file(tops, _FILES)
+        return first_file(tops, _FILES)
     if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.to_uri())):
         return folder
-    return _first_file((folder,), _FILES) or folder
-
-
-def _first_file(folders: tuple[Location, ...], names: tuple[str, ...]) -> Location | None:
-    return next((folder / name for folder in folders for name in names if (folder / name).is_file()), None)
+    return first_file((folder,), _FILES) or folder
 
 
 def _read_file(path: Location, warnings: list[str], progress: Progress | None) -> BoxTable:
