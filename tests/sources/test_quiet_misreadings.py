@@ -1053,3 +1053,21 @@ def test_folders_with_a_split_among_their_words_are_read_as_the_message_says(
     assert rest.startswith(f"{tmp_path / 'splits'};")
     assert {split: len(rows) for split, rows in source.splits.items()} == {"train": 4, "test": 4}
     assert source.classes == (b"bay", b"sea")
+
+
+def test_a_list_of_classes_is_no_table_of_images_beside_one_of_boxes(tmp_path: Path) -> None:
+    boxes = "".join(f"train/{i}.jpg,1,2,30,20,{name}\n" for i in range(4) for name in ("cat", "dog"))
+    files = {f"train/{i}.jpg": picture(i) for i in range(4)}
+    write(tmp_path, {"annotations.csv": boxes, "classes.csv": "cat,0\ndog,1\n", **files})
+    with pytest.raises(SourceError, match=r"the rows of .*annotations.csv are boxes"):
+        listed(tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_a_list_of_mxnet_is_a_table(tmp_path: Path) -> None:
+    rows = "".join(f"{i}\t{i % 2}.000000\timg/{i}.jpg\n" for i in range(8))
+    write(tmp_path, {"train.lst": rows, **{f"img/{i}.jpg": picture(i) for i in range(8)}})
+    with pytest.raises(SourceError, match="give image_column='column_3' label_column='column_2', or"):
+        listed(tmp_path)
+    train = stoker.open(tmp_path / "train.lst", image_column="column_3", label_column="column_2")
+    assert train.labels.tolist() == [0, 1] * 4

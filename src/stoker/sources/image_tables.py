@@ -24,7 +24,7 @@ from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
-from stoker.sources.tables import LOOKED_AT, TEXT, first_rows, is_text, table_rows
+from stoker.sources.tables import LOOKED_AT, TEXTS, first_rows, is_text, table_rows
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
 from stoker.storage import Location, is_web, location
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
-_SUFFIXES = (".csv", ".tsv", ".jsonl", TEXT)
+_TABLES = (".csv", ".tsv", ".jsonl")
 _SHEETS = (".xls", ".xlsx", ".ods")
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
@@ -109,10 +109,15 @@ class _Seen:
         )
 
     @property
-    def rank(self) -> tuple[bool, bool, int, int]:
+    def rank(self) -> tuple[bool, int, int]:
         """How well it says the classes: the more columns and the more different values, the better."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
-        return self.hits > 0, not self.are_boxes, len(values), max(values.values(), default=0)
+        return self.hits > 0, len(values), max(values.values(), default=0)
+
+    @property
+    def images(self) -> set[str]:
+        """The names of the images in its first rows."""
+        return {str(row.get(self.image)) for row in self.rows}
 
     @property
     def are_boxes(self) -> bool:
@@ -120,7 +125,7 @@ class _Seen:
         names = [name for name in self.rows[0] if name != self.image]
         texts = {name: [str(row.get(name)).strip() for row in self.rows] for name in names if _HEADLESS.fullmatch(name)}
         numbers = [name for name, cells in texts.items() if all(map(_NUMBER.fullmatch, cells)) and any(cells)]
-        repeats = len({str(row.get(self.image)) for row in self.rows}) < len(self.rows)
+        repeats = len(self.images) < len(self.rows)
         lower = {*map(str.lower, names)}
         return any(lower >= corners for corners in _CORNERS) or (repeats and (len(numbers) == 4 or _BOX in lower))
 
@@ -210,7 +215,7 @@ def _tables_that_name(
 ) -> tuple[_Seen | None, list[_Seen]]:
     """Return which table says the most of the images, if one does, and all whose rows name them; see `find_tables`."""
     options = look.options
-    tables = [file for file in files if file.suffix.lower() in _SUFFIXES and file.name not in _OTHER_TABLES]
+    tables = [file for file in files if file.suffix.lower() in (*_TABLES, *TEXTS) and file.name not in _OTHER_TABLES]
     tables = [
         file for file in tables if look.is_file or not (is_submission(file.name) or TINY_BOXES in file.name.lower())
     ]
@@ -252,12 +257,15 @@ def _tables_that_name(
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, such as"
         raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
+    if best is not None and best.are_boxes:
+        others = [table for table in seen if not table.are_boxes and len(table.images) >= len(best.images)]
+        best = max(others, key=lambda table: table.rank, default=best)
     return None if best is None or best.says_nothing else best, seen
 
 
 def is_table(place: Location) -> bool:
     """Return whether a file is a table by its name, and none that has a use of its own."""
-    is_called = place.suffix.lower() in (*_SUFFIXES[:-1], *_SHEETS)
+    is_called = place.suffix.lower() in (*_TABLES, *_SHEETS)
     return is_called and place.name not in _OTHER_TABLES and not is_submission(place.name)
 
 
@@ -306,11 +314,12 @@ def _without_texts_of_images(
     tables: Iterable[Location], known: Mapping[Location, tuple[list[str], list[str], str]]
 ) -> list[Location]:
     """Return the tables without the texts that are called as an image, which have its boxes or its caption."""
-    images = {name.rpartition(".")[0] for _, files, _ in known.values() for name in files if not name.endswith(TEXT)}
+    images = {name.rpartition(".")[0] for _, files, _ in known.values() for name in files if not name.endswith(TEXTS)}
 
     def is_of_image(place: Location) -> bool:
         stem, end = place.name.removesuffix(place.suffix), known.get(place.parent, ((), (), ""))[2]
-        return is_text(place) and (stem in images or (place.parent / (stem + end)).is_file())
+        has_image = end != place.suffix and (place.parent / (stem + end)).is_file()
+        return is_text(place) and (stem in images or has_image)
 
     return [*islice((place for place in tables if not is_of_image(place)), _SOME)]
 

@@ -41,7 +41,7 @@ IMAGE_NAME = "_file_name"
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
-_CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0)?")
+_CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Numbers, and lists of classes."""
 LABEL_NAME = re.compile(
@@ -148,6 +148,11 @@ def _are_marks(cells: Sequence[Any]) -> bool:
     """Return whether all are 0 or 1, or all -1 or 1."""
     texts = {*map(str, cells)}
     return texts <= {"0", "1", "0.0", "1.0", *TRUTH_VALUES} or texts <= {"-1", "1"}
+
+
+def _without_zeros(label: str) -> str:
+    """Return an id without the zeros behind its point; any other label as it is."""
+    return match[1] if (match := _CLASS_ID.fullmatch(label)) else label
 
 
 def find_classes_of(places: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
@@ -397,13 +402,13 @@ class TableRows:
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
         """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label."""
-        if {label.removesuffix(".0") for label in self._labels} == {"-1", "1"}:
+        if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
             self._are_numbers = False
             warnings.append(f"{self._place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
-            return [label.removesuffix(".0").encode() for label in self._labels]
+            return [_without_zeros(label).encode() for label in self._labels]
         names: list[bytes | None] = []
         for label in self._labels:
-            text = label.removesuffix(".0") if self._are_numbers else label
+            text = _without_zeros(label) if self._are_numbers else label
             try:
                 names.append(None if text == "-1" else text.encode())
             except UnicodeEncodeError as error:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from stoker.storage import Location
 
-TEXT = ".txt"
-"""How the names of texts end."""
+TEXTS = (".txt", ".lst")
+"""How the names of texts end; the second one is that of MXNet's lists: a number, a label and a path."""
 
 IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|url|key"
 """What columns with names of images are called."""
@@ -55,7 +55,7 @@ def is_json(place: Location) -> bool:
 
 def is_text(place: Location) -> bool:
     """Return whether a table is a text by its name."""
-    return place.suffix.lower() == TEXT
+    return place.suffix.lower() in TEXTS
 
 
 def table_rows(
