@@ -14,6 +14,7 @@ from stoker.errors import ConfigError
 from stoker.fields import Padded, Ragged, Text
 from stoker.habits import needs_transform
 from stoker.loader import (
+    BatchMaker,
     Dataset,
     Feed,
     LoaderSettings,
@@ -24,7 +25,6 @@ from stoker.loader import (
     settings_given,
 )
 from stoker.order import Position
-from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stoker.loader import Balanced, Batch, BoxOutput, MemoryCache, Mix, NodeCache, OnBad, ReadAhead, Weighted
     from stoker.order import BlockShuffle, Tail
     from stoker.transforms import Output, Transform
-    from stoker.types import BatchForm, DecodeMode, Field
+    from stoker.types import DecodeMode, Field
 
 __all__ = ["dataset", "state_at"]
 
@@ -168,8 +168,8 @@ def dataset(
     feed, start = Feed(dataset, settings), Position(0, 0)
     if state is not None:
         feed, start = feed.resumed(state)
-    form = _Form(feed)
-    spec = tuple(form.spec(name) for name in elements)
+    rows, empty = None if feed.topology.tail == "short" else feed.topology.batch_size, BatchMaker(feed).empty(start)
+    spec = tuple(_spec(_ELEMENTS[name](empty, 0), 3 if name == "position" else rows, name) for name in elements)
     batches = tf.data.Dataset.from_generator(
         _Passes(feed, calling_place(), start, tuple(elements)), output_signature=spec
     )
@@ -272,60 +272,15 @@ def _tensor(value: Any) -> Any:
     return {"values": value.values, "counts": value.counts} if isinstance(value, Padded) else value
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The one place that says what TensorFlow can expect of a feed."""
-
-    feed: Feed
-
-    @property
-    def count(self) -> int | None:
-        """Number of samples of a batch; None where batches differ in size."""
-        return None if self.feed.topology.tail == "short" else self.feed.topology.batch_size
-
-    def spec(self, name: str) -> Any:
-        if name == "fields":
-            return {name: self._field(name, field.form()) for name, field in self.feed.fields.items()}
-        if name in ("images", "boxes"):
-            return self._of_transforms(self._images if name == "images" else lambda *_: self._boxes())
-        shape = (3,) if name == "position" else (self.count,)
-        return tf.TensorSpec(shape, tf.bool if name == "valid" else tf.int64, name=name)
-
-    def _of_transforms(self, spec: Callable[[int, int], Any]) -> Any:
-        specs = tuple(spec(*each.shape) for each in native_transforms(self.feed.settings.transform))
-        return specs if isinstance(self.feed.settings.transform, MultiCrop) else specs[0]
-
-    def _field(self, name: str, form: BatchForm) -> Any:
-        match form.kind:
-            case "text" | "bytes" | "json":
-                return tf.TensorSpec((self.count,), tf.string, name=name)
-            case "image":
-                return self._of_transforms(self._images)
-            case "mask":
-                return self._of_transforms(lambda height, width: tf.TensorSpec((self.count, height, width), form.dtype))
-            case "ragged":
-                return tf.RaggedTensorSpec((self.count, None, *form.shape), form.dtype, 1, tf.int64)
-            case "padded":
-                values = tf.TensorSpec((self.count, form.pad_to, *form.shape), form.dtype)
-                return {"values": values, "counts": tf.TensorSpec((self.count,), tf.int64)}
-        return tf.TensorSpec((self.count, *form.shape), form.dtype, name=name)
-
-    def _images(self, height: int, width: int) -> Any:
-        shape = self.feed.output.shape(height, width, self.feed.dataset.mode)
-        return tf.TensorSpec((self.count, *shape), self.feed.output.dtype, name="images")
-
-    def _boxes(self) -> dict[str, Any]:
-        boxes = self.feed.settings.boxes
-        most = None if boxes is None else boxes.pad_to
-        each = (None,) if most is None else (self.count, most)
-        ends = (
-            {"offsets": (None if self.count is None else self.count + 1,)}
-            if most is None
-            else {"counts": (self.count,)}
-        )
-        return {
-            "corners": tf.TensorSpec((*each, 4), tf.float32),
-            "labels": tf.TensorSpec(each, tf.int64),
-            "objects": tf.TensorSpec(each, tf.int32),
-            **{name: tf.TensorSpec(shape, tf.int64) for name, shape in ends.items()},
-        }
+def _spec(value: Any, rows: int | None, name: str) -> Any:
+    """Return what TensorFlow can expect of an element: what a batch without samples has, with so many rows."""
+    if isinstance(value, tuple):
+        return tuple(_spec(each, rows, name) for each in value)
+    if isinstance(value, dict):
+        if name == "boxes" and "offsets" in value:  # of any number, end to end
+            ends, rows = None if rows is None else rows + 1, None
+            return {key: _spec(each, ends if key == "offsets" else rows, key) for key, each in value.items()}
+        return {key: _spec(each, rows, key) for key, each in value.items()}
+    if isinstance(value, tf.RaggedTensor):
+        return tf.RaggedTensorSpec((rows, *value.shape[1:]), value.dtype, 1, tf.int64)
+    return tf.TensorSpec((rows, *value.shape[1:]), value.dtype, name=name)

@@ -18,7 +18,7 @@ from stoker.loader.cache_directory import CacheDirectory, CacheEntry
 from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.dataset_source import source_of
-from stoker.loader.engine import BadSample, BadSampleReport, SampleEngine
+from stoker.loader.engine import BadSample, BadSampleReport, BatchMaker, SampleEngine
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.opening import (

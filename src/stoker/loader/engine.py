@@ -32,7 +32,7 @@ from stoker.order import Position, random_numbers
 from stoker.transforms import MultiCrop, native_transforms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -114,6 +114,62 @@ class _Submitted(NamedTuple):
     epoch: int
     request: Request | None  # none for a rank's empty share of a last step
 
+    @property
+    def position(self) -> Position:
+        """Where the loader is after it."""
+        return Position(self.epoch + 1, 0) if self.step.last else Position(self.epoch, self.step.consumed)
+
+
+class BatchMaker:
+    """Makes batches of what the core gives, in the form that a feed has for them.
+
+    Attributes:
+        fields: What the core is to read of fields.
+        specs: The transforms, as the core has them.
+    """
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self.fields = FieldReader(feed.fields)
+        self.specs = native_transforms(feed.settings.transform)
+        self._origin = BatchOrigin(feed.output, feed.dataset.mode, feed.dataset.classes, first_mask(feed.fields))
+
+    def batch(
+        self, taken: NativeBatch, valid: NDArray[np.bool_], position: Position, place: Callable[[int], Where]
+    ) -> Batch:
+        """Return a batch of what the core gives; ``place`` says where the record of a row is."""
+        images, labels, indices, seeds, boxes, columns, planes = taken
+        form = self._feed.settings.boxes
+        return Batch(
+            images=self._of_transforms(images),
+            labels=labels,
+            indices=indices,
+            valid=valid,
+            seeds=seeds,
+            position=position,
+            boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
+            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), place),
+            origin=self._origin,
+        )
+
+    def empty(self, position: Position) -> Batch:
+        """Return a batch without samples, whose arrays have the types and shapes of any."""
+        output, none = self._feed.output, np.empty(0, np.uint64)
+        shapes = [output.shape(*spec.shape, self._feed.dataset.mode) for spec in self.specs]
+        images = [np.empty((0, *shape), output.dtype) for shape in shapes]
+        planes = [
+            images if form.kind == "image" else [np.empty((0, *spec.shape), form.dtype) for spec in self.specs]
+            for form in self.fields.forms.values()
+            if form.is_plane
+        ]
+        boxes, columns = [NO_BOXES] * len(shapes), self.fields.empty_columns()
+        taken = (images, np.empty(0, np.int64), none, none, boxes, columns, planes)
+        return self.batch(taken, np.empty(0, np.bool_), position, lambda row: ("", row, 0))
+
+    def _of_transforms(self, each: Sequence[Any]) -> Any:
+        """Return what each transform gives, as batches have it."""
+        return tuple(each) if isinstance(self._feed.settings.transform, MultiCrop) else each[0]
+
 
 class SampleEngine:
     """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
@@ -127,14 +183,10 @@ class SampleEngine:
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        dataset, settings = feed.dataset, feed.settings
-        self._fields = FieldReader(feed.fields)
+        self._maker = BatchMaker(feed)
         self.report = BadSampleReport(0)
-        self._origin = BatchOrigin(feed.output, dataset.mode, dataset.classes, first_mask(feed.fields))
-        self._many = isinstance(settings.transform, MultiCrop)
-        self._specs = native_transforms(settings.transform)
         self._submitted: deque[_Submitted] = deque()
-        parts = parts_of(dataset)
+        parts = parts_of(feed.dataset)
         self._given = [part.reader.given for part in parts if part.reader.given is not None]
         files = [part.remote for part in parts if part.remote is not None]
         self.ranges = _native.RemoteRanges(feed.read_ahead.budget_bytes) if files else None
@@ -161,7 +213,7 @@ class SampleEngine:
         feed, settings, mode = self._feed, self._feed.settings, self._feed.dataset.mode
         return _native.BatchEngine(
             source=self._source(),
-            transforms=self._specs,
+            transforms=self._maker.specs,
             seed=feed.seed,
             max_pixels=settings.max_pixels,
             batch_size=feed.topology.batch_size,
@@ -174,8 +226,8 @@ class SampleEngine:
             ahead=self.ranges,
             convert=converter(self._given, settings.max_pixels, mode),
             mode=mode,
-            columns=self._fields.columns,
-            planes=self._fields.planes,
+            columns=self._maker.fields.columns,
+            planes=self._maker.fields.planes,
             turns=feed.dataset.exif == "apply",
         )
 
@@ -243,7 +295,7 @@ class SampleEngine:
             StokerError: A sample is bad, and is not to be replaced; of several, the first.
         """
         if self._submitted[0].request is None:
-            return self._empty_batch(self._submitted.popleft())
+            return self._maker.empty(self._submitted.popleft().position)
         try:
             finished = self._native.next()
         except BaseException:  # Ctrl-C, or no memory: the next call must not get what this one asked for
@@ -259,40 +311,8 @@ class SampleEngine:
                     raise problem
                 finally:
                     del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
-        return self._batch(submitted, finished.take())
-
-    def _empty_batch(self, submitted: _Submitted) -> Batch:
-        output, none = self._feed.output, np.empty(0, np.uint64)
-        shapes = [output.shape(*spec.shape, self._feed.dataset.mode) for spec in self._specs]
-        images = [np.empty((0, *shape), output.dtype) for shape in shapes]
-        masks = [np.empty((0, *spec.shape), np.uint8) for spec in self._specs]
-        planes = [
-            images if form.kind == "image" else [mask.astype(form.dtype) for mask in masks]
-            for form in self._fields.forms.values()
-            if form.is_plane
-        ]
-        boxes, columns = [NO_BOXES] * len(shapes), self._fields.empty_columns()
-        return self._batch(submitted, (images, np.empty(0, np.int64), none, none, boxes, columns, planes))
-
-    def _batch(self, submitted: _Submitted, taken: NativeBatch) -> Batch:
-        images, labels, indices, seeds, boxes, columns, planes = taken
-        form, step = self._feed.settings.boxes, submitted.step
-        shown = list(map(self._of_transforms, planes))
-        return Batch(
-            images=self._of_transforms(images),
-            labels=labels,
-            indices=indices,
-            valid=step.valid,
-            seeds=seeds,
-            position=Position(submitted.epoch + 1, 0) if step.last else Position(submitted.epoch, step.consumed),
-            boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
-            fields=self._fields.values(columns, shown, partial(self._place, submitted)),
-            origin=self._origin,
-        )
-
-    def _of_transforms(self, each: Sequence[Any]) -> Any:
-        """Return what each transform gives, as batches have it."""
-        return tuple(each) if self._many else each[0]
+        place = partial(self._place, submitted)
+        return self._maker.batch(finished.take(), submitted.step.valid, submitted.position, place)
 
     def _place(self, submitted: _Submitted, row: int) -> Where:
         return self._native.where(int(cast("Request", submitted.request).numbers[row]))
