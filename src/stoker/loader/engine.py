@@ -23,9 +23,9 @@ from stoker.errors import (
 )
 from stoker.forks import process_number
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, FieldReader
-from stoker.loader.given_images import converter
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
+from stoker.loader.sample_readers import converter
 from stoker.loader.samples import WHOLE_IMAGE, Request, parts_of, upcoming
 from stoker.loader.tracing import EventLog, LoaderStats, stats_of
 from stoker.order import Position, random_numbers

@@ -1,4 +1,4 @@
-"""How the samples of a split are read, by number: one `SampleReader` for records of shards, and one for image files."""
+"""How the samples of a split are read, by number: records of shards, image files, and images that a program has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -19,16 +19,15 @@ from stoker.config import available_cpus, format_count
 from stoker.errors import ExampleError, ImageError, SourceError, SourceWarning, StorageError, record_error
 from stoker.fields import stored_values
 from stoker.format import FRAME_BYTES, ImagenetSchema
-from stoker.loader.given_images import GivenImages
-from stoker.loader.read_ahead import RemoteFiles, read_through
+from stoker.loader.read_ahead import NumberedFiles, RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
 from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
-from stoker.recipe import sniff
+from stoker.recipe import Recipe, convert, decode_as_stored, sniff
 from stoker.sources import SourceImage, features_beside
 from stoker.storage import from_uri, stoppable_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -40,6 +39,9 @@ if TYPE_CHECKING:
 
 _AT_ONCE_REMOTE, _CHUNK = 16, 4096
 _LOOKED_AT, _HEADER_BYTES = 64, 2**18
+_MARK = b"\0stoker\0"
+_SECRET_BYTES, _NUMBER_BYTES = 16, 8
+_RGB = 3
 _SIDES = ("xmin", "xmax", "ymin", "ymax")
 
 FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
@@ -502,3 +504,74 @@ def _fields_record(
     except OSError as error:
         message = f"its fields cannot be read: {error.strerror or error}"
         raise OSError(error.errno or errno.EIO, message) from error
+
+
+class GivenImages(NumberedFiles):
+    """Images that a program has in records of its own, for the core, which otherwise reads files. Safe from any thread.
+
+    The core asks for as many bytes as are listed. Of an array, of a PIL image, or of a record that nobody has read yet,
+    there is no such number: it gets a token in the place of a file. That is of no format that the core knows, so it
+    asks for its pixels, as it does for files that Pillow decodes. This holds nothing of the core.
+
+    Args:
+        load: Gives the bytes or the pixels of an image by its number.
+        sizes: int64 (N,): bytes of each; -1 where they are not known.
+
+    Attributes:
+        sizes: The same, with those of tokens.
+        token: What its tokens begin with. No file can be made to begin so.
+    """
+
+    def __init__(self, load: Callable[[int], bytes | NDArray[Any]], sizes: NDArray[np.int64]) -> None:
+        super().__init__(len(sizes))
+        self._load = load
+        self._has_size = sizes >= 0
+        self.token = _MARK + os.urandom(_SECRET_BYTES)
+        self.sizes = np.where(self._has_size, sizes, len(self.token) + _NUMBER_BYTES)
+
+    def read(self, number: int, offset: int, length: int) -> bytes:
+        """Return the bytes of an image, or its token. See `NumberedFiles.read`."""
+        number -= self.first
+        if not self._has_size[number]:
+            return self.token + number.to_bytes(_NUMBER_BYTES, "little")
+        try:
+            data = self._load(number)
+        except SourceError as error:
+            raise OSError(errno.EIO, str(error)) from error
+        if not isinstance(data, bytes) or len(data) != length:
+            raise OSError(errno.EIO, "its image is another one than when the records were listed; do not change them")
+        return data[offset:]
+
+    def as_file(self, data: bytes) -> bytes:
+        """Return the file that a token stands for, pixels as a PNG; other bytes as they are."""
+        image = self._image(data)
+        return image if isinstance(image, bytes) else convert(image, Recipe()).data
+
+    def pixels(self, token: bytes, max_pixels: int, mode: Mode) -> tuple[NDArray[Any], int]:
+        """Return the pixels that a token stands for, as `stoker.recipe.decode_as_stored` does those of its file."""
+        image = self._image(token)
+        if isinstance(image, bytes):
+            return decode_as_stored(image, max_pixels, mode)
+        if mode == "RGB" and image.dtype == np.uint8 and image.ndim == _RGB and image.shape[2] == _RGB:
+            Recipe(max_pixels=max_pixels).check_pixels(image.shape[1], image.shape[0])
+            return np.ascontiguousarray(image), 1
+        return decode_as_stored(convert(image, Recipe()).data, max_pixels, mode)
+
+    def _image(self, data: bytes) -> bytes | NDArray[Any]:
+        if not data.startswith(self.token):
+            return data
+        try:
+            return self._load(int.from_bytes(data[len(self.token) :], "little"))
+        except (SourceError, OSError) as error:
+            raise ImageError(str(error)) from error
+
+
+def converter(given: Iterable[GivenImages], max_pixels: int, mode: Mode) -> Callable[[bytes], tuple[NDArray[Any], int]]:
+    """Return what makes pixels of what the core does not decode, tokens and other formats, with the orientation."""
+    by_token = {images.token: images for images in given}
+
+    def pixels(data: bytes) -> tuple[NDArray[Any], int]:
+        images = by_token.get(data[: len(_MARK) + _SECRET_BYTES])
+        return decode_as_stored(data, max_pixels, mode) if images is None else images.pixels(data, max_pixels, mode)
+
+    return pixels
