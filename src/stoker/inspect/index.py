@@ -14,7 +14,7 @@ from stoker.config import available_cpus
 from stoker.errors import ExampleError, IndexMismatchError, ShardError
 from stoker.format import compression_of, find_layout, index_path, read_index, write_index
 from stoker.inspect.info import find_files
-from stoker.inspect.verify import Problem, first_features, problem_of
+from stoker.inspect.verify import Problem, file_problem, first_features, problem_of
 from stoker.storage import is_scratch_full, stoppable_pool
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ def _index(path: Location) -> IndexedShard:
         if is_scratch_full(error) or is_machine_error(error):
             raise
         what = f"{error.filename or path}: {error.strerror or error}"
-        return IndexedShard(str(path), "failed", 0, 0, Problem(str(path), None, None, None, what))
+        return IndexedShard(str(path), "failed", 0, 0, file_problem(path, what))
 
 
 def _index_readable(path: Location, size: int) -> IndexedShard:
     if size and (compression := compression_of(path)) != "none":
         what = f"is compressed ({compression}), so an index cannot reach its records; rewrite it with 'stoker repack'"
-        return IndexedShard(str(path), "failed", 0, size, Problem(str(path), None, None, None, what))
+        return IndexedShard(str(path), "failed", 0, size, file_problem(path, what))
     with path.local_copy() as copy:
         copy.fetch()
         try:

@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import os
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ from stoker.storage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import ThreadPoolExecutor
     from pathlib import Path
 
@@ -87,8 +88,6 @@ if TYPE_CHECKING:
     from stoker.storage import Location, LocationLike
     from stoker.types import BatchForm, EncodedImage, Features, FeatureSpec, Progress, SchemaInfo
 
-    CheckRecord = Callable[[Features, "_Result"], tuple[str, list[str]]]
-
 _CHUNK_RECORDS = 32
 _READ_BYTES = 1 << 20
 _MAX_INDEX_BYTES = 1 << 28
@@ -96,6 +95,7 @@ _NO_ROWS = np.empty((0, 2), np.uint64)
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _ONE_HOT_KEY = "label_one_hot"
+_SIDES = ("xmin", "xmax", "ymin", "ymax")
 _FORMAT_KEY = "image/format"
 _SHOWN_KEYS = 20  # the layout with the most has 15
 _SHOWN_LENGTH = 60
@@ -124,7 +124,8 @@ def problem_of(error: StokerError, path: Location, read_from: Path | None = None
     return Problem(str(path), error.record, error.offset, error.source, what)
 
 
-def _problem(path: Location | str, what: str) -> Problem:
+def file_problem(path: Location | str, what: str) -> Problem:
+    """Return a problem of a whole file."""
     return Problem(str(path), None, None, None, what)
 
 
@@ -164,28 +165,24 @@ def verify_dataset(
         splits, schema = manifest.splits.items(), manifest.schema
         targets = [_Target(name, place / shard.name, shard) for name, split in splits for shard in split.shards]
     records = None if manifest is None else manifest.records
-    counter = _ProgressCounter(progress, len(targets), records, len(problems))
     threads = available_cpus() if threads is None else threads
     check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
     with (
         stoppable_pool(threads, "stoker-records", only_reads=True) as pool,
         stoppable_pool(threads, "stoker-shards", only_reads=True) as shards,
     ):
-        check = partial(_check_shard, check_record=partial(_record_wrong, schema, classes), pool=pool, counter=counter)
-        results = list(shards.map(check, targets))
-    labels: dict[str, Counter[int]] = {}
-    for target, result in zip(targets, results, strict=True):
-        labels.setdefault(target.split, Counter()).update(result.labels)
-    problems += [problem for result in results for problem in result.shard_problems]
-    problems += [problem for result in results for problem in result.record_problems]
+        checks = _Checks(schema, classes, pool, progress, len(targets), records, len(problems))
+        results = list(shards.map(checks.check_shard, targets))
+    for damage in zip(*results, strict=True):  # of all shards, then of all records
+        problems += itertools.chain(*damage)
     if manifest is not None:
-        problems += _count_problems(place, manifest, labels)
+        problems += _count_problems(place, manifest, checks.labels)
         problems += _companion_problems(place, manifest)
     return VerifyReport(
         shards=len(targets),
-        records=sum(result.records for result in results),
-        size_bytes=sum(result.size_bytes for result in results),
-        formats=ranked(sum((result.formats for result in results), Counter())),
+        records=checks.records,
+        size_bytes=checks.size_bytes,
+        formats=ranked(checks.formats),
         seconds=time.monotonic() - started,
         problems=tuple(problems),
         warnings=tuple(_warnings(place, manifest)),
@@ -210,7 +207,7 @@ def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
         if split.missing:
             numbers = format_some(split.missing, 5)
             what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {numbers}"
-            problems.append(_problem(place, what))
+            problems.append(file_problem(place, what))
     return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
 
 
@@ -246,94 +243,102 @@ def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:
             yield f"{place / name} is a shard that the manifest does not list"
 
 
-class _ProgressCounter:
-    """Adds up what threads have done, and reports it. Safe in any thread.
+class _Checks:
+    """The checks of all shards: what they need, and the sums of what they saw. Safe in any thread.
 
-    Where the number of records is unknown, it is estimated from the shards whose frames were checked.
+    Where the number of records is unknown, that for the progress is estimated from the shards whose frames were
+    checked.
+
+    Attributes:
+        records: Records looked into.
+        size_bytes: Bytes of the shards.
+        labels: How often each label was seen, by split.
+        formats: How often each format of images was.
     """
 
-    def __init__(self, progress: Progress | None, shards: int, records: int | None, problems: int) -> None:
-        self._progress = progress
-        self._shards = shards
-        self._records = records
+    def __init__(
+        self,
+        schema: SchemaInfo,
+        classes: Sequence[ClassLabel],
+        pool: ThreadPoolExecutor,
+        progress: Progress | None,
+        shards: int,
+        records: int | None,
+        problems: int,
+    ) -> None:
+        self._schema, self._classes, self._pool, self._progress = schema, classes, pool, progress
+        self._shards, self._listed_records, self._problems = shards, records, problems
         self._lock = threading.Lock()
-        self._seen_shards = self._seen_records = 0
-        self._done = self._size_bytes = 0
-        self._problems = problems
+        self._seen_shards = self._seen_records = self._seen_bytes = 0
+        self.records = self.size_bytes = 0
+        self.labels: dict[str, Counter[int]] = {}
+        self.formats: Counter[str] = Counter()
 
-    def add_shard(self, records: int, problems: int) -> None:
-        """Count a shard whose frames were checked."""
+    def check_shard(self, target: _Target) -> tuple[list[Problem], list[Problem]]:
+        """Return the damage of a shard as a whole, and that of its records, in their order; a store's is copied.
+
+        Runs in any thread but those of the pool, which check runs of its records.
+        """
+        try:
+            with target.path.local_copy() as copy:
+                copy.fetch()
+                frames = _check_frames(target.path, copy.path, target.listed)
+                self._add_shard(frames)
+                plain = copy.path if frames.inflated is None else frames.inflated.path
+                check = partial(self._check_records, target, plain, frames.rows)
+                damage = self._pool.map(check, range(0, len(frames.rows), _CHUNK_RECORDS))
+                return frames.problems, list(itertools.chain(*damage))
+        except OSError as error:
+            if isinstance(error, StorageError):
+                target.path.parent.is_dir()  # raises if the store cannot be reached, which is not damage
+            if is_scratch_full(error) or is_machine_error(error):
+                raise
+            missing = isinstance(error, FileNotFoundError)
+            what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
+            frames = _Frames(_NO_ROWS, 0, [file_problem(target.path, what)])
+            self._add_shard(frames)
+            return frames.problems, []
+
+    def _add_shard(self, frames: _Frames) -> None:
         with self._lock:
             self._seen_shards += 1
-            self._seen_records += records
-            self._problems += problems
+            self._seen_records += len(frames.rows)
+            self._problems += len(frames.problems)
+            self.size_bytes += frames.size_bytes
 
-    def add_records(self, result: _Result) -> None:
-        """Count a run of records, and report."""
+    def _check_records(self, target: _Target, plain: Path, rows: NDArray[np.uint64], first: int) -> list[Problem]:
+        """Check a run of records of a shard, whose bytes are in ``plain``, without compression; report the progress."""
+        schema, path, run = self._schema, target.path, rows[first : first + _CHUNK_RECORDS]
+        problems: list[Problem] = []
+        labels: Counter[int] = Counter()
+        formats: Counter[str] = Counter()
+        for number, (offset, size) in enumerate(run.tolist(), first):
+            try:
+                features = _native.parse_example(_native.read_record(str(plain), offset, size))
+            except StokerError as error:
+                problems.append(Problem(str(path), number, offset, None, problem_of(error, path, plain).what))
+                continue
+            encoded, name = (first_bytes(features, key or "") for key in (schema.image_key, schema.filename_key))
+            sample = Sample(number, features, encoded, -1, name.decode("utf-8", "replace"), schema)
+            if encoded:
+                formats[sample.format] += 1
+            damage = _damage(sample, self._classes, labels)
+            problems += [Problem(str(path), number, offset, sample.source or None, what) for what in damage]
         with self._lock:
-            self._done += result.records
-            self._size_bytes += result.size_bytes
-            self._problems += len(result.record_problems)
+            self.records += len(run)
+            self._seen_bytes += int(run[:, 1].sum())
+            self._problems += len(problems)
+            self.labels.setdefault(target.split, Counter()).update(labels)
+            self.formats.update(formats)
             if self._progress is not None:
-                total = max(self._done, self._total())
-                self._progress(done=self._done, total=total, size_bytes=self._size_bytes, rejects=self._problems)
+                total = max(self.records, self._total())
+                self._progress(done=self.records, total=total, size_bytes=self._seen_bytes, rejects=self._problems)
+        return problems
 
     def _total(self) -> int:
-        if self._seen_shards == self._shards or self._records is None:
+        if self._seen_shards == self._shards or self._listed_records is None:
             return self._seen_records * self._shards // max(1, self._seen_shards)
-        return self._records
-
-
-@dataclass(slots=True)
-class _Result:
-    """What the check of a run of records or of a whole shard found: no more than numbers, as there may be very many."""
-
-    records: int = 0  # records looked into
-    size_bytes: int = 0  # length of the records or of the shard; 0 when it is missing
-    shard_problems: list[Problem] = field(default_factory=list)  # damage of the shard as a whole
-    record_problems: list[Problem] = field(default_factory=list)  # damage of its records, in their order
-    labels: Counter[int] = field(default_factory=Counter)  # how often each label was seen
-    formats: Counter[str] = field(default_factory=Counter)  # the same of formats of images
-
-
-def _check_shard(
-    target: _Target, check_record: CheckRecord, pool: ThreadPoolExecutor, counter: _ProgressCounter
-) -> _Result:
-    """Check a shard; of one in a store, a copy.
-
-    Runs in any thread but those of ``pool``, which check runs of its records.
-    """
-    try:
-        with target.path.local_copy() as copy:
-            copy.fetch()
-            is_plain = copy.path.stat().st_size == 0 or compression_of(copy.path) == "none"
-            check_frames = _check_plain if is_plain else _check_compressed
-            frames = check_frames(target.path, copy.path, target.listed)
-            counter.add_shard(len(frames.rows), len(frames.problems))
-            plain = copy.path if frames.inflated is None else frames.inflated.path
-
-            def run(first: int) -> _Result:
-                rows = frames.rows[first : first + _CHUNK_RECORDS]
-                result = _check_records(target.path, plain, first, rows, check_record)
-                counter.add_records(result)
-                return result
-
-            results = list(pool.map(run, range(0, len(frames.rows), _CHUNK_RECORDS)))
-    except OSError as error:
-        if isinstance(error, StorageError):
-            target.path.parent.is_dir()  # raises if the store cannot be reached, which is not damage
-        if is_scratch_full(error) or is_machine_error(error):
-            raise
-        missing = isinstance(error, FileNotFoundError)
-        what = "the shard is missing" if missing else f"cannot be read: {error.strerror or error}"
-        frames, results = _Frames(_NO_ROWS, 0, [_problem(target.path, what)]), []
-        counter.add_shard(0, 1)
-    shard = _Result(len(frames.rows), frames.size_bytes, frames.problems)
-    for result in results:
-        shard.record_problems += result.record_problems
-        shard.labels.update(result.labels)
-        shard.formats.update(result.formats)
-    return shard
+        return self._listed_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,52 +351,34 @@ class _Frames:
     inflated: InflatedShard | None = None  # the shard without its compression; None if it has none
 
 
-def _check_plain(path: Location, copy: Path, listed: Shard | None) -> _Frames:
+def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
     """Check the frames of a shard whose bytes are in ``copy``, and compare it with what the manifest says about it."""
     problems: list[Problem] = []
-    size = copy.stat().st_size
-    scanned, checksum = _scan(copy, path, problems)
-    indexed = _indexed(path, size, scanned, problems)
+    plain, size, inflated, scanned, checksum, intact = copy, copy.stat().st_size, None, None, None, 0
+    is_compressed = size > 0 and compression_of(copy) != "none"
+    try:
+        if is_compressed:
+            inflated = inflate(copy)
+            plain = inflated.path
+        scanned, checksum = _native.scan_and_sum(str(plain))
+    except ShardError as error:
+        problems.append(problem_of(error, path, plain))
+        intact = 0 if is_compressed and inflated is None else error.offset or 0
+    indexed = None if is_compressed else _indexed(path, size, scanned, problems)
     rows = indexed if scanned is None else scanned
     if rows is None:  # the index would lead to all of them
-        assert problems[0].offset is not None
-        rows = _rows_before(copy, problems[0].offset)
-        problems.append(_problem(path, "no index leads to the records behind the damage"))
+        rows = _rows_before(plain, intact)
+        if not is_compressed:
+            problems.append(file_problem(path, "no index leads to the records behind the damage"))
     elif scanned is None:
         del problems[0]  # the check of the record itself reports it
     if listed is not None:
-        problems += _against_manifest(path, listed, size, len(rows), _checksum(copy) if checksum is None else checksum)
-        if not index_path(path).lexists():
-            problems.append(_problem(index_path(path), "the index is missing; write it with 'stoker index'"))
-    return _Frames(rows, size, problems)
-
-
-def _check_compressed(path: Location, copy: Path, listed: Shard | None) -> _Frames:
-    problems: list[Problem] = []
-    rows, inflated = _NO_ROWS, None
-    try:
-        inflated = inflate(copy)
-    except ShardError as error:
-        problems.append(problem_of(error, path, copy))
-    if inflated is not None:
-        plain = inflated.path
-        scanned, _ = _scan(plain, path, problems)  # the manifest has the checksum of the compressed bytes
-        rows = scanned if scanned is not None else _rows_before(plain, problems[0].offset or 0)
-    if listed is not None:
-        problems += _against_manifest(path, listed, copy.stat().st_size, len(rows), _checksum(copy))
-    return _Frames(rows, copy.stat().st_size, problems, inflated)
-
-
-def _scan(plain: Path, path: Location, problems: list[Problem]) -> tuple[NDArray[np.uint64] | None, int | None]:
-    """Return the extents of all records and the checksum of the file ``plain``.
-
-    None for both, and a problem of ``path`` that says where, if a frame is damaged.
-    """
-    try:
-        return _native.scan_and_sum(str(plain))
-    except ShardError as error:
-        problems.append(problem_of(error, path, plain))
-        return None, None
+        if checksum is None or is_compressed:  # the manifest has that of the compressed bytes
+            checksum = _checksum(copy)
+        problems += _against_manifest(path, listed, size, len(rows), checksum)
+        if not is_compressed and not index_path(path).lexists():
+            problems.append(file_problem(index_path(path), "the index is missing; write it with 'stoker index'"))
+    return _Frames(rows, size, problems, inflated)
 
 
 def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
@@ -423,11 +410,11 @@ def _indexed(
                 return parse_index(index.read_at_most(_MAX_INDEX_BYTES), index)
         return None
     except OSError as error:
-        problems.append(_problem(index, f"cannot be read: {error.strerror or error}"))
+        problems.append(file_problem(index, f"cannot be read: {error.strerror or error}"))
         return None
     if scanned is not None and not np.array_equal(rows, scanned):
         what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
-        problems.append(_problem(index, f"{what}; write it again with 'stoker index'"))
+        problems.append(file_problem(index, f"{what}; write it again with 'stoker index'"))
     return rows
 
 
@@ -439,7 +426,7 @@ def _against_manifest(path: Location, listed: Shard, size: int, records: int, ch
         wrong.append(f"has {records} records; the manifest says {listed.records}")
     if checksum != listed.crc32c:
         wrong.append(f"has the CRC-32C {checksum:08x}; the manifest says {listed.crc32c:08x}")
-    return [_problem(path, what) for what in wrong]
+    return [file_problem(path, what) for what in wrong]
 
 
 def _checksum(path: Path) -> int:
@@ -450,141 +437,115 @@ def _checksum(path: Path) -> int:
     return crc
 
 
-def _check_records(
-    path: Location, plain: Path, first: int, rows: NDArray[np.uint64], check_record: CheckRecord
-) -> _Result:
-    """Check a run of records of one shard, whose bytes are in ``plain``, without compression."""
-    result = _Result()
-    for number, (offset, size) in enumerate(rows.tolist(), first):
-        result.records += 1
-        result.size_bytes += size
-        try:
-            payload = _native.read_record(str(plain), offset, size)
-            features = _native.parse_example(payload)
-        except StokerError as error:
-            what = problem_of(error, path, plain).what
-            result.record_problems.append(Problem(str(path), number, offset, None, what))
-            continue
-        source, damage = check_record(features, result)
-        result.record_problems += [Problem(str(path), number, offset, source or None, what) for what in damage]
-    return result
-
-
-def _record_wrong(
-    schema: SchemaInfo, classes: Sequence[ClassLabel], features: Features, result: _Result
-) -> tuple[str, list[str]]:
-    """Return the name of a record's source image and what is wrong with it, and count its label and its format.
+def _damage(sample: Sample, classes: Sequence[ClassLabel], labels: Counter[int]) -> Iterator[str]:
+    """Yield what is wrong with a record, and count its label.
 
     Of shards of other origin the schema has no list of features; ``classes`` are by id, and empty when unknown.
     """
-    encoded, source = (first_bytes(features, key or "") for key in (schema.image_key, schema.filename_key))
-    sample = Sample(-1, features, encoded, -1, source.decode("utf-8", "replace"), schema)
-    if encoded:
-        result.formats[sample.format] += 1
-    wrong = []
+    schema, features = sample.schema, sample.features
     for key, expected in schema.features.items():
-        wrong += _spec_wrong(key, features, expected)
+        yield from _spec_wrong(key, features, expected)
     unknown = sorted(features.keys() - schema.features.keys()) if schema.features else []
     if unknown:
         subject = f"feature {_some(unknown)} is" if len(unknown) == 1 else f"features {_some(unknown)} are"
-        wrong.append(f"{subject} not in the schema")
-    wrong += _image_wrong(sample, schema)
-    wrong += _label_wrong(features, schema, classes, result.labels)
-    wrong += _boxes_wrong(features, schema)
-    wrong += _fields_wrong(features, schema)
-    return sample.source, wrong
+        yield f"{subject} not in the schema"
+    yield from _image_wrong(sample)
+    yield from _label_wrong(features, schema, classes, labels)
+    yield from _boxes_wrong(features, schema)
+    yield from _fields_wrong(features, schema)
 
 
-def _spec_wrong(key: str, features: Features, expected: FeatureSpec) -> list[str]:
+def _spec_wrong(key: str, features: Features, expected: FeatureSpec) -> Iterator[str]:
     try:
         read_feature(key, expected, features)
     except ExampleError as error:
-        return [str(error)]
-    return []
+        yield str(error)
 
 
-def _image_wrong(sample: Sample, schema: SchemaInfo) -> list[str]:
+def _image_wrong(sample: Sample) -> Iterator[str]:
+    schema = sample.schema
     if not sample.encoded:
-        missing = f"no image under {schema.image_key}; it has {_some(sorted(sample.features))}"
-        return [] if schema.image_key in schema.features else [missing]  # what the schema lists is reported already
+        if schema.image_key not in schema.features:  # what the schema lists is reported already
+            yield f"no image under {schema.image_key}; it has {_some(sorted(sample.features))}"
+        return
     try:
         height, width, _ = sample.decode().shape
     except (ImageError, ExampleError) as error:
-        return [str(error)]
-    wrong = []
+        yield str(error)
+        return
     sizes = ((schema.height_key or "image/height", height), (schema.width_key or "image/width", width))
     for key, true in sizes:
-        kind, claimed = sample.features.get(key, ("none", []))
-        if kind == "int64" and claimed and claimed[0] != true:
-            wrong.append(f"{key} says {int(claimed[0])}, but the image has {true}")
-    kind, named = sample.features.get(_FORMAT_KEY, ("none", []))
-    if _FORMAT_KEY in schema.features and kind == "bytes" and named and named[0] != format_name(sample.format):
-        wrong.append(f"{_FORMAT_KEY} says {_cut(cast('bytes', named[0]))}, but the image is {sample.format}")
-    return wrong
+        claimed = _first(sample.features, key, "int64")
+        if claimed not in (None, true):
+            yield f"{key} says {claimed}, but the image has {true}"
+    named = _first(sample.features, _FORMAT_KEY, "bytes")
+    if _FORMAT_KEY in schema.features and named not in (None, format_name(sample.format)):
+        yield f"{_FORMAT_KEY} says {_cut(named)}, but the image is {sample.format}"
 
 
 def _label_wrong(
     features: Features, schema: SchemaInfo, classes: Sequence[ClassLabel], labels: Counter[int]
-) -> list[str]:
+) -> Iterator[str]:
     if schema.label_key not in features:
-        return []
+        return
     try:
         label = label_of(features, schema)
     except ExampleError as error:
-        return [str(error)]
+        yield str(error)
+        return
     labels[label] += 1
-    wrong = _one_hot_wrong(features, schema, label)
+    one_hot = _first(features, _ONE_HOT_KEY, "bytes") if schema.label_encoding == "id" else None
+    ones = None if one_hot is None else [place for place, digit in enumerate(one_hot) if digit]
+    if ones not in (None, [label - schema.label_base] if label >= 0 else []):
+        yield f"{_ONE_HOT_KEY} marks {_cut(ones)}, but the label is {label}"
     if 0 <= label < schema.label_base:
-        return [*wrong, f"label {label} is below {schema.label_base}, the number of the first class"]
-    if not classes or label == -1:
-        return wrong
-    if not schema.label_base <= label < len(classes):
-        return [*wrong, f"label {label} is not in {schema.label_base}..{len(classes) - 1}"]
-    named = classes[label]
-    text = named.name if schema.preset == "imagenet-nvidia" else named.text
-    for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
-        kind, stored = features.get(key, ("none", []))
-        if kind == "bytes" and stored and stored[0] != os.fsencode(expected):
-            shown = _cut(cast("bytes", stored[0]))
-            wrong.append(f"{key} says {shown}, but {LABELS_NAME} names class {label} {expected!r}")
-    return wrong
+        yield f"label {label} is below {schema.label_base}, the number of the first class"
+    elif classes and label != -1 and not schema.label_base <= label < len(classes):
+        yield f"label {label} is not in {schema.label_base}..{len(classes) - 1}"
+    elif classes and label != -1:
+        named = classes[label]
+        text = named.name if schema.preset == "imagenet-nvidia" else named.text
+        for key, expected in ((_SYNSET_KEY, named.name), (_TEXT_KEY, text)):
+            stored = _first(features, key, "bytes")
+            if stored not in (None, os.fsencode(expected)):
+                yield f"{key} says {_cut(stored)}, but {LABELS_NAME} names class {label} {expected!r}"
 
 
-def _boxes_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+def _boxes_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:
     """Check that there are as many left as right, upper and lower edges, and that each is a finite number."""
-    if schema.box_prefix is None:
-        return []
-    packed = not schema.box_prefix.endswith("/")
-    keys = [schema.box_prefix] if packed else [schema.box_prefix + side for side in ("xmin", "xmax", "ymin", "ymax")]
-    counts = [len(features.get(key, ("float", []))[1]) for key in keys]
-    if packed and counts[0] % 4:
-        return [f"{schema.box_prefix} has {counts[0]} values, which are not four for each box"]
-    if len(set(counts)) == 1:
-        edges = (edge for key in keys for edge in features.get(key, ("float", []))[1])
+    prefix = schema.box_prefix
+    if prefix is None:
+        return
+    packed = not prefix.endswith("/")
+    sides = {key: features.get(key, ("float", []))[1] for key in ([prefix] if packed else map(prefix.__add__, _SIDES))}
+    counts = {key: len(edges) for key, edges in sides.items()}
+    if packed and counts[prefix] % 4:
+        yield f"{prefix} has {counts[prefix]} values, which are not four for each box"
+    elif len(set(counts.values())) > 1:
+        yield "boxes have " + ", ".join(f"{count} {key}" for key, count in counts.items())
+    else:
+        edges = itertools.chain(*sides.values())
         odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
-        wrong = [f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"] if odd else []
+        if odd:
+            yield f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"
         first, end = schema.label_base, schema.label_base + len(schema.box_names)
-        _, labels = features.get(f"{schema.box_prefix}label", ("int64", []))
+        _, labels = features.get(f"{prefix}label", ("int64", []))
         strange = [label for label in labels if label != -1 and label not in range(first, end)]
         if schema.box_names and strange:
-            wrong.append(f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}")
-        return wrong
-    return ["boxes have " + ", ".join(f"{count} {key}" for key, count in zip(keys, counts, strict=True))]
+            yield f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}"
 
 
-def _fields_wrong(features: Features, schema: SchemaInfo) -> list[str]:
+def _fields_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:
     """Check the value of every extra field, as far as its features are of the right kind and number."""
-    wrong: list[str] = []
     for name, field_kind in schema.fields.items():
-        if any(_spec_wrong(key, features, expected) for key, expected in field_kind.features(name).items()):
+        if any(any(_spec_wrong(key, features, expected)) for key, expected in field_kind.features(name).items()):
             continue  # reported already
         try:
             stored, form = field_kind.decode(name, features), field_kind.form()
             if form.is_plane:
-                wrong += _image_field_wrong(name, stored, form, features)
+                yield from _image_field_wrong(name, stored, form, features)
         except (ExampleError, ImageError) as error:
-            wrong.append(f"field {name}: {error}")
-    return wrong
+            yield f"field {name}: {error}"
 
 
 def _image_field_wrong(name: str, stored: EncodedImage, form: BatchForm, features: Features) -> Iterator[str]:
@@ -598,21 +559,15 @@ def _image_field_wrong(name: str, stored: EncodedImage, form: BatchForm, feature
     for side, claimed, true in sides:
         if claimed != true:
             yield f"{name}/{side} says {claimed}, but the file has {true}"
-        kind, image = features.get(f"image/{side}", ("none", []))
-        if kind == "int64" and image and image[0] != true:
-            yield f"field {name} has a {side} of {true}, but image/{side} says {int(image[0])}"
+        of_image = _first(features, f"image/{side}", "int64")
+        if of_image not in (None, true):
+            yield f"field {name} has a {side} of {true}, but image/{side} says {of_image}"
 
 
-def _one_hot_wrong(features: Features, schema: SchemaInfo, label: int) -> list[str]:
-    """Compare the one-hot copy of a label, which some layouts have, with the label itself."""
-    kind, values = features.get(_ONE_HOT_KEY, ("none", []))
-    if schema.label_encoding != "id" or kind != "bytes" or not values:
-        return []
-    ones = [place for place, digit in enumerate(cast("bytes", values[0])) if digit]
-    expected = [label - schema.label_base] if label >= 0 else []
-    if ones == expected:
-        return []
-    return [f"{_ONE_HOT_KEY} marks {_cut(ones)}, but the label is {label}"]
+def _first(features: Features, key: str, kind: str) -> Any:
+    """Return the first value of a feature; None where it has none of this kind."""
+    stored, values = features.get(key, ("none", []))
+    return values[0] if stored == kind and values else None
 
 
 def _some(keys: list[str]) -> str:
@@ -630,7 +585,7 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
     if not (place / MANIFEST_NAME).lexists():
         refuse_unfinished(place)
         what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # which only comes with one
-        return None, (), [_problem(place / MANIFEST_NAME, what)] if (place / REJECTS_NAME).lexists() else []
+        return None, (), [file_problem(place / MANIFEST_NAME, what)] if (place / REJECTS_NAME).lexists() else []
     try:
         manifest = read_manifest(place)
     except NewerManifestError:
@@ -640,7 +595,7 @@ def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...
     try:
         return manifest, read_classes(place, manifest), []
     except ManifestError as error:
-        return manifest, (), [_problem(place / LABELS_NAME, str(error))]
+        return manifest, (), [file_problem(place / LABELS_NAME, str(error))]
 
 
 def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
@@ -651,31 +606,31 @@ def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Co
         for label, count in enumerate(split.class_counts):
             if seen[label] != count:
                 what = f"split {name} has {seen[label]} records of class {label}; the manifest says {count}"
-                yield _problem(path, what)
+                yield file_problem(path, what)
         if seen[-1] != split.unlabelled:
             what = f"split {name} has {seen[-1]} records without a class; the manifest says {split.unlabelled}"
-            yield _problem(path, what)
+            yield file_problem(path, what)
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
-        yield _problem(path, f"{what} of the source")
+        yield file_problem(path, f"{what} of the source")
     yield from _reject_problems(place, manifest)
 
 
 def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
     path = place / REJECTS_NAME
     if not path.lexists():
-        yield _problem(path, "is missing; restore it, or build again")
+        yield file_problem(path, "is missing; restore it, or build again")
         return
     try:
         rejects = read_rejects(place, manifest.files.get(REJECTS_NAME))
     except ManifestError as error:
-        yield _problem(path, str(error))
+        yield file_problem(path, str(error))
         return
     rejected = Counter(reject.split for reject in rejects)
     for name, split in manifest.splits.items():
         if rejected[name] != split.rejects:
             what = f"has {rejected[name]} rejects of split {name}; the manifest says {split.rejects}"
-            yield _problem(path, what)
+            yield file_problem(path, what)
 
 
 def _companion_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
@@ -688,4 +643,4 @@ def _companion_problems(place: Location, manifest: Manifest) -> Iterator[Problem
         except ManifestError as error:
             yield problem_of(error, location(error.path or place))
         except OSError as error:
-            yield _problem(place / name, f"cannot be read: {error.strerror or error}")
+            yield file_problem(place / name, f"cannot be read: {error.strerror or error}")
