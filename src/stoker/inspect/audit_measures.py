@@ -18,11 +18,13 @@ import math
 import os
 import struct
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from stoker import _native
+from stoker.builder import Tally
 from stoker.config import option
 from stoker.errors import ConfigError, ImageError, StokerError, StorageError
 from stoker.recipe import (
@@ -134,11 +136,6 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
     )
 
 
-def unreadable() -> tuple[Any, ...]:
-    """Return the row of an image that cannot be measured."""
-    return (bytes(16), 0, 0, (0, 0, 0), (0, 0, 0), 0, 0, 0, UNREADABLE, 0, 0, 0, False, False, False)
-
-
 def _flaws(boxes: Sequence[Box]) -> tuple[bool, bool]:
     """Return whether a box leaves the image, and whether one has no area."""
     outside = empty = False
@@ -185,21 +182,22 @@ def measure_all(
         if journal is not None:
             _resume(journal, rows)
         left = np.flatnonzero((rows["format"] == 0) | (rows["format"] == UNREADABLE))
-        problems: dict[int, str] = {}
-        measured = Measurements(rows, problems, resumed=count - len(left))
-        done, size_bytes = measured.resumed, 0
+        measured = Measurements(rows, resumed=count - len(left))
+        tally = Tally(count, progress)
+        tally.advanced(measured.resumed, 0, 0)
         pool = stack.enter_context(stoppable_pool(threads, "stoker-audit", only_reads=True))
         for block in _blocks(left):
             parts = [block[first : first + _ROWS_AT_ONCE] for first in range(0, len(block), _ROWS_AT_ONCE)]
             measured_parts = pool.map(lambda part: [_measure(load, row) for row in part], parts)
             for part, results in zip(parts, measured_parts, strict=True):
-                for row, (values, problem) in zip(part, results, strict=True):
-                    rows[row] = values
-                    if problem is not None:
-                        problems[row] = problem
-                done, size_bytes = done + len(part), size_bytes + int(rows["size"][part[0] : part[-1] + 1].sum())
-                if progress is not None:
-                    progress(done=done, total=count, size_bytes=size_bytes, rejects=len(problems))
+                for row, result in zip(part, results, strict=True):
+                    if isinstance(result, str):
+                        measured.problems[row] = result
+                        rows["format"][row] = UNREADABLE
+                    else:
+                        rows[row] = result
+                size_bytes = int(rows["size"][part[0] : part[-1] + 1].sum())
+                tally.advanced(len(part), size_bytes, sum(isinstance(result, str) for result in results))
             if journal is not None:
                 _append(journal, block[0], rows[block[0] : block[-1] + 1])
     return measured
@@ -212,13 +210,14 @@ def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
             yield run[first : first + _BLOCK_ROWS].tolist()
 
 
-def _measure(load: Load, row: int) -> tuple[tuple[Any, ...], str | None]:
+def _measure(load: Load, row: int) -> tuple[Any, ...] | str:
+    """Return the measures of an image, or why it cannot be read."""
     try:
-        return measure(*load(row)), None
+        return measure(*load(row))
     except StorageError:
         raise
     except StokerError as error:
-        return unreadable(), str(error)
+        return str(error)
 
 
 @contextlib.contextmanager
@@ -274,22 +273,12 @@ FLAT = 4.0
 """Images whose standard deviation is below this, of 0 to 255, have no content that a hash could tell apart."""
 
 
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-
-
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Images that are the same.
-
-    Attributes:
-        how: ``bytes``: their files are equal. ``pixels``: their sizes and pixels in RGB are. ``near``: their hashes
-            differ in few bits, and few that are strong, from one to the next.
-        rows: Their rows, ascending; the first stands for them all. Images that are the same in a stricter sense are
-            one here: the first of them.
-    """
+    """Images that are the same, as in `stoker.DuplicateGroup`."""
 
     how: Sameness
-    rows: tuple[int, ...]
+    rows: tuple[int, ...]  # ascending; of images that are the same in a stricter sense only the first
 
 
 def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load) -> list[Duplicates]:
@@ -300,7 +289,7 @@ def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load
     digests = rows["digest"]
     equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
     firsts = _without_copies(readable, equal)
-    alike = _groups(firsts, _mixed(rows, firsts), lambda row: _pixel_digest(load, row))
+    alike = _groups(firsts, rows["hash"][firsts], partial(_pixel_measures, rows), partial(_pixel_digest, load))
     groups = [*(Duplicates("bytes", group) for group in equal), *(Duplicates("pixels", group) for group in alike)]
     return sorted(groups, key=lambda group: group.rows[0])
 
@@ -337,30 +326,24 @@ def _without_copies(rows: NDArray[np.int64], groups: Iterable[Sequence[int]]) ->
     return rows[~np.isin(rows, copies)] if copies else rows
 
 
-def _mixed(rows: NDArray[Any], some: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return a number for each of some rows that is the same where all is that follows from the pixels."""
-    mixed = rows["hash"][some]
-    columns = [rows["width"], rows["height"], *rows["sums"].T, *rows["squares"].T]
-    for column in columns:
-        mixed = (mixed ^ column[some].astype(np.uint64)) * _MIX
-        mixed ^= mixed >> np.uint64(32)
-    return mixed
-
-
-def _groups(
-    rows: NDArray[np.int64], keys: NDArray[Any], further: Callable[[int], object] = lambda _: None
-) -> list[tuple[int, ...]]:
+def _groups(rows: NDArray[np.int64], keys: NDArray[Any], *further: Callable[[int], object]) -> list[tuple[int, ...]]:
     """Return the rows that agree in the key and in what is told of them further; ascending, by the first of each."""
     order = np.argsort(keys, kind="stable")
-    starts = np.flatnonzero(np.diff(keys[order]) != 0) + 1
-    bounds = np.concatenate([[0], starts, [len(rows)]])
-    groups = []
-    for at in np.flatnonzero(np.diff(bounds) > 1).tolist():
-        same: dict[object, list[int]] = {}
-        for row in np.sort(rows[order[bounds[at] : bounds[at + 1]]]).tolist():
-            same.setdefault(further(row), []).append(row)
-        groups += [tuple(members) for members in same.values() if len(members) > 1]
-    return sorted(groups)
+    bounds = np.concatenate([[0], np.flatnonzero(np.diff(keys[order]) != 0) + 1, [len(rows)]])
+    several = np.flatnonzero(np.diff(bounds) > 1).tolist()
+    groups = [np.sort(rows[order[bounds[at] : bounds[at + 1]]]).tolist() for at in several]
+    for tell in further:
+        same: dict[tuple[int, object], list[int]] = {}
+        for number, group in enumerate(groups):
+            for row in group:
+                same.setdefault((number, tell(row)), []).append(row)
+        groups = [members for members in same.values() if len(members) > 1]
+    return sorted(map(tuple, groups))
+
+
+def _pixel_measures(rows: NDArray[Any], row: int) -> bytes:
+    """Return what else follows from the pixels of an image."""
+    return b"".join(rows[column][row].tobytes() for column in ("width", "height", "sums", "squares"))
 
 
 def _pixel_digest(load: Load, row: int) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -264,8 +264,8 @@ def audit_splits(
     findings: dict[str, Named] = {"unreadable": (np.array(sorted(measured.problems), np.int64), None)}
     findings |= _findings(rows, bright, contrasts)
     extremes = _extremes(rows, readable, bright, contrasts)
-    images.problems = measured.problems
-    images.read_names([*findings.values(), *extremes.values()], duplicates, at_once)
+    parts = [*(rows for rows, _ in (*findings.values(), *extremes.values())), *(group.rows for group in duplicates)]
+    images.describe(np.unique(np.concatenate(parts)), measured.problems, at_once)
     return AuditReport(
         path=path,
         splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},
@@ -286,31 +286,32 @@ class _Images(Splits):
 
     def __init__(self, splits: Mapping[str, Dataset]) -> None:
         super().__init__(splits)
-        self.problems: Mapping[int, str] = {}
-        self._names_of_rows: dict[int, str] = {}
+        self._described: dict[int, AuditedImage] = {}
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
         """Return the file or the pixels of an image, and its boxes."""
         sample = self._sample(row)
         return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
 
-    def read_names(self, findings: Sequence[Named], groups: Sequence[Duplicates], threads: int) -> None:
+    def describe(self, rows: NDArray[np.int64], problems: Mapping[int, str], threads: int) -> None:
         """Read what records and archives call the images that are named, each once."""
-        rows = np.unique(np.concatenate([*(rows for rows, _ in findings), *(group.rows for group in groups)]))
+
+        def described(row: int) -> AuditedImage:
+            dataset, index = self.place(row)
+            path, record, offset = dataset.records.where(index)
+            try:
+                source = self._sample(row).source if record >= 0 or offset else ""
+            except StorageError:
+                raise
+            except StokerError:
+                source = ""
+            number, label = None if record < 0 else record, int(dataset.labels[index])
+            return AuditedImage(path, number, source, dataset.split, index, label, problem=problems.get(row, ""))
+
         with stoppable_pool(threads, "stoker-names", only_reads=True) as pool:
             for first in range(0, len(rows), _NAMES_AT_ONCE):
                 some = rows[first : first + _NAMES_AT_ONCE].tolist()
-                self._names_of_rows.update(zip(some, pool.map(self._name, some), strict=True))
-
-    def _name(self, row: int) -> str:
-        dataset, index = self.place(row)
-        _, record, offset = dataset.records.where(index)
-        try:
-            return self._sample(row).source if record >= 0 or offset else ""
-        except StorageError:
-            raise
-        except StokerError:
-            return ""
+                self._described.update(zip(some, pool.map(described, some), strict=True))
 
     def _sample(self, row: int) -> Sample:
         dataset, index = self.place(row)
@@ -322,10 +323,7 @@ class _Images(Splits):
             raise SourceError(f"the file cannot be read: {error.strerror or error}") from error
 
     def image(self, row: int, value: float | None = None) -> AuditedImage:
-        dataset, index = self.place(row)
-        path, record, _ = dataset.records.where(index)
-        number, source, label = None if record < 0 else record, self._names_of_rows[row], int(dataset.labels[index])
-        return AuditedImage(path, number, source, dataset.split, index, label, value, self.problems.get(row, ""))
+        return replace(self._described[row], value=value)
 
     def named(self, some: Named) -> tuple[AuditedImage, ...]:
         rows, values = some
