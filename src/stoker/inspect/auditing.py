@@ -264,8 +264,9 @@ def audit_splits(
     findings: dict[str, Named] = {"unreadable": (np.array(sorted(measured.problems), np.int64), None)}
     findings |= _findings(rows, bright, contrasts)
     extremes = _extremes(rows, readable, bright, contrasts)
-    parts = [*(rows for rows, _ in (*findings.values(), *extremes.values())), *(group.rows for group in duplicates)]
-    images.describe(np.unique(np.concatenate(parts)), measured.problems, at_once)
+    named = [some for some, _ in (*findings.values(), *extremes.values())]
+    named += [np.array(group.rows) for group in duplicates]
+    images.describe(np.unique(np.concatenate(named)), measured.problems, at_once)
     return AuditReport(
         path=path,
         splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},

@@ -19,7 +19,7 @@ import statistics
 import sys
 import tempfile
 from contextlib import ExitStack, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -128,7 +128,6 @@ def run_bench(
     """
     phase = phase or (lambda *_: nullcontext(lambda **_: None))
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
-    spec = replace(spec, dataset=dataset.path, split=dataset.split)
     cases = spec.chosen if cases is None else cases
     left_out = {case.key: reason for case in cases if (reason := objection(case, spec, dataset))}
     cases = [case for case in cases if case.key not in left_out]
@@ -142,10 +141,10 @@ def run_bench(
             cases = [case for case in cases if case.key not in left_out]
         if spec.cold:
             require_cold(sorted({path for case in cases for path in images.files_read_by(case)}))
-        answers, failed = _measure(cases, spec, images, phase, on_turn)
+        answers, failed = _measure(cases, images, phase, on_turn)
     cached = [answer["still_cached"] for turns in answers.values() for answer in turns if spec.cold]
     return BenchReport(
-        spec=spec,
+        spec=images.spec,
         machine=machine,
         images=len(dataset),
         images_read=len(images.numbers),
@@ -180,7 +179,7 @@ def describe_machine() -> Machine:
 
 
 def _measure(
-    cases: Sequence[Case], spec: BenchSpec, images: BenchImages, phase: Phase, on_turn: OnTurn
+    cases: Sequence[Case], images: BenchImages, phase: Phase, on_turn: OnTurn
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """Start all cases, have them take their turns, and end them, whatever happens.
 
@@ -191,14 +190,13 @@ def _measure(
     with ExitStack() as stack:
         variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
         words = [sys.executable, "-P", "-m", "stoker.inspect.bench_reading"]
-        settings = json.dumps(asdict(replace(spec, keys=None, source=None)))
         started: list[Program] = []
         with phase("starting", "cases", "failed") as progress:
             for number, case in enumerate(cases):
                 progress(done=number, total=len(cases), size_bytes=0, rejects=len(failed))
                 for starting in cases[len(started) : number + available_cpus()]:
                     log = tempfile.TemporaryFile()  # noqa: SIM115 - the program closes it
-                    command = [*words, json.dumps(asdict(starting)), settings, images.folder]
+                    command = [*words, json.dumps(asdict(starting)), images.folder]
                     started.append(stack.enter_context(Program(command, log, variables)))
                 try:
                     started[number].wait_until_ready()
@@ -212,13 +210,13 @@ def _measure(
             def turn(key: str, seconds: float) -> dict[str, Any]:
                 answer = programs[key].take_turn(seconds)
                 on_turn(key, answer["images"] / max(answer["seconds"], 1e-9))
-                progress(done=next(turns), total=spec.rounds * len(programs), size_bytes=0, rejects=len(failed))
+                progress(done=next(turns), total=images.spec.rounds * len(programs), size_bytes=0, rejects=len(failed))
                 return answer
 
             answers = in_turns(
                 {key: partial(turn, key) for key in programs},
-                spec.rounds,
-                spec.seconds,
+                images.spec.rounds,
+                images.spec.seconds,
                 failed=lambda key, why: failed.update({key: str(why)}),
             )
     return answers, failed

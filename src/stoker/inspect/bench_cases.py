@@ -4,7 +4,7 @@ That is some of the user's images in every form that a case needs, made in a tem
 
 ::
 
-    images.json             which images these are, and where they lie in the user's own data
+    images.pickle           which images these are, where they lie in the user's own data, and what to measure
     files/                  loose image files, as ``stoker build`` stores them; all else is built of them
     plain/ restart/         TFRecord shards, as ``stoker build`` makes them; with restart markers
     raw/                    the same as tensors of 256 x 256 pixels
@@ -13,10 +13,10 @@ That is some of the user's images in every form that a case needs, made in a tem
 from __future__ import annotations
 
 import io
-import json
+import pickle
 import shutil
 from collections import Counter
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -28,12 +28,12 @@ from stoker import _native
 from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_tree, open_source
 from stoker.config import available_cpus, check_range, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
-from stoker.format import ImagenetSchema, RecordKeys, TinySchema
+from stoker.format import ImagenetSchema, TinySchema
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import ReadSpec
 from stoker.loader import Dataset, ImageFiles, ShardRecords, open_dataset
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
-from stoker.sources import SourceOptions, list_source
+from stoker.sources import list_source
 from stoker.storage import from_uri, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ _MOST_DECODED_BYTES = 1_500_000_000
 _FEWEST_IMAGES = 64
 _REMOTE_THREADS = 32
 _SHARDS = 8
+_IMAGES = "images.pickle"
 
 Group = Literal["limit", "ladder", "stoker"]
 """What a case is: the codec alone; a step of the ladder, without Stoker; one of Stoker's ways."""
@@ -144,8 +145,7 @@ class BenchImages:
     """The images that all cases read, and where they lie in the user's data."""
 
     folder: str  # the temporary folder that holds them in every form
-    path: str  # path or URL of the user's data
-    split: str
+    spec: BenchSpec  # what is measured, with the path or URL of the user's data and the split that was chosen
     shards: Sequence[int]  # numbers of the user's shards that hold them; empty where the samples are image files
     numbers: Sequence[int]  # their numbers in the split, or in these shards, ascending
     encoded_bytes: int  # their bytes as files
@@ -153,20 +153,22 @@ class BenchImages:
     formats: Mapping[str, int]  # how many of these files have which format
     own_formats: Mapping[str, int]  # the same of the user's data, as `stoker.Sample.format` says
     unreadable: Sequence[str]  # why other images were left out, for all cases: a reason for each
-    keys: RecordKeys | None = None  # as the settings of the benchmark have them
-    source: SourceOptions | None = None  # the same
 
-    @classmethod
-    def read(cls, folder: str) -> BenchImages:
+    @staticmethod
+    def read(folder: str) -> BenchImages:
         """Return what `prepare` has written."""
-        written = json.loads(Path(folder, "images.json").read_text(encoding="utf-8"))
-        for name, kind in (("keys", RecordKeys), ("source", SourceOptions)):
-            written[name] = written[name] and kind(**written[name])
-        return cls(**written)
+        images: BenchImages = pickle.loads(Path(folder, _IMAGES).read_bytes())  # noqa: S301 - of this benchmark
+        return images
 
     def write(self) -> None:
         """Write what `read` returns in another process."""
-        self.place("images.json").write_text(json.dumps(asdict(self)), encoding="utf-8")
+        self.place(_IMAGES).write_bytes(pickle.dumps(self))
+
+    @property
+    def split(self) -> str:
+        """The split of the user's data."""
+        assert self.spec.split is not None, "prepare() chooses one"
+        return self.spec.split
 
     def place(self, name: str) -> Path:
         """Return where something that was prepared lies."""
@@ -179,8 +181,8 @@ class BenchImages:
     def open_own(self) -> Dataset:
         """Open these images in the user's data; of shards, all images of each."""
         if self.shards:
-            return _with_shards(open_dataset(self.path, self.split, keys=self.keys), self.shards)
-        return Dataset(path=self.path, split=self.split, reader=ImageFiles(self._tree(), self.split))
+            return _with_shards(open_dataset(self.spec.dataset, self.split, keys=self.spec.keys), self.shards)
+        return Dataset(path=self.spec.dataset, split=self.split, reader=ImageFiles(self._tree(), self.split))
 
     def files_read_by(self, case: Case) -> list[Path]:
         """Return the files of this machine that a case reads."""
@@ -198,7 +200,7 @@ class BenchImages:
         return len(self.open_own() if case.needs == "own" else self.numbers)
 
     def _tree(self) -> Source:
-        tree = list_source(self.path, self.source)
+        tree = list_source(self.spec.dataset, self.spec.source)
         return replace(tree, splits={self.split: tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]})
 
 
@@ -208,7 +210,7 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
     ``spec`` says how many at most, and the threads of the builds.
     """
     with phase("reading images", "images", "unreadable") as progress:
-        images = replace(_write_files(dataset, spec.images, folder, progress), keys=spec.keys, source=spec.source)
+        images = _write_files(dataset, replace(spec, dataset=dataset.path, split=dataset.split), folder, progress)
     images.write()
     built = sorted(forms - {"files", "own"})
     sizes = [len(images.numbers) * RAW_SIDE**2 * 3 if form == "raw" else images.encoded_bytes for form in built]
@@ -224,9 +226,9 @@ def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[For
     return images
 
 
-def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Progress) -> BenchImages:
+def _write_files(dataset: Dataset, spec: BenchSpec, folder: str, progress: Progress) -> BenchImages:
     """Choose images that Pillow and Stoker can decode, and write them as files with a list of them."""
-    limit = most or _MOST_IMAGES
+    limit = spec.images or _MOST_IMAGES
     shards = _fewest_shards(dataset, limit)
     part = _with_shards(dataset, shards) if shards else dataset
     _image_file(folder, 0).parent.mkdir(parents=True)
@@ -241,7 +243,7 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
     with stoppable_pool(threads, "stoker-bench") as pool:
         for start in range(0, total, 2 * threads):  # a part at a time: what is read stays in memory until written
             is_large = encoded > _MOST_ENCODED_BYTES or decoded > _MOST_DECODED_BYTES
-            if most is None and is_large and len(chosen) >= _FEWEST_IMAGES:
+            if spec.images is None and is_large and len(chosen) >= _FEWEST_IMAGES:
                 break
             some = numbers[start : start + 2 * threads]
             for number, result in zip(some, pool.map(partial(_read, part), some), strict=True):
@@ -258,9 +260,7 @@ def _write_files(dataset: Dataset, most: int | None, folder: str, progress: Prog
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
         raise ConfigError(f"no image can be read of split {dataset.split} of {dataset.path}{why}")
     counts = ranked(formats), ranked(own_formats)
-    return BenchImages(
-        folder, dataset.path, dataset.split, shards, sorted(chosen), encoded, decoded, *counts, unreadable
-    )
+    return BenchImages(folder, spec, shards, sorted(chosen), encoded, decoded, *counts, unreadable)
 
 
 def _image_file(folder: str, number: int) -> Path:

@@ -1,4 +1,4 @@
-"""One case in a process of its own: ``python -m stoker.inspect.bench_reading CASE SPEC FOLDER``, the first two as JSON.
+"""One case in a process of its own: ``python -m stoker.inspect.bench_reading CASE FOLDER``, the first as JSON.
 
 It warms up for as long as a turn takes, a second at most, and then takes turns; see `stoker.inspect.measuring`. Cases
 share no threads, imports or memory, and are not started again for each round.
@@ -65,12 +65,12 @@ def turn(meter: Meter, seconds: float, images: int, cold: list[Path] | None) -> 
     return {**meter.measure(seconds, images), "still_cached": still_cached}
 
 
-def main(case_json: str, spec_json: str, folder: str) -> None:
+def main(case_json: str, folder: str) -> None:
     """Serve one case until standard input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what libraries print must not look like an answer
-    case, spec = Case(**json.loads(case_json)), BenchSpec(**json.loads(spec_json))
-    images = BenchImages.read(folder)
+    case, images = Case(**json.loads(case_json)), BenchImages.read(folder)
+    spec = images.spec
     meter = Meter(batches(spec, images, case))
     count = images.read_by(case)
     meter.warm_up(spec.seconds, count if case.keeps else 0)
