@@ -51,7 +51,7 @@ from stoker.storage import LocalCopy, attach_filename, error_about, location, st
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import FoundSplit, Manifest, RecordKeys
     from stoker.loader import Dataset
@@ -127,17 +127,16 @@ def dataset_info(
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
             labels = read_labels(place, manifest.files.get(LABELS_NAME))
         boxes = {name: split.box_counts for name, split in manifest.splits.items()}
-        shards = [shard.name for split in manifest.splits.values() for shard in split.shards if place.is_local]
-        first = leading_records([place / name for name in shards], _TURNED_OF)
-        turned = _turned(image for features in first for image in features[manifest.schema.image_key][1])
+        schema, first = manifest.schema, _first_records(place, manifest)
+        turned = _turned(image for features in first if place.is_local for image in features[schema.image_key][1])
         counts = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
-        first_label = manifest.schema.label_base
+        first_label = schema.label_base
         return DatasetInfo(
             path=str(path),
             manifest=manifest,
             histogram=_class_counts(labels, range(first_label, first_label + manifest.classes), counts),
             box_histogram=_box_histogram(labels, manifest, boxes) if any(boxes.values()) else (),
-            examples=_examples(place, manifest),
+            examples=_examples(schema.fields, lambda _name, _field: first[0] if first else {}),
             turned=turned,
             being_built=is_unfinished(place),
         )
@@ -160,33 +159,35 @@ def _turned(images: Iterable[object]) -> tuple[int, int]:
     return counts[True], counts.total()
 
 
-def _examples(directory: Location, manifest: Manifest) -> dict[str, str]:
-    """Return the value of each extra field in the first record that there is."""
-    fields = manifest.schema.fields
-    examples = dict.fromkeys(fields, "")
-    shards = [shard for split in manifest.splits.values() for shard in split.shards if shard.records]
-    if not fields or not shards:
-        return examples
-    with contextlib.suppress(StokerError, OSError):  # `verify` reports what is damaged or missing
-        features = next(leading_records([directory / shards[0].name], 1), {})
-        for name, field in fields.items():
-            with contextlib.suppress(ExampleError):
-                examples[name] = field.show(field.decode(name, features))
-    return examples
+def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
+    """Return what the first records hold; of a store one at most, if there are fields, as each takes a request."""
+    shards = [directory / shard.name for split in manifest.splits.values() for shard in split.shards]
+    first: list[Features] = []
+    if directory.is_local or manifest.schema.fields:
+        with contextlib.suppress(StokerError, OSError):  # `verify` reports what is damaged or missing
+            first.extend(leading_records(shards, _TURNED_OF if directory.is_local else 1))
+    return first
 
 
 def _image_examples(tree: Source) -> dict[str, str]:
     """Return the value of each field that the first image of a source has."""
-    examples = dict.fromkeys(tree.fields, "")
     split = next((name for name, rows in tree.splits.items() if len(rows)), None)
-    if not examples or split is None:
-        return examples
-    with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
-        first = tree.load(tree.table[int(tree.splits[split][0])], split)
-        for name, field in tree.fields.items():
-            with contextlib.suppress(StokerError, OSError):
-                features = features_beside(cast("bytes", first.data), {name: field}, first.fields)
-                examples[name] = field.show(field.decode(name, features))
+    first = None
+    if tree.fields and split is not None:
+        with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
+            first = tree.load(tree.table[int(tree.splits[split][0])], split)
+    return _examples(
+        tree.fields,
+        lambda name, field: features_beside(cast("bytes", first.data), {name: field}, first.fields) if first else {},
+    )
+
+
+def _examples(fields: Mapping[str, Field], features: Callable[[str, Field], Features]) -> dict[str, str]:
+    """Return the value of each field, which is among its features, as text; empty where it cannot be read."""
+    examples = dict.fromkeys(fields, "")
+    for name, field in fields.items():
+        with contextlib.suppress(StokerError, OSError):
+            examples[name] = field.show(field.decode(name, features(name, field)))
     return examples
 
 
@@ -390,29 +391,20 @@ class ForeignSplit:
 class KeySummary:
     """What was seen under one key."""
 
-    kinds: tuple[str, ...]  # kinds of its values, in the order they were met
-    records: int  # records that have the key
-    shortest: int  # fewest values in one record
-    longest: int  # most values in one record
-    size_bytes: int  # bytes of its values over all records looked at; 0 for numbers
+    kinds: tuple[str, ...] = ()  # kinds of its values, in the order they were met
+    records: int = 0  # records that have the key
+    shortest: int = 0  # fewest values in one record
+    longest: int = 0  # most values in one record
+    size_bytes: int = 0  # bytes of its values over all records looked at; 0 for numbers
 
-    @classmethod
-    def of(cls, feature: Feature) -> KeySummary:
-        """Return the summary of one record's feature."""
+    def add(self, feature: Feature) -> None:
+        """Add one record's feature."""
         kind, values = feature
-        size = sum(map(len, cast("list[bytes]", values))) if kind == "bytes" else 0
-        return cls((kind,), 1, len(values), len(values), size)
-
-    def merged(self, other: KeySummary) -> KeySummary:
-        """Return the summary of both."""
-        kinds = tuple(dict.fromkeys(self.kinds + other.kinds))
-        return KeySummary(
-            kinds,
-            self.records + other.records,
-            min(self.shortest, other.shortest),
-            max(self.longest, other.longest),
-            self.size_bytes + other.size_bytes,
-        )
+        self.kinds = tuple(dict.fromkeys((*self.kinds, kind)))
+        self.shortest = min(self.shortest, len(values)) if self.records else len(values)
+        self.longest = max(self.longest, len(values))
+        self.size_bytes += sum(map(len, cast("list[bytes]", values))) if kind == "bytes" else 0
+        self.records += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,8 +438,7 @@ def _foreign_info(
             formats.update(sniff(image) for image in images if isinstance(image, bytes))
             turned += _turned(images)[0]
         for key, feature in features.items():
-            summary = KeySummary.of(feature)
-            seen[key] = seen[key].merged(summary) if key in seen else summary
+            seen.setdefault(key, KeySummary()).add(feature)
     splits = {name: _split(split.paths, split.missing) for name, split in split_shards.items()}
     known = dict(sorted(seen.items()))
     return ForeignInfo(str(place), splits, looked_at, known, ranked(formats), (turned, formats.total()), layout)
