@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
-import fcntl
 import hashlib
 import io
 import os
@@ -17,7 +16,7 @@ import random
 import shutil
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import aiohttp
@@ -25,7 +24,7 @@ import aiohttp
 from stoker import http_client
 from stoker.config import format_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, StokerError
-from stoker.storage import sync_directory
+from stoker.storage import lock_alone, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -283,16 +282,11 @@ class _Transfer:
         self._client = client
         self._watcher = watcher
         self._path = target.with_name(target.name + ".part")
-        self._hash = hash_of(file)
-        self.size = self.fetched = 0
+        self.fetched = 0
         self._file = io.FileIO(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+")
         try:
             self._lock()
-            total = os.fstat(self._file.fileno()).st_size
-            while data := self._file.read(_READ_BYTES):
-                self._hash.update(data)
-                self.size += len(data)
-                watcher.advanced(name=file.name, stage="checking", done=self.size, total=total)
+            self._hash, self.size = hash_of_content(file, self._file, watcher)
         except BaseException:
             self._file.close()
             raise
@@ -445,15 +439,13 @@ class _Transfer:
     def _clear(self) -> None:
         self._file.seek(0)
         self._file.truncate()
-        self._hash = hash_of(self._remote)
+        self._hash = _hash_of(self._remote)
         self.size = 0
 
     def _lock(self) -> None:
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # The other one may have finished, and renamed the file, between our opening it and our locking it.
-            is_ours = os.path.samestat(os.fstat(self._file.fileno()), self._path.stat())
-        except (BlockingIOError, PermissionError, FileNotFoundError):
+            is_ours = lock_alone(self._file.fileno(), self._path)  # the other one may have finished, and renamed it
+        except (BlockingIOError, PermissionError):
             is_ours = False
         if not is_ours:
             message = f"{self._path} is being written by another process; wait for it, or download to another directory"
@@ -466,8 +458,17 @@ class _Transfer:
         self._watcher.note(f"{self._remote.name}: {text}")
 
 
-def hash_of(file: RemoteFile) -> hashlib._Hash:
-    """Return a new hash of the kind that a file has in the catalogue."""
+def hash_of_content(file: RemoteFile, opened: IO[bytes], watcher: Watcher) -> tuple[hashlib._Hash, int]:
+    """Return the hash of what is there of a file, of the kind that the catalogue has, and how many bytes that is."""
+    hasher, done, total = _hash_of(file), 0, os.fstat(opened.fileno()).st_size
+    while data := opened.read(_READ_BYTES):
+        hasher.update(data)
+        done += len(data)
+        watcher.advanced(name=file.name, stage="checking", done=done, total=total)
+    return hasher, done
+
+
+def _hash_of(file: RemoteFile) -> hashlib._Hash:
     return hashlib.new(file.checksum.partition(":")[0], usedforsecurity=False)
 
 

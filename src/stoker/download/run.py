@@ -12,11 +12,11 @@ import time
 import zipfile
 import zlib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import IO, TYPE_CHECKING, Literal
 
-from stoker.download.fetch import Client, DownloadError, check_space, fetch, hash_of
+from stoker.download.fetch import Client, DownloadError, check_space, fetch, hash_of_content
 from stoker.errors import DestinationError, SourceError
 from stoker.sources import FileWindow, tar_members
 from stoker.storage import sync_directory, temporary_name
@@ -165,13 +165,8 @@ class _Found:
         size = path.stat().st_size
         if file.size_bytes not in (None, size):
             return f"it has {size} bytes and should have {file.size_bytes}"
-        hasher = hash_of(file)
-        done = 0
         with path.open("rb", buffering=0) as opened:
-            while data := opened.read(2**20):
-                hasher.update(data)
-                done += len(data)
-                self._watcher.advanced(name=file.name, stage="checking", done=done, total=size)
+            hasher, _ = hash_of_content(file, opened, self._watcher)
         algorithm, _, digest = file.checksum.partition(":")
         if hasher.hexdigest() == digest:
             return None
@@ -214,18 +209,12 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
     temporary = archive.with_name(temporary_name(f".{unpacking.folder}"))
     try:
         with _opened(archive, unpacking) as members:
-            total = sum(member.size_bytes for member in members)
-            check_space(archive.parent, total)
+            if not members:
+                raise _refusal(archive, f"it has no folder {unpacking.folder}")
+            check_space(archive.parent, sum(member.size_bytes for member in members))
             temporary.mkdir()
-
-            def tell(done: int) -> None:
-                watcher.advanced(name=archive.name, stage="unpacking", done=done, total=total)
-
-            _write(members, temporary, total, tell)
-        unpacked = temporary / unpacking.folder if unpacking.is_inside else temporary
-        if not unpacked.is_dir():
-            raise _refusal(archive, f"it has no folder {unpacking.folder}")
-        unpacked.rename(folder)
+            _write(members, temporary, partial(watcher.advanced, name=archive.name, stage="unpacking"))
+        temporary.rename(folder)
         sync_directory(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -234,13 +223,8 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
 def is_unpacked(archive: Path, unpacking: Unpacking) -> bool:
     """Whether the folder of an archive has all its files, by name and size. What else is in it does not matter."""
     folder = archive.with_name(unpacking.folder)
-    prefix = unpacking.folder + "/" if unpacking.is_inside else ""
     with _opened(archive, unpacking) as members:
-        return all(
-            _has(folder / member.name.removeprefix(prefix), member.size_bytes)
-            for member in members
-            if member.name.startswith(prefix)
-        )
+        return all(_has(folder / member.name, member.size_bytes) for member in members)
 
 
 def _has(path: Path, size_bytes: int) -> bool:
@@ -253,14 +237,16 @@ def _has(path: Path, size_bytes: int) -> bool:
 
 @contextmanager
 def _opened(archive: Path, unpacking: Unpacking) -> Iterator[list[_Member]]:
-    """Open an archive, check its names and sizes, and turn whatever is wrong with it into one kind of error."""
+    """Open an archive, check it, and give the files of its folder; whatever is wrong with any is one kind of error."""
+    prefix = unpacking.folder + "/" if unpacking.is_inside else ""
     try:
         with zipfile.ZipFile(archive) if archive.suffix == ".zip" else archive.open("rb") as opened:
             members = list(
                 _zip_members(opened) if isinstance(opened, zipfile.ZipFile) else _tar_members(archive, opened)
             )
             _check(archive, members, unpacking)
-            yield members
+            inside = (member for member in members if member.name.startswith(prefix))
+            yield [replace(member, name=member.name.removeprefix(prefix)) for member in inside]
     except _DAMAGE as error:
         raise _refusal(archive, f"it is damaged ({error})") from error
 
@@ -326,8 +312,8 @@ def _folders(names: list[str]) -> set[str]:
     return folders
 
 
-def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[int], None]) -> None:
-    done = 0
+def _write(members: list[_Member], directory: Path, advanced: Callable[..., None]) -> None:
+    done, total = 0, sum(member.size_bytes for member in members)
     for member in members:
         path = directory / member.name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -336,10 +322,9 @@ def _write(members: list[_Member], directory: Path, total: int, tell: Callable[[
             for data in member.parts():
                 done += len(data)
                 file.write(data)
-                tell(done)
+                advanced(done=done, total=total)
         if done != end:  # neither library gives more bytes of a file than were announced; zipfile may give less
             raise ValueError(f"{member.name!r} has less than {member.size_bytes} bytes")
-    assert done == total
 
 
 def _refusal(archive: Path, why: str) -> DownloadError:
