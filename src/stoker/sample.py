@@ -163,11 +163,10 @@ class _File:
     """One image file to make; ``number`` counts all of them and seeds what is random about it."""
 
     number: int
-    path: Path
+    path: str  # below the tree
     class_id: int
-    odd: str | None
-    damage: str | None
-    boxes_path: Path | None
+    kind: str | None  # what is unusual about it: of `ODD`, of `DAMAGED`, or that its annotation is noisy
+    boxes_path: str | None
 
 
 def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
@@ -179,47 +178,38 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
     Raises:
         DestinationError: The directory holds something else.
     """
-    root = Path(directory)
-    files = _files(root, spec)
+    root, files = Path(directory), _files(spec)
     is_new = not _holds(root, spec, files)
     if is_new:
         with folder_at_once(root) as folder:
-            _write(folder, spec, _files(folder, spec), progress)
-
-    def below(path: Path) -> str:
-        return path.relative_to(root).as_posix()
-
-    damaged = {below(file.path): DAMAGED[file.damage] for file in files if file.damage in DAMAGED}
-    noisy = {below(f.boxes_path): _NOISE for f in files if f.boxes_path is not None and f.damage == _NOISY}
-    oddities = {below(file.path): ODD[file.odd] for file in files if file.odd}
-    return SampleReport(len(files), _size_bytes(files), oddities, damaged | noisy, is_new)
+            _write(folder, spec, files, progress)
+    oddities = {file.path: ODD[file.kind] for file in files if file.kind in ODD}
+    damaged = {file.path: DAMAGED[file.kind] for file in files if file.kind in DAMAGED}
+    noisy = {file.boxes_path: _NOISE for file in files if file.kind == _NOISY and file.boxes_path is not None}
+    return SampleReport(len(files), _size_bytes(root, files), oddities, damaged | noisy, is_new)
 
 
-def _files(root: Path, spec: SampleSpec) -> list[_File]:
+def _files(spec: SampleSpec) -> list[_File]:
     """Return every image file; the first training image of each class, then the second ..., are the unusual ones."""
-    damaged = [*DAMAGED, _NOISY] if spec.damaged else []
-    special = [*((kind, None) for kind in ODD), *((None, kind) for kind in damaged)]
-    places = [(i, c) for i in range(spec.images_per_class) for c in range(spec.classes)]
-    unusual: dict[tuple[int, int], tuple[str | None, str | None]] = dict(zip(places, special, strict=False))
+    kinds = [*ODD, *([*DAMAGED, _NOISY] if spec.damaged else [])]
+    places = [(i, class_id) for i in range(spec.images_per_class) for class_id in range(spec.classes)]
+    unusual = dict(zip(places, kinds, strict=False))
     files: list[_File] = []
 
-    def add(folder: str, wnid: str, name: str, class_id: int, odd: str | None, damage: str | None) -> None:
+    def add(folder: str, wnid: str, name: str, class_id: int, kind: str | None) -> None:
         # An image with an orientation is stored on its side, where boxes would not fit.
-        boxed = odd != "exif" and (len(files) * 0.61803398875 % 1 < _BOXED_SHARE or damage == _NOISY)
-        boxes = root / "bounding_boxes" / wnid / f"{Path(name).stem}.xml" if boxed else None
-        files.append(_File(len(files), root / folder / wnid / name, class_id, odd, damage, boxes))
+        boxed = kind != "exif" and (len(files) * 0.61803398875 % 1 < _BOXED_SHARE or kind == _NOISY)
+        boxes = f"bounding_boxes/{wnid}/{Path(name).stem}.xml" if boxed else None
+        files.append(_File(len(files), f"{folder}/{wnid}/{name}", class_id, kind, boxes))
 
     for class_id, (wnid, _) in enumerate(spec.synsets()):
         for i in range(spec.images_per_class):
-            odd, damage = unusual.get((i, class_id), (None, None))
             grey = (class_id * spec.images_per_class + i) % _GREY_EVERY == _GREY_EVERY - 1
-            odd = "greyscale" if grey and not damage and not odd else odd
-            suffix = ".jpg" if damage == "text" else ".JPEG"
-            add("train", wnid, f"{wnid}_{17 + 13 * i}{suffix}", class_id, odd, damage)
+            kind = unusual.get((i, class_id), "greyscale" if grey else None)
+            add("train", wnid, f"{wnid}_{17 + 13 * i}{'.jpg' if kind == 'text' else '.JPEG'}", class_id, kind)
     for i in range(spec.validation_per_class):
         for class_id, (wnid, _) in enumerate(spec.synsets()):
-            name = f"ILSVRC2012_val_{i * spec.classes + class_id + 1:08d}.JPEG"
-            add("validation", wnid, name, class_id, None, None)
+            add("validation", wnid, f"ILSVRC2012_val_{i * spec.classes + class_id + 1:08d}.JPEG", class_id, None)
     return files
 
 
@@ -233,28 +223,31 @@ def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
         return False
     what = "something else"
     if (root / "sample.json").is_file():
-        present = {path for path in root.rglob("*") if not path.is_dir()}
-        boxes = {file.boxes_path for file in files} - {None}
-        expected = {file.path for file in files} | boxes | {root / name for name in (*_lists(spec), "sample.json")}
-        if present == expected and (root / "sample.json").read_text(errors="replace") == _mark(spec, files):
+        present = {path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir()}
+        expected = {*_paths(files), *_lists(spec), "sample.json"}
+        if present == expected and (root / "sample.json").read_text(errors="replace") == _mark(root, spec, files):
             return True
         what = "a sample of other settings, or one that was changed"
     raise DestinationError(f"{root} holds {what}; name another directory, or remove it", path=str(root))
 
 
 def _write(root: Path, spec: SampleSpec, files: list[_File], progress: Progress | None) -> None:
-    for folder in {path.parent for file in files for path in (file.path, file.boxes_path) if path is not None}:
+    for folder in {(root / path).parent for path in _paths(files)}:
         folder.mkdir(parents=True, exist_ok=True)
     written = 0
     with stoppable_pool(available_cpus(), "stoker-draw") as pool:
         # After Ctrl-C or on a full disk map() cancels what was not begun.
-        for done, size in enumerate(pool.map(lambda file: _make(file, spec.seed), files), 1):
+        for done, size in enumerate(pool.map(lambda file: _make(root, file, spec.seed), files), 1):
             written += size
             if progress is not None:
                 progress(done=done, total=len(files), size_bytes=written, rejects=0)
     for name, text in _lists(spec).items():
         (root / name).write_text(text)
-    (root / "sample.json").write_text(_mark(spec, files))
+    (root / "sample.json").write_text(_mark(root, spec, files))
+
+
+def _paths(files: list[_File]) -> set[str]:
+    return {path for file in files for path in (file.path, file.boxes_path) if path is not None}
 
 
 def _lists(spec: SampleSpec) -> dict[str, str]:
@@ -265,35 +258,36 @@ def _lists(spec: SampleSpec) -> dict[str, str]:
     }
 
 
-def _mark(spec: SampleSpec, files: list[_File]) -> str:
+def _mark(root: Path, spec: SampleSpec, files: list[_File]) -> str:
     """Return what identifies this sample: its settings and the bytes of its images, which must exist."""
-    fields = {"form": _FORM, **dataclasses.asdict(spec), "size_bytes": _size_bytes(files)}
+    fields = {"form": _FORM, **dataclasses.asdict(spec), "size_bytes": _size_bytes(root, files)}
     return json.dumps(fields, indent=1) + "\n"
 
 
-def _size_bytes(files: list[_File]) -> int:
-    return sum(file.path.stat().st_size for file in files)
+def _size_bytes(root: Path, files: list[_File]) -> int:
+    return sum((root / file.path).stat().st_size for file in files)
 
 
-def _make(file: _File, seed: int) -> int:
+def _make(root: Path, file: _File, seed: int) -> int:
     """Write one image and its boxes; return the bytes of the image."""
     rng = np.random.default_rng((seed, file.number))
     width, height = _choose(_SIZES, rng)
     quality = _choose(_QUALITIES, rng)
     pixels, boxes = paint(width, height, file.class_id, (seed, file.number, 1))
-    if file.odd:
-        data = encode_odd(file.odd, pixels, quality)
+    if file.kind in ODD:
+        data = encode_odd(file.kind, pixels, quality)
     else:
         data = _native.encode_jpeg(pixels, quality, _choose(_SUBSAMPLINGS, rng), optimize=False)
-    if file.damage in DAMAGED:
-        data = damage(file.damage, data)
-    file.path.write_bytes(data)
+    if file.kind in DAMAGED:
+        data = damage(file.kind, data)
+    path = root / file.path
+    path.write_bytes(data)
     if file.boxes_path is not None:
-        name, scale = file.path.stem, (width, height, width, height)
+        name, scale = path.stem, (width, height, width, height)
         corners = [tuple(map(round, np.multiply((b.xmin, b.ymin, b.xmax, b.ymax), scale).tolist())) for b in boxes]
-        if file.damage == _NOISY:
+        if file.kind == _NOISY:
             name, corners = "%s", [(width + 40, height // 2, width // 4, -7)]
-        file.boxes_path.write_bytes(_annotation(file.path.parent.name, name, (width, height), corners))
+        (root / file.boxes_path).write_bytes(_annotation(path.parent.name, name, (width, height), corners))
     return len(data)
 
 
