@@ -27,7 +27,6 @@ EXAMPLES = ("stoker audit photos", "stoker audit photos --json > audit.json")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("dataset", help=f"{SOURCE_KINDS}, dataset or TFRecords; or its URL")
     add = parser.add_argument_group("what is looked for").add_argument
     text = f"bits of 64 in which near duplicates may differ, 0 to {MAX_DISTANCE} (default {DEFAULT_DISTANCE})"
@@ -50,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
         location(args.html).write_atomically(page.audit_page(report, audit_albums(report, splits)).encode())
     if args.json:
         classes = output.classes_of(report.classes)
-        of_splits = {name: output.fields_of(split) for name, split in report.splits.items()}
-        output.document(output.fields_of(report) | {"images": report.images, "classes": classes, "splits": of_splits})
+        output.document(output.fields_of(report) | {"images": report.images, "classes": classes})
     else:
         _print(report)
         if args.html is not None:

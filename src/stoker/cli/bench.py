@@ -35,7 +35,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     spec = BenchSpec("")
     parser.add_argument("dataset", help=f"dataset, TFRecords, {SOURCE_KINDS}; or its URL")
     add = parser.add_argument_group("what is measured").add_argument

@@ -35,7 +35,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.usage = "stoker build [OPTIONS] SOURCE DESTINATION"
     # Not nargs="?", which would not find the second behind an option; --ask needs neither.
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
@@ -203,10 +202,10 @@ def _document(report: BuildReport, destination: str) -> dict[str, Any]:
         **_common_fields(report),
         "images_per_second": round(report.items / report.seconds, 1),
         "bytes_per_second": round(report.size_bytes / report.seconds),
-        "formats": {name: dict(counts) for name, counts in manifest.formats.items()},
-        "converted": dict(manifest.converted),
+        "formats": manifest.formats,
+        "converted": manifest.converted,
         "annotation_errors": manifest.annotation_errors,
-        "ignored": dict(manifest.source.ignored),
+        "ignored": manifest.source.ignored,
     }
 
 
@@ -217,8 +216,8 @@ def _common_fields(report: BuildReport | PartReport) -> dict[str, Any]:
         "source_bytes": report.size_bytes,
         "resumed_shards": report.resumed_shards,
         "annotation_errors": len(report.annotation_errors),
-        "rejects": [output.fields_of(reject) for reject in report.rejects],
-        "warnings": list(report.warnings),
+        "rejects": report.rejects,
+        "warnings": report.warnings,
     }
 
 

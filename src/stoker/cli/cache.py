@@ -28,7 +28,6 @@ EXAMPLES = ("stoker cache", "stoker cache --dir /scratch/cache --clear")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     add = parser.add_argument_group("the cache").add_argument
     text = "the directory (default: $STOKER_CACHE_DIR, else $XDG_CACHE_HOME/stoker, else ~/.cache/stoker)"
     add("--dir", metavar="DIR", help=text)

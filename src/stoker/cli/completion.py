@@ -26,7 +26,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("shell", choices=SHELLS, help="one of %(choices)s")
 
 

@@ -23,7 +23,6 @@ EXAMPLES = ("stoker doctor dataset", "stoker doctor dataset --transform eval --t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     spec = DatasetSpec("")
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)

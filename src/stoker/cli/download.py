@@ -29,7 +29,6 @@ EXAMPLES = ("stoker download tiny-imagenet data", "stoker download imagenet data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("dataset", choices=list(DATASETS), help="one of %(choices)s")
     # Not nargs="?", which would not find it behind an option.
     text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
@@ -157,7 +156,7 @@ def _document(report: DownloadReport, dataset: RemoteDataset, directory: Path, n
         "source": report.source,
         "seconds": round(report.seconds, 3),
         "fetched_bytes": report.fetched_bytes,
-        "files": [output.fields_of(file) for file in report.files],
+        "files": report.files,
         "notes": notes,
         "next": _next_commands(report, dataset, directory),
     }

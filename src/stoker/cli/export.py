@@ -23,7 +23,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("dataset", help="what 'stoker build' made, or TFRecords of any origin; or its URL")
     parser.add_argument("destination", help="new or empty folder of this machine")
     add = parser.add_argument_group("what is written").add_argument
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "destination": args.destination,
                 "to": args.to,
-                "splits": {name: output.fields_of(split) for name, split in report.splits.items()},
+                "splits": report.splits,
                 "rejects": [{"record": reject.key, "reason": reject.reason} for reject in report.rejects],
                 "seconds": round(report.seconds, 3),
             }

@@ -19,7 +19,6 @@ EXAMPLES = ("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://buc
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("files", nargs="+", help="TFRecords, directories of them, or patterns; or their URLs")
     options.add_record(parser)
 

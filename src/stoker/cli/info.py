@@ -37,7 +37,6 @@ EXAMPLES = ("stoker info dataset", "stoker info dataset --html page.html", "stok
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     text = "dataset, unfinished build, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("what is looked at").add_argument
@@ -108,28 +107,26 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         return {
             "state": "images",
             "path": info.path,
-            "splits": {name: output.fields_of(split) for name, split in info.splits.items()},
+            "splits": info.splits,
             "classes": output.classes_of(info.histogram),
             **_box_classes(info),
-            "suffixes": dict(info.suffixes),
+            "suffixes": info.suffixes,
             **({"fields": {name: field.to_json() for name, field in info.fields.items()}} if info.fields else {}),
-            **({"examples": dict(info.examples)} if info.fields else {}),
-            "boxes": dict(info.boxes),
-            "ignored": dict(info.ignored),
-            "warnings": list(info.warnings),
+            **({"examples": info.examples} if info.fields else {}),
+            "boxes": info.boxes,
+            "ignored": info.ignored,
+            "warnings": info.warnings,
         }
     if isinstance(info, UnfinishedInfo):
         return {"state": "unfinished", **output.fields_of(info), "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
-        splits = {name: output.fields_of(split) for name, split in info.splits.items()}
-        keys = {key: output.fields_of(seen) for key, seen in info.keys.items()}
         return {
             "state": "foreign",
             "path": info.path,
-            "splits": splits,
+            "splits": info.splits,
             "looked_at": info.looked_at,
-            "keys": keys,
-            "formats": dict(info.formats),
+            "keys": info.keys,
+            "formats": info.formats,
             "layout": info.layout and info.layout.preset,
         }
     manifest = json.loads(format_manifest(info.manifest))
@@ -141,7 +138,7 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
         **manifest,
         "records": info.manifest.records,
         "rejects": info.manifest.rejects,
-        **({"examples": dict(info.examples)} if info.examples else {}),
+        **({"examples": info.examples} if info.examples else {}),
         "classes": output.classes_of(info.histogram),
         **_box_classes(info),
         **({"being_built": True} if info.being_built else {}),

@@ -25,7 +25,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     text = "files or URLs; in quotes, ** stands for any number of folders"
     parser.add_argument("patterns", nargs="+", metavar="GLOB", help=text)
     add = parser.add_argument_group("the list").add_argument

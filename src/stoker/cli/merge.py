@@ -18,7 +18,6 @@ EXAMPLES = ("stoker merge spring autumn year", "stoker merge --link spring autum
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("datasets", nargs="+", help="what 'stoker build' or 'stoker repack' made; or their URLs")
     text = "new or empty directory, or that of an unfinished merge; or its URL"
     parser.add_argument("destination", help=text)

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from stoker.cli.parser import UsageError
 from stoker.errors import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from types import ModuleType
     from typing import TextIO
@@ -52,13 +53,20 @@ _TONES = {
 
 
 def document(report: object) -> None:
-    """Print one JSON document on standard output; paths in it become text."""
-    sys.stdout.write(json.dumps(report, indent=1, default=os.fspath) + "\n")
+    """Print one JSON document on standard output; dataclasses in it become their fields, and paths text."""
+    sys.stdout.write(json.dumps(report, indent=1, default=_plain) + "\n")
+
+
+def _plain(value: Any) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    return fields_of(value) if dataclasses.is_dataclass(value) else os.fspath(value)
 
 
 def fields_of(report: Any) -> dict[str, Any]:
     """Return the fields of a dataclass for a JSON document, with sizes called as in the manifest."""
-    return {"bytes" if name == "size_bytes" else name: value for name, value in dataclasses.asdict(report).items()}
+    names = [field.name for field in dataclasses.fields(report)]
+    return {"bytes" if name == "size_bytes" else name: getattr(report, name) for name in names}
 
 
 def classes_of(counts: Iterable[ClassCount]) -> list[dict[str, Any]]:

@@ -24,7 +24,6 @@ EXAMPLES = ("stoker plan photos", "stoker plan photos --resize short:256 --encod
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
     options.add_source(parser)
     options.add_dataset(parser)
@@ -66,9 +65,9 @@ def _document(report: BuildForecast) -> dict[str, Any]:
         "files_looked_at": survey.looked_at,
         "formats": survey.formats,
         "stored": [output.fields_of(storing) | {"images": count} for storing, count in survey.storings.items()],
-        "odd_files": [output.fields_of(odd) for odd in survey.odd],
+        "odd_files": survey.odd,
         "exif_orientation": {"images": survey.turned, "looked_at": survey.looked_at},
-        "rejects": [output.fields_of(reject) for reject in survey.rejects],
+        "rejects": survey.rejects,
         "expected_rejects": report.rejects,
         "withheld": report.is_withheld,
         "duplicates": report.dropped,
@@ -81,7 +80,7 @@ def _document(report: BuildForecast) -> dict[str, Any]:
             "rejected": estimate.rejected,
             "converted": estimate.converted,
         },
-        "warnings": list(tree.warnings),
+        "warnings": tree.warnings,
     }
 
 

@@ -23,7 +23,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("source", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)

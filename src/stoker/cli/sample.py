@@ -19,7 +19,6 @@ EXAMPLES = ("stoker sample photos", "stoker sample photos --classes 10 --images 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     spec = SampleSpec()
     parser.add_argument("directory", help="where to make it; new, empty, or the same sample")
     add = parser.add_argument_group("what is made").add_argument

@@ -43,7 +43,6 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     text = "dataset, directory, pattern or file of TFRecords, or images; or its URL"
     parser.add_argument("dataset", help=text)
     add = parser.add_argument_group("the picture").add_argument

@@ -17,7 +17,6 @@ EXAMPLES = ("stoker verify dataset", "stoker verify 'tfrecords/train-*' --thread
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what it takes."""
     parser.add_argument("dataset", help="dataset, or directory, pattern or file of TFRecords; or its URL")
     add = parser.add_argument_group("how it runs").add_argument
     add("--threads", type=int, metavar="N", help="checks at a time (default: one per CPU)")
