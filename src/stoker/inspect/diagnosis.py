@@ -72,52 +72,6 @@ def doctor(loader: Any, *, quiet: bool = False) -> Doctor:
     return Doctor(loader_in(loader), quiet=quiet)
 
 
-class Doctor:
-    """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
-
-    Entering starts one thread, which looks every 8 ms; leaving stops it, and makes and prints the report. The loop may
-    be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made in every case, and
-    printed unless there was an error.
-
-    Args:
-        loader: The loader.
-        quiet: Whether nothing is printed.
-    """
-
-    def __init__(self, loader: Loader, *, quiet: bool) -> None:
-        self._loader = loader
-        self._quiet = quiet
-        self._watch = _Watch(loader)
-        self._report: DoctorReport | None = None
-
-    @property
-    def report(self) -> DoctorReport:
-        """What was found.
-
-        Raises:
-            ConfigError: The ``with`` block is not over.
-        """
-        if self._report is None:
-            raise ConfigError("there is no report before the end of the with block of stoker.doctor")
-        return self._report
-
-    def __enter__(self) -> Self:
-        if self._watch.started:
-            raise ConfigError("this stoker.doctor was used already; make one for each with block")
-        self._files = look_at_files(self._loader.dataset)
-        self._watch.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._watch.stop()
-        after = look_at_files(self._loader.dataset).cached_before
-        evidence = self._watch.evidence(dataclasses.replace(self._files, cached_after=after))
-        self._report = decide(evidence)
-        if not self._quiet and (kind is None or not issubclass(kind, Exception)):
-            sys.stderr.write("".join(f"stoker doctor: {line}\n" for line in self._report.lines()))
-            sys.stderr.flush()
-
-
 @dataclass(frozen=True, slots=True)
 class _Look:
     """What was so far; ``later - earlier`` is what was in between."""
@@ -138,12 +92,22 @@ class _Look:
         return self.stats.wait_seconds + self.stats.consumer_seconds
 
 
-class _Watch:
-    """The thread that looks on, and the sums of what it saw."""
+class Doctor:
+    """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
 
-    def __init__(self, loader: Loader) -> None:
+    Entering starts one thread, which looks every 8 ms and adds up what it saw; leaving stops it, and makes and prints
+    the report. The loop may be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made
+    in every case, and printed unless there was an error.
+
+    Args:
+        loader: The loader.
+        quiet: Whether nothing is printed.
+    """
+
+    def __init__(self, loader: Loader, *, quiet: bool) -> None:
         self._loader = loader
-        self._dropped = loader.settings.prefetch + 1
+        self._quiet = quiet
+        self._report: DoctorReport | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stoker-doctor", daemon=True)
         self._names: dict[int, str] = {}
@@ -152,20 +116,37 @@ class _Watch:
         self._base: _Look | None = None  # what is counted is what lies between it and the last look
         self._first_times: Times | None = None
         self._last_times: Times | None = None
-        self.started = False
 
-    def start(self) -> None:
-        """Begin to look at the loader, and at this thread as the one that runs the loop."""
-        self.started = True
+    @property
+    def report(self) -> DoctorReport:
+        """What was found.
+
+        Raises:
+            ConfigError: The ``with`` block is not over.
+        """
+        if self._report is None:
+            raise ConfigError("there is no report before the end of the with block of stoker.doctor")
+        return self._report
+
+    def __enter__(self) -> Self:
+        if self._thread.ident is not None:
+            raise ConfigError("this stoker.doctor was used already; make one for each with block")
+        self._files = look_at_files(self._loader.dataset)
         self._loop_thread = threading.get_native_id()
-        self._entered = self._last = self._look()
+        self._last = self._look()
+        self._dropped = self._last.stats.batches + self._loader.settings.prefetch + 1
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """Look for the last time; figures are complete when this returns."""
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._stopping.set()
         self._thread.join()
         self._count()
+        after = look_at_files(self._loader.dataset).cached_before
+        self._report = decide(self._evidence(dataclasses.replace(self._files, cached_after=after)))
+        if not self._quiet and (kind is None or not issubclass(kind, Exception)):
+            sys.stderr.write("".join(f"stoker doctor: {line}\n" for line in self._report.lines()))
+            sys.stderr.flush()
 
     def _run(self) -> None:
         own = threading.get_native_id()
@@ -190,8 +171,7 @@ class _Watch:
         self._last = look
         if self._base is None:
             self._since = self._since or look.at
-            taken = look.stats.batches - self._entered.stats.batches
-            if taken > self._dropped or look.at - self._since > _WARM_UP_SECONDS:
+            if look.stats.batches > self._dropped or look.at - self._since > _WARM_UP_SECONDS:
                 self._base = look
                 self._look_at_the_system()
             return
@@ -206,7 +186,7 @@ class _Watch:
         self._last_times = read_times()
         self._first_times = self._first_times or self._last_times
 
-    def evidence(self, files: Files) -> Evidence:
+    def _evidence(self, files: Files) -> Evidence:
         setup = _setup(self._loader)
         seen = self._last - (self._base or self._last)
         stats, seconds = seen.stats, seen.loop_seconds
