@@ -84,8 +84,11 @@ def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Lo
     if args.json:
         document = {"outcome": "part", "destination": args.destination, **_part_fields(report)}
         output.document(document | _common_fields(report))
-    else:
-        _print_part(report, args.destination)
+        return 0
+    output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
+    _print_rejects(report, "rejects.jsonl will name all of them")
+    missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {args.destination}"
+    output.line(f"{_shards_of(report)}; {missing}")
     return 0
 
 
@@ -236,13 +239,6 @@ def _shards_of(report: PartReport) -> str:
     return f"{report.part}: {report.shards:,} of {format_count(report.all_shards, 'shard')}{there}"
 
 
-def _print_part(report: PartReport, destination: str) -> None:
-    output.some([f"warning: {warning}" for warning in report.warnings], _SHOWN, "see 'stoker plan'")
-    _print_rejects(report, "rejects.jsonl will name all of them")
-    missing = f"{format_count(report.missing_shards, 'shard')} of other parts missing in {destination}"
-    output.line(f"{_shards_of(report)}; {missing}")
-
-
 def _print(report: BuildReport, destination: str) -> None:
     manifest = report.manifest
     if report.outcome == "complete":
@@ -276,15 +272,11 @@ def _print_splits(report: BuildReport) -> None:
     ]
     output.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
     output.line(", ".join(filter(None, [format_count(manifest.classes, "class"), manifest.schema.label_note])))
-    output.line(_speed(report))
+    rate = f"{report.items / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
+    there = report.resumed_shards
+    resumed = f"; {format_count(there, 'shard')} {'was' if there == 1 else 'were'} there already" if there else ""
+    output.line(f"{format_count(report.items, 'image')} in {format_seconds(report.seconds)}: {rate}{resumed}")
     if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
         output.line(f"stored: {output.formats_line(manifest)}")
     if manifest.converted:
         output.line(output.converted_line(manifest))
-
-
-def _speed(report: BuildReport) -> str:
-    rate = f"{report.items / report.seconds:,.0f} images/s, {format_size(report.size_bytes / report.seconds)}/s"
-    there = report.resumed_shards
-    resumed = f"; {format_count(there, 'shard')} {'was' if there == 1 else 'were'} there already" if there else ""
-    return f"{format_count(report.items, 'image')} in {format_seconds(report.seconds)}: {rate}{resumed}"

@@ -11,8 +11,6 @@ from stoker.exporting import FORMATS, export
 if TYPE_CHECKING:
     import argparse
 
-    from stoker.exporting import ExportReport
-
 _SHOWN = 20
 
 DESCRIPTION = "Write a dataset as image files, WebDataset or Parquet; images keep their bytes."
@@ -58,12 +56,7 @@ def run(args: argparse.Namespace) -> int:
                 "seconds": round(report.seconds, 3),
             }
         )
-    else:
-        _print(report, args)
-    return 0
-
-
-def _print(report: ExportReport, args: argparse.Namespace) -> None:
+        return 0
     rows = [
         (name, f"{split.records:,}", f"{split.files:,}", format_size(split.size_bytes))
         for name, split in report.splits.items()
@@ -73,3 +66,4 @@ def _print(report: ExportReport, args: argparse.Namespace) -> None:
     output.some(lines, _SHOWN, "--json lists them all")
     records = format_count(sum(split.records for split in report.splits.values()), "record")
     output.line(f"{records} to {args.destination} as {args.to}, {format_seconds(report.seconds)}")
+    return 0

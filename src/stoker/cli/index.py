@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
 from stoker.config import format_count
-from stoker.inspect import IndexedShard, index_shards
+from stoker.inspect import index_shards
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
 
 DESCRIPTION = "Write the index beside TFRecords of any origin, so that they can be read in any order without a rebuild."
 EXAMPLES = ("stoker index tfrecords", "stoker index 'tfrecords/train-*' gs://bucket/tfrecords")
@@ -27,18 +26,12 @@ def run(args: argparse.Namespace) -> int:
     """Write the indexes, print, and return 0, 4 if a file is damaged, else 1 if one could not be read or written."""
     with output.shown_progress("indexing", "files", "without an index") as progress:
         results = index_shards(args.files, progress, options.record_keys(args))
+    counts = Counter(result.outcome for result in results)
     if args.json:
         output.document({"shards": [dataclasses.asdict(result) for result in results]})
     else:
-        _print(results)
-    outcomes = {result.outcome for result in results}
-    return output.EXIT_DAMAGED if "damaged" in outcomes else output.EXIT_FAILED if "failed" in outcomes else 0
-
-
-def _print(results: Sequence[IndexedShard]) -> None:
-    lines = [f"{result.outcome}: {result.problem}" for result in results if result.problem]
-    output.some(lines)
-    counts = Counter(result.outcome for result in results)
-    records = sum(result.records for result in results)
-    outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
-    output.line(f"{format_count(len(results), 'file')}, {format_count(records, 'record')}: {outcomes}")
+        output.some([f"{result.outcome}: {result.problem}" for result in results if result.problem])
+        records = format_count(sum(result.records for result in results), "record")
+        outcomes = ", ".join(f"{number:,} {what}" for what, number in counts.items())
+        output.line(f"{format_count(len(results), 'file')}, {records}: {outcomes}")
+    return output.EXIT_DAMAGED if "damaged" in counts else output.EXIT_FAILED if "failed" in counts else 0

@@ -11,8 +11,6 @@ from stoker.merging import merge
 if TYPE_CHECKING:
     import argparse
 
-    from stoker.merging import MergeReport
-
 DESCRIPTION = "Join datasets without decoding their images; classes are told by their names. Run it again to resume."
 EXAMPLES = ("stoker merge spring autumn year", "stoker merge --link spring autumn year")
 
@@ -29,37 +27,30 @@ def run(args: argparse.Namespace) -> int:
     """Merge, report, and return 0."""
     with output.shown_progress("merging", "records") as progress:
         report = merge(args.datasets, args.destination, link=args.link, progress=progress)
-    if args.json:
-        output.document(_document(report, args))
-    else:
-        _print(report, args)
-    return 0
-
-
-def _document(report: MergeReport, args: argparse.Namespace) -> dict[str, object]:
     manifest = report.manifest
-    return {
-        "outcome": report.outcome,
-        "destination": args.destination,
-        "dataset_id": manifest.dataset_id,
-        "splits": {
+    if args.json:
+        splits = {
             name: {"records": split.records, "bytes": split.size_bytes, "shards": len(split.shards)}
             for name, split in manifest.splits.items()
-        },
-        "classes": manifest.classes,
-        "rejects": manifest.rejects,
-        "copied_shards": report.copied_shards,
-        "rewritten_shards": report.rewritten_shards,
-        "resumed_shards": report.resumed_shards,
-        "seconds": round(report.seconds, 3),
-    }
-
-
-def _print(report: MergeReport, args: argparse.Namespace) -> None:
-    manifest = report.manifest
+        }
+        output.document(
+            {
+                "outcome": report.outcome,
+                "destination": args.destination,
+                "dataset_id": manifest.dataset_id,
+                "splits": splits,
+                "classes": manifest.classes,
+                "rejects": manifest.rejects,
+                "copied_shards": report.copied_shards,
+                "rewritten_shards": report.rewritten_shards,
+                "resumed_shards": report.resumed_shards,
+                "seconds": round(report.seconds, 3),
+            }
+        )
+        return 0
     if report.outcome == "complete":
         output.line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
-        return
+        return 0
     rows = [
         (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
     ]
@@ -70,3 +61,4 @@ def _print(report: MergeReport, args: argparse.Namespace) -> None:
     took = format_seconds(report.seconds)
     output.line(f"{', '.join(parts)}; {format_count(manifest.classes, 'class')}, {took}")
     output.line(f"dataset {manifest.dataset_id} in {args.destination}")
+    return 0

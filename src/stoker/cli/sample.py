@@ -12,8 +12,6 @@ from stoker.sample import SampleSpec, make_sample
 if TYPE_CHECKING:
     import argparse
 
-    from stoker.sample import SampleReport
-
 DESCRIPTION = "Make a small tree of artificial photographs in the shape of ImageNet, without any download."
 EXAMPLES = ("stoker sample photos", "stoker sample photos --classes 10 --images 100 --damaged")
 
@@ -38,14 +36,10 @@ def run(args: argparse.Namespace) -> int:
         report = make_sample(Path(args.directory), spec, progress)
     if args.json:
         output.document({"directory": args.directory, **output.fields_of(report)})
-    else:
-        _print(report, args.directory)
-    return 0
-
-
-def _print(report: SampleReport, directory: str) -> None:
+        return 0
     verb = "made" if report.made else "there already:"
-    output.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {directory}")
+    output.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {args.directory}")
     output.some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
     output.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])
-    output.detail(f"next: stoker plan {directory}")
+    output.detail(f"next: stoker plan {args.directory}")
+    return 0

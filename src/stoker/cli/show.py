@@ -19,8 +19,6 @@ from stoker.types import Exif, Mode
 if TYPE_CHECKING:
     import argparse
 
-    from stoker.inspect import SheetReport
-
 NAMED_TRANSFORMS: dict[str, SheetTransform] = {
     "train": RandomResizedCrop(224, hflip=0.5),
     "eval": CenterCrop(224, resize=256),
@@ -84,17 +82,13 @@ def run(args: argparse.Namespace) -> int:
     report = write_sheet(args.dataset, args.out, spec)
     if args.json:
         output.document(dataclasses.asdict(report))
-    else:
-        _print(report)
-    return 0
-
-
-def _print(report: SheetReport) -> None:
+        return 0
     lines = [f"damaged: sample {key}: {problem}" for key, problem in report.damaged.items()]
     output.some(lines, _SHOWN, "find all damage with 'stoker verify'")
     samples = format_count(len(report.indices), "sample")
     formats = f" ({output.counted(report.formats)})" if report.formats else ""
     output.line(f"{report.path}: {samples} of {report.split}{formats}, {report.width} x {report.height} pixels")
+    return 0
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
 from stoker.config import check_range, format_count, format_size
-from stoker.inspect import VerifyReport, verify_dataset
+from stoker.inspect import verify_dataset
 
 if TYPE_CHECKING:
     import argparse
@@ -30,12 +30,7 @@ def run(args: argparse.Namespace) -> int:
         report = verify_dataset(args.dataset, threads, progress, options.record_keys(args))
     if args.json:
         output.document(dataclasses.asdict(report))
-    else:
-        _print(report)
-    return output.EXIT_DAMAGED if report.problems else 0
-
-
-def _print(report: VerifyReport) -> None:
+        return output.EXIT_DAMAGED if report.problems else 0
     output.some([f"warning: {warning}" for warning in report.warnings])
     output.some([f"damage: {problem}" for problem in report.problems])
     if report.formats:
@@ -45,3 +40,4 @@ def _print(report: VerifyReport) -> None:
     size = f"{shards}, {records}, {format_size(report.size_bytes)}"
     verdict = format_count(len(report.problems), "problem") if report.problems else "no damage"
     output.line(f"verified {size} in {report.seconds:.1f} s ({rate}): {verdict}")
+    return output.EXIT_DAMAGED if report.problems else 0
