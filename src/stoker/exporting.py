@@ -486,22 +486,19 @@ class _Tars(_Writer):
         size = sum(_TAR_BLOCK + -(-len(data) // _TAR_BLOCK) * _TAR_BLOCK for _, data in members)
         if self._tar is not None and self._tar.offset + size > self._shard_bytes:
             self.close(is_complete=True)
-        tar = self._tar or self._open()
+        if self._tar is None:
+            self._file = self._path.open("xb")
+            self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - see close
         for suffix, data in members:
             info = tarfile.TarInfo(f"{key}.{suffix}")  # with date 0 and owner 0: the same bytes each time
             info.size = len(data)
             with attach_filename(self._path):
-                tar.addfile(info, io.BytesIO(data))
+                self._tar.addfile(info, io.BytesIO(data))
         self.records += 1
 
     @property
     def _path(self) -> Path:
         return self._folder / f"{self._split}-{self.files:06d}.tar"
-
-    def _open(self) -> tarfile.TarFile:
-        self._file = self._path.open("xb")
-        self._tar = tarfile.open(fileobj=self._file, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - see close
-        return self._tar
 
     def close(self, *, is_complete: bool) -> None:
         if self._file is None or self._tar is None:

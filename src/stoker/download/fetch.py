@@ -350,7 +350,8 @@ class _Transfer:
                 if tries == (TRIES if connected else CONNECTING_TRIES):
                     message = f"{stop}; given up after several tries, run the same command to resume"
                     raise _PlaceError(message) from None
-                wait = max(_wait_after(tries), stop.wait)
+                pause = 0.0 if tries == 1 else _FIRST_WAIT * (2.0 ** (tries - 1) + random.random())  # noqa: S311
+                wait = max(min(_LONGEST_WAIT, pause), stop.wait)
                 self._note(f"{stop}; next try in {format_seconds(wait)}")
                 time.sleep(wait)
             else:
@@ -470,7 +471,3 @@ def hash_of_content(file: RemoteFile, opened: IO[bytes], watcher: Watcher) -> tu
 
 def _hash_of(file: RemoteFile) -> hashlib._Hash:
     return hashlib.new(file.checksum.partition(":")[0], usedforsecurity=False)
-
-
-def _wait_after(tries: int) -> float:
-    return 0.0 if tries == 1 else min(_LONGEST_WAIT, _FIRST_WAIT * (2.0 ** (tries - 1) + random.random()))  # noqa: S311

@@ -117,15 +117,16 @@ def download(
 def _mark_missing(local_files: Mapping[str, _Found], done: Sequence[FetchedFile]) -> None:
     """Once a file is there, let the others show as unfinished: readers refuse such a folder."""
     for local_file in local_files.values() if done else ():
-        local_file.mark_missing()
+        if not local_file.path.exists():
+            local_file.part.touch()
 
 
 class _Found:
     """What an earlier run left of a file. One with wrong bytes is moved aside."""
 
     def __init__(self, path: Path, file: RemoteFile, watcher: Watcher) -> None:
-        self._path = path
-        self._part = path.with_name(path.name + ".part")
+        self.path = path
+        self.part = path.with_name(path.name + ".part")
         self._file = file
         self._watcher = watcher
         self.moved_aside: list[Path] = []
@@ -135,15 +136,10 @@ class _Found:
         if wrong is not None:
             self._move_aside(path, wrong)
 
-    def mark_missing(self) -> None:
-        """Make sure that a file shows as unfinished that is not there."""
-        if not self._path.exists():
-            self._part.touch()
-
     @property
     def missing_bytes(self) -> int:
         """Bytes that are still to be fetched, as far as the size is known."""
-        partial_bytes = self._part.stat().st_size if self._part.is_file() else 0
+        partial_bytes = self.part.stat().st_size if self.part.is_file() else 0
         return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - partial_bytes)
 
     def unpacked(self) -> Path | None:
@@ -151,15 +147,15 @@ class _Found:
         unpacking = self._file.unpacking
         if unpacking is None:
             return None
-        folder = self._path.with_name(unpacking.folder)
-        if folder.exists() and not is_unpacked(self._path, unpacking):
+        folder = self.path.with_name(unpacking.folder)
+        if folder.exists() and not is_unpacked(self.path, unpacking):
             self._move_aside(folder, "files of the archive are missing from it, or have another size")
         if not folder.exists():
-            unpack(self._path, unpacking, self._watcher)
+            unpack(self.path, unpacking, self._watcher)
         return folder
 
     def _wrong(self) -> str | None:
-        path, file = self._path, self._file
+        path, file = self.path, self._file
         if not path.is_file():
             return "it is not a file"
         size = path.stat().st_size

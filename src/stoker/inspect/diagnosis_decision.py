@@ -243,20 +243,9 @@ class Evidence:
         return self.stages.get("convert", 0.0) > self.stages.get("decode", 0.0)
 
     @property
-    def off_cpu(self) -> float:
-        """Share of the decoding threads' busy time in which they waited for anything but a CPU."""
-        return max(0.0, 1 - self.cpu_share - self.queue_share)
-
-    @property
     def others_busy(self) -> bool:
         """Whether other Python threads have work."""
         return sum(thread.busy_share for thread in self.threads) >= _OTHERS_BUSY
-
-    @property
-    def gil_lost(self) -> float:
-        """Share of its time that the consumer may have lost to the interpreter's lock; time without a CPU left out."""
-        with_cpu = max(0.1, 1 - self.consumer.queue_share)
-        return self.gil_share + self.consumer_share * min(1.0, self.consumer.blocked_share / with_cpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,7 +283,15 @@ class DoctorReport:
     def lines(self) -> list[str]:
         """Return it for a person, in a few lines."""
         lines = [f"{self.verdict}: {self.sentence}", f"remedy: {self.remedy}"]
-        return [*lines, self._speeds()] if self.evidence.batches else lines
+        e = self.evidence
+        if not e.batches:
+            return lines
+        shares = (
+            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
+        )
+        top = "" if e.consumer_speed is None else f"; without waiting it would take {e.consumer_speed:.0f}/s"
+        loader = f"the loader could make {e.loader_speed:.0f}/s"
+        return [*lines, f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"]
 
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
@@ -307,15 +304,6 @@ class DoctorReport:
             "consumer_images_per_second": self.consumer_images_per_second and round(self.consumer_images_per_second, 1),
             "evidence": asdict(self.evidence),
         }
-
-    def _speeds(self) -> str:
-        e = self.evidence
-        shares = (
-            f"waits for batches {e.wait_share:.0%}, for the interpreter {e.gil_share:.0%}, works {e.consumer_share:.0%}"
-        )
-        top = "" if e.consumer_speed is None else f"; without waiting it would take {e.consumer_speed:.0f}/s"
-        loader = f"the loader could make {e.loader_speed:.0f}/s"
-        return f"{e.speed:.0f} images/s over {e.batches} batches; the consumer {shares}{top}; {loader}"
 
 
 def decide(evidence: Evidence) -> DoctorReport:
@@ -337,11 +325,13 @@ def _others_hold_the_lock(e: Evidence) -> bool:
         return False
     # Requests to a store are made by Python, and so is what Pillow decodes: both wait for the lock, too.
     in_python = e.stages.get("remote", 0.0) + e.stages.get("convert", 0.0)
-    return e.gil_lost >= _GIL_LOST or (e.wait_share >= _WAITS and in_python >= _IN_PYTHON)
+    with_cpu = max(0.1, 1 - e.consumer.queue_share)  # time without a CPU is not lost to the lock
+    lost = e.gil_share + e.consumer_share * min(1.0, e.consumer.blocked_share / with_cpu)
+    return lost >= _GIL_LOST or (e.wait_share >= _WAITS and in_python >= _IN_PYTHON)
 
 
 def _of_the_loader(e: Evidence) -> Verdict:
-    if e.waiting_for_files >= _FILES and e.off_cpu >= _OFF_CPU:
+    if e.waiting_for_files >= _FILES and 1 - e.cpu_share - e.queue_share >= _OFF_CPU:  # and not for a CPU
         return "cold-cache" if _comes_from_memory_next_time(e) else "storage-bound"
     spare = e.setup.cpus - e.process_cpus
     if not e.all_busy or (e.lacks_threads and spare > 0.25):

@@ -50,7 +50,9 @@ def index_shards(
     """
     paths = find_files(places)
     if keys is not None:
-        _check_keys(paths[0], keys)
+        with contextlib.suppress(ShardError, ExampleError):  # damage is reported in its turn
+            if (features := first_features(paths[0])) is not None:
+                find_layout(features, keys, str(paths[0]))
     results: list[IndexedShard] = []
     tally = Tally(len(paths), progress)
     with stoppable_pool(available_cpus(), "stoker-index") as pool:
@@ -58,12 +60,6 @@ def index_shards(
             results.append(result)
             tally.advanced(1, result.size_bytes, int(result.problem is not None))
     return results
-
-
-def _check_keys(path: Location, keys: RecordKeys) -> None:
-    with contextlib.suppress(ShardError, ExampleError):  # damage is reported in its turn
-        if (features := first_features(path)) is not None:
-            find_layout(features, keys, str(path))
 
 
 def _index(path: Location) -> IndexedShard:

@@ -112,20 +112,15 @@ def _counts(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {kind}" for kind, number in sorted(numbers.items()))
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "pages"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_shown,
-    )
-    environment.filters |= {"count": _count, "counts": _counts, "size": format_size, "seconds": format_seconds}
-    return environment
-
-
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    finalize=_shown,
+)
+_ENVIRONMENT.filters |= {"count": _count, "counts": _counts, "size": format_size, "seconds": format_seconds}
 
 
 def _figure(height: float) -> Figure:

@@ -331,14 +331,12 @@ class _Checks:
             self.labels.setdefault(target.split, Counter()).update(labels)
             self.formats.update(formats)
             if self._progress is not None:
-                total = max(self.records, self._total())
+                total = self._listed_records
+                if total is None or self._seen_shards == self._shards:
+                    total = self._seen_records * self._shards // max(1, self._seen_shards)
+                total = max(self.records, total)
                 self._progress(done=self.records, total=total, size_bytes=self._seen_bytes, rejects=self._problems)
         return problems
-
-    def _total(self) -> int:
-        if self._seen_shards == self._shards or self._listed_records is None:
-            return self._seen_records * self._shards // max(1, self._seen_shards)
-        return self._listed_records
 
 
 @dataclass(frozen=True, slots=True)
