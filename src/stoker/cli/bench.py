@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "threads of each case (default: one per CPU; of an ilsvrc.json its readers)"
     add("--threads", type=int, metavar="N", help=text)
     add("--images", type=int, metavar="N", help="take at most N images (default: 1000, fewer if they are large)")
-    add("--only", metavar="NAMES", help="measure these cases alone: a,b,c")
+    add("--only", type=_keys, default=(), metavar="NAMES", help="measure these cases alone: a,b,c")
     text = "drop the files from the page cache before each measurement: figures of the disk, not of memory"
     add("--cold", action="store_true", help=text)
     add = parser.add_argument_group("how it runs").add_argument
@@ -61,7 +61,6 @@ def run(args: argparse.Namespace) -> int:
     """Measure, print, and return 0; 1 if a case failed."""
     if is_config(location(args.dataset)):
         return _run_configured(args)
-    args.only = tuple(key.strip() for key in (args.only or "").split(",") if key.strip())
     named = {name: getattr(args, name) for name in BenchSpec.__dataclass_fields__ if name not in ("keys", "source")}
     given = {name: value for name, value in named.items() if value is not None}
     spec = BenchSpec(**given, keys=options.record_keys(args), source=options.source_options(args))
@@ -94,6 +93,10 @@ def _run_configured(args: argparse.Namespace) -> int:
     threads = format_count(measured.threads, "thread")
     output.line(f"{speed}: {measured.split}, batches of {measured.batch_size} x {size}, {threads}{prefetch}")
     return 0
+
+
+def _keys(text: str) -> tuple[str, ...]:
+    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def print_report(report: BenchReport) -> None:
