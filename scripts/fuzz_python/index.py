@@ -9,7 +9,7 @@ import numpy as np
 from scripts.fuzz_python.made import dataset
 from scripts.fuzz_python.scratch import folder
 from stoker.errors import IndexMismatchError
-from stoker.format.index import KeptIndex, check_index, format_index, parse_index
+from stoker.format.index import CachedIndex, check_index, format_index, parse_index
 
 _KEPT = folder() / "kept.idx"
 _ROW = re.compile(rb"(0|[1-9][0-9]{0,17}) ([1-9][0-9]{0,17})\n")
@@ -34,7 +34,7 @@ def _read_kept(data: bytes) -> None:
     """Read any bytes as an index in the cache: there is none, or one that the shard may have."""
     _KEPT.write_bytes(data)
     last = re.search(rb"(\d{1,18}) (\d{1,18})\n\Z", data)
-    kept = KeptIndex(_KEPT, int(last[1]) + int(last[2]) if last else 0)
+    kept = CachedIndex(_KEPT, int(last[1]) + int(last[2]) if last else 0)
     rows = kept.read()
     if rows is None:
         return

@@ -145,7 +145,7 @@ def export(  # noqa: PLR0913 - settings by name
         shard_size: Bytes of images after which a tar or a Parquet file ends, also as ``"500MB"``.
         max_rejects: How many damaged records may be left out; the next one stops the export.
         keys: Of TFRecords of other origin: where they hold what; see `stoker.open`.
-        progress: Left out: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
+        progress: Default: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
             function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` after every record, from the
             calling thread.
 

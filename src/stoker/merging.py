@@ -123,7 +123,7 @@ def merge(
             only others have come after its own.
         destination: A new or empty directory, or that of the same merge, which is resumed.
         link: Whether shards that need not be written again become hard links, which take no space.
-        progress: Left out: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
+        progress: Default: a bar on a terminal or in a notebook, once the call has taken a second. False: nothing. A
             function: called with ``done``, ``total``, ``size_bytes`` and ``rejects`` (0) after every shard, from the
             calling thread.
 

@@ -151,7 +151,7 @@ class TorchBatch(Generic[ImagesT_co]):
 
         Args:
             device: Where to.
-            non_blocking: Whether the copy may still run when this returns. Left out: where a tensor is pinned, which
+            non_blocking: Whether the copy may still run when this returns. Default: where a tensor is pinned, which
                 is always safe.
         """
 
@@ -554,7 +554,7 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
 
     Args:
         dataset: What to read; see `stoker.open`.
-        transform: What becomes of each image: a transform of Stoker's, a function of your own, or a list that starts
+        transform: How an image becomes a tensor: a transform of Stoker's, a function of your own, or a list that starts
             with one of Stoker's and goes on with functions, each of which gets what the one before returned. A function
             that comes first gets the whole image, decoded by the thread that asks for it. With `stoker.ObjectCrops`
             samples are annotated objects, not images.

@@ -9,7 +9,7 @@ import stoker
 from loader.shards import write_shards
 from stoker import _native
 from stoker.cli.main import main
-from stoker.format.index import INDEXES_FOLDER, KeptIndex
+from stoker.format.index import INDEXES_FOLDER, CachedIndex
 from stoker.loader.caches import NodeCache
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def test_without_a_directory_it_is_the_users(
     assert document(capsys)["indexes"] == {"files": 0, "bytes": 0}
     (shard,) = write_shards(tmp_path, 5, 1)
     rows = _native.scan_shard(str(shard), check=False)
-    kept = KeptIndex.of(shard)
-    kept.write(rows)
-    assert kept.path is not None
-    size = kept.path.stat().st_size
+    cached = CachedIndex.of(shard)
+    cached.write(rows)
+    assert cached.path is not None
+    size = cached.path.stat().st_size
     assert document(capsys)["indexes"] == {"files": 1, "bytes": size}
     fill(NodeCache(tmp_path / "user", "10MB"), tmp_path / "samples", 3)  # both may share the directory
     assert len(document(capsys)["entries"]) == 1

@@ -26,7 +26,7 @@ from stoker.builder import (
     build_tree,
 )
 from stoker.errors import TooManyRejectsError
-from stoker.format.index import KeptIndex, read_index
+from stoker.format.index import CachedIndex, read_index
 from stoker.inspect import index_shards, verify_dataset
 from stoker.loader import NodeCache, open_records
 
@@ -140,11 +140,11 @@ def look_up(place: Path) -> Any:
     os.environ["STOKER_CACHE_DIR"] = str(place / "user")
     found = []
     for shard in sorted((place / "dataset").glob("*.tfrecord")):
-        kept = KeptIndex.of(shard)
-        rows = kept.read()
+        cached = CachedIndex.of(shard)
+        rows = cached.read()
         if rows is None:
             rows = _native.scan_shard(str(shard))
-            kept.write(rows)
+            cached.write(rows)
         found.append(rows.tolist())
     return found
 

@@ -10,7 +10,7 @@ from small_cases import each
 from stoker.errors import ConfigError, ManifestError
 from stoker.format import read_rejects, write_rejects
 from stoker.format.directory import ClassLabel, read_labels, write_labels
-from stoker.format.shard_names import FoundSplit, ShardName, ShardNaming, find_shards, parse_shard_name
+from stoker.format.shard_names import ShardName, ShardNaming, SplitShards, find_shards, parse_shard_name
 from stoker.types import Reject
 
 if TYPE_CHECKING:
@@ -89,8 +89,8 @@ def test_shards_in_folders_of_their_splits(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     assert find_shards(tmp_path) == {
-        "train": FoundSplit((tmp_path / "train/9.tfrecords", tmp_path / "train/10.tfrecords"), ()),
-        "validation": FoundSplit((tmp_path / "val/val.tfrecords",), ()),
+        "train": SplitShards((tmp_path / "train/9.tfrecords", tmp_path / "train/10.tfrecords"), ()),
+        "validation": SplitShards((tmp_path / "val/val.tfrecords",), ()),
     }
 
 
@@ -105,8 +105,8 @@ def test_shards_are_found_without_a_manifest(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "folder.tfrecord").mkdir()
     assert find_shards(tmp_path) == {
-        "train": FoundSplit((tmp_path / "train-00000-of-00004", tmp_path / "train-00002-of-00004"), (1, 3)),
-        "validation": FoundSplit((tmp_path / "val.tfrecord",), ()),
+        "train": SplitShards((tmp_path / "train-00000-of-00004", tmp_path / "train-00002-of-00004"), (1, 3)),
+        "validation": SplitShards((tmp_path / "val.tfrecord",), ()),
     }
 
 

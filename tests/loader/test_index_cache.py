@@ -14,7 +14,7 @@ from loader.shards import write_shards
 from stoker.cli.main import main
 from stoker.config import user_cache_directory
 from stoker.errors import ShardError
-from stoker.format.index import INDEXES_FOLDER, index_path, kept_indexes
+from stoker.format.index import INDEXES_FOLDER, cached_indexes, index_path
 from stoker.storage import LocalLocation
 
 
@@ -52,11 +52,11 @@ def make_unscannable(shard: Path) -> None:
 
 def test_a_second_opening_does_not_scan(shard: Path, cache: Path) -> None:
     first = stoker.open(shard).shards[0].extents
-    assert len(list(kept_indexes(cache))) == 1
+    assert len(list(cached_indexes(cache))) == 1
     assert sorted(path.name for path in shard.parent.iterdir() if path.is_file()) == [shard.name]
     make_unscannable(shard)
     assert (stoker.open(shard).shards[0].extents == first).all()
-    for kept in kept_indexes(cache):
+    for kept in cached_indexes(cache):
         kept.unlink()
     with pytest.raises(ShardError, match="record 2"):  # without what was kept it has to scan
         stoker.open(shard)
@@ -73,7 +73,7 @@ def test_a_shard_that_has_changed_is_scanned_again(shard: Path, cache: Path) -> 
 @pytest.mark.parametrize("damage", [b"", b"nonsense", b"0 16\n", b"\xff" * 100_000])
 def test_a_damaged_index_is_as_good_as_none(shard: Path, cache: Path, damage: bytes) -> None:
     first = stoker.open(shard).shards[0].extents
-    (kept,) = kept_indexes(cache)
+    (kept,) = cached_indexes(cache)
     whole = kept.read_bytes()
     kept.write_bytes(damage)
     assert (stoker.open(shard).shards[0].extents == first).all()
@@ -94,7 +94,7 @@ def test_opening_shards_of_other_origin_writes_nothing_beside_them(
     for place in (shard, shard.parent, shard.parent / "train-*"):
         stoker.open(place)
     assert sorted(shard.parent.rglob("*")) == before
-    assert len(list(kept_indexes(tmp_path / "user-cache"))) == 1
+    assert len(list(cached_indexes(tmp_path / "user-cache"))) == 1
     assert main(["index", str(shard)]) == 0
     assert index_path(shard).is_file()
 
@@ -131,5 +131,5 @@ def test_only_own_files_are_named(tmp_path: Path) -> None:
     for path in (own, folder / "mine.idx", folder / f"{'0' * 32}.txt", folder / f"{'g' * 32}.idx"):
         path.write_text("0 16\n")
     (folder / f"{'1' * 32}.idx").symlink_to(Path(folder) / "mine.idx")
-    assert list(kept_indexes(tmp_path)) == [own]
-    assert list(kept_indexes(tmp_path / "nowhere")) == []
+    assert list(cached_indexes(tmp_path)) == [own]
+    assert list(cached_indexes(tmp_path / "nowhere")) == []

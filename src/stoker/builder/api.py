@@ -115,7 +115,7 @@ def build(
         destination: Directory of the dataset, or its URL; created if missing. An unfinished build with the same
             settings is resumed, a finished one is not touched.
         split: Of records: the split that they are. Default: train, or that of a `stoker.Dataset`.
-        fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Left out: as
+        fields: Of records: what their values are, by name (see `stoker.fields`); others are not stored. Default: as
             the library of the records says, otherwise as the first record tells. Labels that are text, without names,
             are all read first; of an iterable they are refused.
         labels: List of the classes in the order of their labels, or ``"imagenet"``: its 1,000. Default: folders,

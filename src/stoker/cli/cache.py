@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.cli import output
 from stoker.config import format_count, format_size, user_cache_directory
 from stoker.errors import ConfigError
-from stoker.format import INDEXES_FOLDER, kept_indexes
+from stoker.format import INDEXES_FOLDER, cached_indexes
 from stoker.loader import CacheDirectory
 from stoker.sources import UNPACKED_FOLDER, is_in_use, unpacked_files
 from stoker.storage import location
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what there is, or what was removed, and return 0."""
     place = _place(args.dir)
     directory = CacheDirectory(place)
-    files = {"indexes": list(kept_indexes(place)), "unpacked": list(unpacked_files(place))}
+    files = {"indexes": list(cached_indexes(place)), "unpacked": list(unpacked_files(place))}
     if args.clear:
         entries = directory.clear() if directory.is_tagged() else []
         files["unpacked"] = [path for path in files["unpacked"] if not is_in_use(path)]

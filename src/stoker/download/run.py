@@ -92,7 +92,7 @@ def download(
     client = Client(places, account, ask)
     done: list[FetchedFile] = []
     try:
-        local_files = {file.name: _Found(directory / file.saved_as, file, watcher) for file in dataset.files}
+        local_files = {file.name: _LocalFile(directory / file.saved_as, file, watcher) for file in dataset.files}
         check_space(directory, sum(local_file.missing_bytes for local_file in local_files.values()))
         try:
             for file in dataset.files:
@@ -114,14 +114,14 @@ def download(
     return DownloadReport(tuple(done), directory / dataset.source, time.monotonic() - started)
 
 
-def _mark_missing(local_files: Mapping[str, _Found], done: Sequence[FetchedFile]) -> None:
+def _mark_missing(local_files: Mapping[str, _LocalFile], done: Sequence[FetchedFile]) -> None:
     """Once a file is there, let the others show as unfinished: readers refuse such a folder."""
     for local_file in local_files.values() if done else ():
         if not local_file.path.exists():
             local_file.part.touch()
 
 
-class _Found:
+class _LocalFile:
     """What an earlier run left of a file. One with wrong bytes is moved aside."""
 
     def __init__(self, path: Path, file: RemoteFile, watcher: Watcher) -> None:

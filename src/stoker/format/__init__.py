@@ -38,11 +38,11 @@ from stoker.format.index import (
     INDEX_FOLDER,
     INDEX_SUFFIX,
     INDEXES_FOLDER,
-    KeptIndex,
+    CachedIndex,
+    cached_indexes,
     format_index,
     index_path,
     index_places,
-    kept_indexes,
     new_index_name,
     parse_index,
     read_index,
@@ -79,8 +79,8 @@ from stoker.format.manifest import (
 )
 from stoker.format.shard_names import (
     MAX_SHARDS,
-    FoundSplit,
     ShardNaming,
+    SplitShards,
     find_shard_folder,
     find_shards,
     no_records,

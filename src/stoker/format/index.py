@@ -174,7 +174,7 @@ def _mismatch(
 
 
 @dataclass(frozen=True, slots=True)
-class KeptIndex:
+class CachedIndex:
     """The place of one shard's index in the user's cache.
 
     The text is that of an index beside a shard. The name stands for the absolute path, the length and the time of the
@@ -188,13 +188,13 @@ class KeptIndex:
     shard_bytes: int
 
     @classmethod
-    def of(cls, shard: Path) -> KeptIndex:
+    def of(cls, shard: Path) -> CachedIndex:
         """Return the place for a shard as it now is."""
         status = shard.stat()
         return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
 
     @classmethod
-    def of_remote(cls, url: str, size_bytes: int, stamp: str) -> KeptIndex:
+    def of_remote(cls, url: str, size_bytes: int, stamp: str) -> CachedIndex:
         """Return the place for a shard in a store.
 
         ``stamp`` stands for its content: a checksum from a manifest, or what the store knows it by.
@@ -202,7 +202,7 @@ class KeptIndex:
         return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
 
     @classmethod
-    def _named(cls, where: bytes, size_bytes: int, stamp: bytes) -> KeptIndex:
+    def _named(cls, where: bytes, size_bytes: int, stamp: bytes) -> CachedIndex:
         directory = user_cache_directory()
         if directory is None:
             return cls(None, size_bytes)
@@ -236,7 +236,7 @@ class KeptIndex:
             location(self.path).write_atomically(format_index(rows[:, 1]))
 
 
-def kept_indexes(directory: Path) -> Iterator[Path]:
+def cached_indexes(directory: Path) -> Iterator[Path]:
     """Yield the indexes that are kept in a cache directory, unfinished ones included; nothing else is ever named."""
     folder = directory / INDEXES_FOLDER
     if not folder.is_dir():

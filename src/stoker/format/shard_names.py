@@ -196,7 +196,7 @@ def _split_in(stem: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSplit:
+class SplitShards:
     """The shards of one split, found by their names."""
 
     # their paths, in the order of their numbers, those without one in the order of their names
@@ -204,7 +204,7 @@ class FoundSplit:
     missing: tuple[int, ...]  # numbers that the other names promise and that are not there
 
 
-def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
+def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
 
     Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
@@ -222,7 +222,7 @@ def find_shards(named: LocationLike) -> dict[str, FoundSplit]:
         matching = (path for path in place.matching() if parse_shard_name(path.name) is not None or path.is_file())
         for shard_name, path in _shards_among([place] if alone else matching, alone=alone):
             groups.setdefault(shard_name.split, []).append(path)
-        return {split: FoundSplit(tuple(paths), ()) for split, paths in sorted(groups.items())}
+        return {split: SplitShards(tuple(paths), ()) for split, paths in sorted(groups.items())}
     children = place.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
     return group_shards(
@@ -238,7 +238,7 @@ def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
     return (folder / os.fsdecode(child.name) for child in children if child.is_file)
 
 
-def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None:
+def refuse_incomplete(place: Location, splits: Mapping[str, SplitShards]) -> None:
     """See that all shards are there that the names of the others promise."""
     for split in splits.values():
         if split.missing:
@@ -246,7 +246,7 @@ def refuse_incomplete(place: Location, splits: Mapping[str, FoundSplit]) -> None
             raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
 
 
-def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, FoundSplit]:
+def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, SplitShards]:
     """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
 
     See `find_shards`.
@@ -384,13 +384,13 @@ def _what_file(path: Location) -> str:
     return f"{path} is not a TFRecord: it {what}; give a TFRecord, a directory of them, or a dataset"
 
 
-def _found_split(shards: list[tuple[ShardName, Location]]) -> FoundSplit:
+def _found_split(shards: list[tuple[ShardName, Location]]) -> SplitShards:
     ordered = sorted(shards, key=lambda pair: (pair[0].shard is None, pair[0].shard or 0, _natural(pair[1].name)))
     promised = max((shard_name.shards or 0 for shard_name, _ in shards), default=0)
     there = {shard_name.shard for shard_name, _ in shards}
     # A hostile name may promise a billion shards; what is missing is named only where shards can exist.
     missing = tuple(number for number in range(min(promised, MAX_SHARDS)) if number not in there)
-    return FoundSplit(tuple(path for _, path in ordered), missing)
+    return SplitShards(tuple(path for _, path in ordered), missing)
 
 
 def _natural(name: str) -> tuple[int, str]:

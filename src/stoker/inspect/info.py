@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from stoker.format import FoundSplit, Manifest, RecordKeys
+    from stoker.format import Manifest, RecordKeys, SplitShards
     from stoker.loader import Dataset
     from stoker.sources import Source, SourceOptions
     from stoker.storage import Location
@@ -424,7 +424,7 @@ class ForeignInfo:
 
 
 def _foreign_info(
-    place: Location, split_shards: Mapping[str, FoundSplit], records: int, keys: RecordKeys | None
+    place: Location, split_shards: Mapping[str, SplitShards], records: int, keys: RecordKeys | None
 ) -> ForeignInfo:
     seen: dict[str, KeySummary] = {}
     looked_at, turned, layout = 0, 0, None

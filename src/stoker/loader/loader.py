@@ -281,7 +281,7 @@ class Loader:
 
         Args:
             position: That of the last batch that was used, where batches wait in somebody's queue after they left this
-                loader. Left out: after the batches that were handed out, those decoded ahead not counted.
+                loader. Default: after the batches that were handed out, those decoded ahead not counted.
         """
         return self.feed.run.state_at(position or self._position)
 

@@ -227,7 +227,7 @@ def mix(
     Args:
         datasets: At least one; each has samples.
         weights: Share of each dataset in every epoch, and as nearly as possible in every batch; positive, of any sum.
-            Left out: the datasets' sizes, so that an epoch holds every sample once.
+            Default: the datasets' sizes, so that an epoch holds every sample once.
         samples_per_epoch: Length of an epoch, at most 2**31. Default: the sizes of all datasets together.
         label_offsets: What is added to the labels of each dataset, to keep their classes apart. Needed where the
             datasets name their classes and do not agree; zeros say that equal labels mean the same.

@@ -35,7 +35,7 @@ from stoker.errors import (
 from stoker.format import (
     FRAME_BYTES,
     HEADER_BYTES,
-    KeptIndex,
+    CachedIndex,
     compression_of,
     compression_of_head,
     find_shards,
@@ -185,8 +185,8 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
     try:
         return OpenShard.of(path, read_index(path, size_bytes))
     except FileNotFoundError:
-        kept_index = KeptIndex.of(path.local_path())
-    rows = kept_index.read()
+        cached_index = CachedIndex.of(path.local_path())
+    rows = cached_index.read()
     if rows is None:
         rows = _native.scan_shard(str(path), check=False)
         written = False
@@ -194,7 +194,7 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
             with contextlib.suppress(OSError):  # a read-only place
                 written = write_index(path, rows).is_file()
         if not written:
-            kept_index.write(rows)
+            cached_index.write(rows)
     return OpenShard.of(path, rows)
 
 
@@ -230,9 +230,9 @@ class _ListedObject:
     stamp: str  # stands for its content
     indexes: tuple[Location, ...]  # where its index may be, of these what exists
 
-    def kept(self) -> KeptIndex:
+    def cached_index(self) -> CachedIndex:
         """Return the place of its index in the user's cache."""
-        return KeptIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
+        return CachedIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
 
     def fetch_rows(self) -> NDArray[np.uint64]:
         """Return where its records lie, by its index in the store, or else by reading all of it."""
@@ -284,20 +284,20 @@ def _read_anew(shard: OpenShard) -> OpenShard:
     indexes = tuple(place for place in index_places(path) if place.is_file())
     known = _ListedObject(path, shard.size_bytes, shard.stamp, indexes)
     rows = known.fetch_rows()
-    known.kept().write(rows)
+    known.cached_index().write(rows)
     return _with_records(replace(OpenShard.of(path, rows), stamp=shard.stamp), shard.records)
 
 
 def _open_plain(shard: _ListedObject, count: int | None) -> OpenShard:
-    kept_index = shard.kept()
-    if count is not None and kept_index.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, kept_index.path, stamp=shard.stamp)
-    rows = kept_index.read()
+    cached_index = shard.cached_index()
+    if count is not None and cached_index.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, cached_index.path, stamp=shard.stamp)
+    rows = cached_index.read()
     if rows is None:
         rows = shard.fetch_rows()
-        kept_index.write(rows)
-    if count == len(rows) and kept_index.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, kept_index.path, stamp=shard.stamp)
+        cached_index.write(rows)
+    if count == len(rows) and cached_index.may_list(count):
+        return OpenShard(shard.path, count, shard.size_bytes, cached_index.path, stamp=shard.stamp)
     return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
 
 

@@ -93,7 +93,7 @@ class StoredImage:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Header:
     """What the header of a source image says, as far as it decides how the image is stored."""
 
     kind: str  # its format
@@ -225,7 +225,7 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
     return storing
 
 
-def _look(data: bytes, recipe: Recipe) -> _Found:
+def _look(data: bytes, recipe: Recipe) -> _Header:
     kind = sniff(data)
     if kind == "jpeg":
         info = _native.probe_jpeg(data)
@@ -236,21 +236,21 @@ def _look(data: bytes, recipe: Recipe) -> _Found:
             foreign = f"{info.color} jpeg"
         turned = info.orientation if recipe.exif == "apply" else 1
         is_grey = info.color == "grey"
-        return _Found(kind, foreign, info.width, info.height, turned, is_lossy=True, is_grey=is_grey)
+        return _Header(kind, foreign, info.width, info.height, turned, is_lossy=True, is_grey=is_grey)
     if kind not in FORMATS:
         raise ImageError(not_an_image(kind, data))
     if kind not in KEPT_FORMATS:
-        return _Found(kind)
+        return _Header(kind)
     width, height = dimensions(data, kind)
     recipe.check_pixels(width, height)
     turned = 1
     if recipe.exif == "apply":
         _open(data, kind, recipe)  # which says better than Pillow what is wrong with it
         turned = orientation(data, kind)
-    return _Found(kind, None, width, height, turned, is_lossy=kind == "webp" and is_lossy_webp(data))
+    return _Header(kind, None, width, height, turned, is_lossy=kind == "webp" and is_lossy_webp(data))
 
 
-def _decide(header: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
+def _decide(header: _Header, recipe: Recipe, crop: Box | None) -> tuple[Storing, Encode]:
     """Return how an image is stored, and how it is encoded if it is not kept."""
     fits = crop is None and _keeps(header, recipe)
     if fits and header.foreign is None and header.orientation == 1:
@@ -263,7 +263,7 @@ def _decide(header: _Found, recipe: Recipe, crop: Box | None) -> tuple[Storing, 
     return Storing(source, encode.format, "encoded"), encode
 
 
-def _keeps(header: _Found, recipe: Recipe) -> bool:
+def _keeps(header: _Header, recipe: Recipe) -> bool:
     """Return whether the recipe leaves the bytes of an ordinary image alone."""
     encode, resize = recipe.encode, recipe.resize
     if encode is None:
@@ -330,7 +330,7 @@ def not_an_image(kind: str, data: bytes) -> str:
 
 
 def _convert_jpeg(
-    data: bytes, header: _Found, recipe: Recipe, crop: Box | None, storing: Storing, encode: Encode
+    data: bytes, header: _Header, recipe: Recipe, crop: Box | None, storing: Storing, encode: Encode
 ) -> StoredImage:
     turned = header.orientation
     corners = _part(header.width, header.height, recipe, crop, turned)
