@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Never
 
 import numpy as np
@@ -170,9 +170,8 @@ def dataset(
         feed, start = feed.resumed(state)
     rows, empty = None if feed.topology.tail == "short" else feed.topology.batch_size, BatchMaker(feed).empty(start)
     spec = tuple(_spec(_ELEMENTS[name](empty, 0), 3 if name == "position" else rows, name) for name in elements)
-    batches = tf.data.Dataset.from_generator(
-        _Passes(feed, calling_place(), start, tuple(elements)), output_signature=spec
-    )
+    passes = _passes(feed, calling_place(), start, tuple(elements))
+    batches = tf.data.Dataset.from_generator(passes, output_signature=spec)
     if start.consumed == 0:
         batches = batches.apply(tf.data.experimental.assert_cardinality(feed.steps))
     # One batch ahead, so that handing over from Python costs the training step nothing.
@@ -231,29 +230,27 @@ def state_at(
     return Feed(dataset, LoaderSettings.of_order(arguments, own)).run.state_at(Position(epoch, consumed))
 
 
-@dataclass(frozen=True, slots=True)
-class _Passes:
-    """Called for every pass; gives its elements.
+def _passes(
+    feed: Feed, place: str, start: Position, elements: Sequence[str]
+) -> Callable[[], Iterator[tuple[Any, ...]]]:
+    """Return what is called for every pass, and gives its elements; ``place`` stands for where the loader is made.
 
     Every pass has a loader of its own: passes may overlap, and one that is left early must not cut the next one short.
     TensorFlow never releases a generator, so nothing that holds threads or memory may outlive a pass.
     """
+    numbers = itertools.count()
 
-    feed: Feed
-    place: str
-    start: Position
-    elements: Sequence[str]
-    numbers: Iterator[int] = field(default_factory=itertools.count)
-
-    def __call__(self) -> Iterator[tuple[Any, ...]]:
-        number = next(self.numbers)
-        position = Position(self.start.epoch + number, 0) if number else self.start
-        with loader_of(self.feed.dataset, self.feed.settings, seed=self.feed.seed) as loader:
-            loader._agreement.place = self.place
+    def elements_of_next() -> Iterator[tuple[Any, ...]]:
+        number = next(numbers)
+        position = Position(start.epoch + number, 0) if number else start
+        with loader_of(feed.dataset, feed.settings, seed=feed.seed) as loader:
+            loader._agreement.place = place
             loader.load_state_dict(loader.state_dict(position))
-            seed = int(np.uint64(self.feed.seed).astype(np.int64))  # its bits
+            seed = int(np.uint64(feed.seed).astype(np.int64))  # its bits
             for batch in loader:
-                yield tuple(_ELEMENTS[name](batch, seed) for name in self.elements)
+                yield tuple(_ELEMENTS[name](batch, seed) for name in elements)
+
+    return elements_of_next
 
 
 def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:

@@ -39,7 +39,6 @@ from stoker.loader import (
     SampleEngine,
     batch_text,
     chosen_fields,
-    cpu_share,
     dataset_of,
     loader_of,
     notebook_batch,
@@ -608,13 +607,12 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             message = f"functions of your own get Pillow images, so there is no output={output!r}"
             raise ConfigError(f"{message}; omit it and convert in the last function")
         self._process = process_number()
-        self._threads = threads
         self._settings = LoaderSettings(
             transform=self._first or CenterCrop(1),  # functions alone need no engine
             seed=seed,
             output=output,
             fields=self._fields,
-            threads=cpu_share().threads if threads is None else threads,
+            threads=threads,
             prefetch=0,
             rank=0,
             world_size=1,
@@ -710,9 +708,10 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
         """Return an engine of this process that takes so many samples at once."""
         if self._engine is None or self._most < count:
             self.close()
-            threads = 1 if self._threads is None and get_worker_info() is not None else self._settings.threads
             self._most = check_range("the number of samples asked for at once", count, 1, 2**20)
-            settings = dataclasses.replace(self._settings, batch_size=self._most, threads=threads)
+            settings = dataclasses.replace(self._settings, batch_size=self._most)
+            if settings.threads is None and get_worker_info() is not None:
+                settings = dataclasses.replace(settings, threads=1)
             self._engine = SampleEngine(Feed(self.dataset, settings))
             # At the latest when the interpreter exits; in a forked process it does nothing.
             self._close_engine = weakref.finalize(self, self._engine.close)

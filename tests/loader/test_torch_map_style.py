@@ -119,7 +119,7 @@ def read_twice(dataset: stoker.Dataset) -> None:
 
 
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stoker.torch.cpu_share", lambda: CpuShare(3, 3, 1))
+    monkeypatch.setattr("stoker.loader.feed.cpu_share", lambda: CpuShare(3, 3, 1))
     made: list[int] = []
     monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: made.append(a[0].threads) or Stop())
     for in_worker, threads in ((False, None), (True, None), (True, 2)):
