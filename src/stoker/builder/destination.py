@@ -120,7 +120,7 @@ def resume(journal: Journal, destination: Location, settings: dict[str, Any], *,
     if journal.settings is None:
         journal.begin(settings)
     _refuse_other(destination, "an unfinished build", journal.settings or {}, settings)
-    if journal.has_lock or not (in_parts or destination.has_locks):
+    if journal.has_lock or not (in_parts or destination.is_local):
         destination.remove_temporaries()
     forget_missing(journal, destination, settings)
 

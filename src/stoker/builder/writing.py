@@ -160,7 +160,7 @@ def write(
     if replaced is not None or not (_has_settings(destination) if in_parts else is_unfinished(destination)):
         finished = None if replaced is not None else finished_dataset(destination, task.settings_when_finished)
         if finished is not None and not in_parts:
-            if not destination.has_locks:  # a second run of the same may have been killed after the first
+            if not destination.is_local:  # a second run of the same may have been killed after the first
                 destination.remove_temporaries()
             return Written.before(finished)
         if finished is None:

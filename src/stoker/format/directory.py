@@ -70,7 +70,7 @@ def is_unfinished(directory: Location) -> bool:
     One that was killed after it had written the manifest, and before it could clean up, counts too.
     """
     try:
-        return (directory.has_locks and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
+        return (directory.is_local and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
     except PermissionError as error:
         if directory.is_local:
             error.filename = str(directory)  # the journal need not be there: the directory cannot be looked into
@@ -79,7 +79,7 @@ def is_unfinished(directory: Location) -> bool:
 
 def has_journal_folder(directory: Location) -> bool:
     """Return whether the journal of a dataset is a folder: in a store always, on a disk of a build in parts."""
-    return not directory.has_locks or ((directory / BUILD_FOLDER).is_dir() and not (directory / JOURNAL_NAME).lexists())
+    return not directory.is_local or ((directory / BUILD_FOLDER).is_dir() and not (directory / JOURNAL_NAME).lexists())
 
 
 def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None = None) -> bytes:

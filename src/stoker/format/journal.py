@@ -140,7 +140,7 @@ def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
         DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
             begun in parts.
     """
-    if destination.has_locks and (destination / JOURNAL_NAME).lexists() and in_parts:
+    if destination.is_local and (destination / JOURNAL_NAME).lexists() and in_parts:
         message = f"{destination} holds an unfinished build that was begun without {option('part')}"
         message += f"; finish it without {option('part')}, overwrite it, or use another directory"
         raise DestinationError(message, path=str(destination))

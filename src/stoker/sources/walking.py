@@ -78,7 +78,7 @@ def is_dataset(folder: Location) -> bool:
     Raises:
         StorageError: The store cannot be reached.
     """
-    if (folder / JOURNAL_NAME).lexists() if folder.has_locks else (folder / BUILD_FOLDER).is_dir():
+    if (folder / JOURNAL_NAME).lexists() if folder.is_local else (folder / BUILD_FOLDER).is_dir():
         return True
     manifest = folder / MANIFEST_NAME  # other programs write files of that name, too
     try:

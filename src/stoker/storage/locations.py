@@ -174,12 +174,10 @@ class Location(ABC):
     @property
     @abstractmethod
     def is_local(self) -> bool:
-        """Whether it is on this machine: the native core can open it, and nothing waits for a network."""
+        """Whether it is on this machine: the core can open it, a file be appended to and locked, nothing is waited for.
 
-    @property
-    @abstractmethod
-    def has_locks(self) -> bool:
-        """Whether a file can be appended to and locked, as on a disk; in a store objects are written once and whole."""
+        In a store objects are written once and whole.
+        """
 
     @property
     @abstractmethod
@@ -403,7 +401,6 @@ class LocalLocation(PosixPath, Location):
     __slots__ = ()
 
     is_local = True
-    has_locks = True
     requests_at_once = 1
 
     def resolve(self, strict: bool = False) -> Self:  # noqa: FBT001, FBT002 - as pathlib has it
@@ -672,7 +669,6 @@ class StoreLocation(Location):
         return other == self or other in self.parents
 
     is_local = False
-    has_locks = False
     requests_at_once = _REQUESTS
 
     def local_path(self) -> Path:
