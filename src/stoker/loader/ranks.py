@@ -54,7 +54,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from stoker.config import available_cpus, cpu_limit
 from stoker.errors import ConfigError, RankWarning
@@ -99,10 +99,11 @@ class _Variables:
     source: str
     rank: str  # holds the rank
     world_size: str  # holds the number of ranks
-    marks: tuple[str, ...]  # which of them show that it launched this process
+    launched: Literal["either", "both", "size"] = "either"  # which of them show that it launched this process
 
-    def read(self) -> Ranks | None:
-        if not any(name in os.environ for name in self.marks):
+    def __call__(self) -> Ranks | None:
+        given = [name in os.environ for name in (self.rank, self.world_size)]
+        if not {"either": any(given), "both": all(given), "size": given[1]}[self.launched]:
             return None
         rank, world_size = self._number(self.rank, self.world_size), self._number(self.world_size, self.rank)
         if not 0 <= rank < world_size:
@@ -189,25 +190,18 @@ def _tf_config() -> Ranks | None:
     return Ranks(workers.index(mine), len(workers), "tf.distribute (TF_CONFIG)")
 
 
-def _pair(source: str, rank: str, world_size: str) -> Callable[[], Ranks | None]:
-    """Return the reader of a launcher that counts only where both of its variables are set."""
-    variables = _Variables(source, rank, world_size, (rank, world_size))
-    return lambda: variables.read() if rank in os.environ and world_size in os.environ else None
-
-
-_TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE", ("RANK", "WORLD_SIZE"))
-_OMPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+_TORCHRUN = _Variables("torchrun", "RANK", "WORLD_SIZE")
 _GROUPS: tuple[Callable[[], Ranks | None], ...] = (_torch, _horovod, _jax)
 _OUTER: tuple[Callable[[], Ranks | None], ...] = (  # these may start a torchrun on every node
-    _pair("Horovod's launcher", "HOROVOD_RANK", "HOROVOD_SIZE"),
-    _Variables("Open MPI", *_OMPI, marks=_OMPI).read,
-    _pair("MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    _Variables("PMI", "PMI_RANK", "PMI_SIZE", ("PMI_RANK", "PMI_SIZE")).read,
-    _Variables("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", ("SLURM_STEP_NUM_TASKS",)).read,
-    _pair("JAX's launcher", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES"),
+    _Variables("Horovod's launcher", "HOROVOD_RANK", "HOROVOD_SIZE", "both"),
+    _Variables("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    _Variables("MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "both"),
+    _Variables("PMI", "PMI_RANK", "PMI_SIZE"),
+    _Variables("Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "size"),
+    _Variables("JAX's launcher", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "both"),
     _tf_config,
 )
-_SOURCES: tuple[Callable[[], Ranks | None], ...] = (*_GROUPS, _ray_train, _TORCHRUN.read, *_OUTER)
+_SOURCES: tuple[Callable[[], Ranks | None], ...] = (*_GROUPS, _ray_train, _TORCHRUN, *_OUTER)
 
 
 def discover() -> Ranks:
@@ -328,7 +322,7 @@ def _local_ranks() -> tuple[int, str | None]:
     if (context := _ray_context()) is not None:
         return int(context.get_local_world_size()), None
     address, coordinator = os.environ.get("MASTER_ADDR", ""), os.environ.get("JAX_COORDINATOR_ADDRESS", "")
-    for host, read in ((address, _torch), (address, _TORCHRUN.read), (coordinator, _jax), (_store_host(), _torch)):
+    for host, read in ((address, _torch), (address, _TORCHRUN), (coordinator, _jax), (_store_host(), _torch)):
         if (host in _THIS_NODE or host.rpartition(":")[0] in _THIS_NODE) and (ranks := _readable(read)) is not None:
             return ranks.world_size, None
     return 1, None
