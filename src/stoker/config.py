@@ -10,6 +10,7 @@ import re
 import shlex
 from contextlib import contextmanager
 from contextvars import ContextVar
+from numbers import Real
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
@@ -181,6 +182,13 @@ def check_range(name: str, value: int, low: int, high: int) -> int:
         allowed = f"{low} or more" if whole < low and high >= _ENDLESS else f"between {low} and {high}"
         raise ConfigError(f"{name} is {whole}; it must be {allowed}")
     return whole
+
+
+def check_share(name: str, value: float) -> float:
+    """Return ``value`` if it is a number from 0 to 1."""
+    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+        raise ConfigError(f"{name} is {value!r}; it must be a number between 0 and 1, such as 0.5")
+    return value
 
 
 def format_some(values: Sequence[_T], most: int, text: Callable[[_T], str] = str) -> str:

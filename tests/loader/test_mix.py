@@ -103,9 +103,12 @@ def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) ->
         ([1], {}, "1 weight for 2 datasets"),
         ([1, 0], {}, "each must be a number above 0"),
         ([1, float("nan")], {}, "each must be a number above 0"),
+        ([1, "2"], {}, "each must be a number above 0"),
+        (0.5, {}, "weights is 0.5; give a number for each dataset"),
         ([1, 1], {"samples_per_epoch": 0}, "samples_per_epoch is 0"),
         ([1, 1], {"label_offsets": [1]}, "label_offsets has 1 of 2 numbers"),
         ([1, 1], {"label_offsets": [0, -1]}, "label_offsets is -1"),
+        ([1, 1], {"label_offsets": 10}, "label_offsets is 10; give a number for each dataset"),
         ([1, 1e-6], {}, "dataset 1 of the mix would have no sample in an epoch of 16"),
     ],
 )

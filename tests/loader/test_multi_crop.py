@@ -104,5 +104,6 @@ def test_boxes_need_a_layout_that_has_them(tmp_path: Path) -> None:
         stoker.Loader(plain, batch_size=2, transform=CROP, boxes=stoker.BoxOutput())
     with pytest.raises(ConfigError, match="pad_to is 0"):
         stoker.BoxOutput(pad_to=0)
-    with pytest.raises(ConfigError, match="min_visible is 2"):
-        stoker.BoxOutput(min_visible=2)
+    for share in (2, "half", None):
+        with pytest.raises(ConfigError, match=f"min_visible is {share!r}; it must be a number between 0 and 1"):
+            stoker.BoxOutput(min_visible=share)  # type: ignore[arg-type]

@@ -267,6 +267,13 @@ def test_a_senseless_budget_is_refused(tmp_path: Path, budget: str | int) -> Non
         NodeCache(tmp_path, budget)
 
 
+def test_a_cache_in_a_store_is_refused() -> None:
+    with pytest.raises(ConfigError, match="s3://bucket/cache is in a store, and a NodeCache lies on a disk"):
+        NodeCache("s3://bucket/cache", "1GB")
+    with pytest.raises(ConfigError, match="a URL that has lost a slash"):
+        NodeCache(Path("s3://bucket/cache"), "1GB")
+
+
 def hostile(kind: str, directory: Path, name: str, victim: Path) -> None:
     path = directory / name
     path.unlink(missing_ok=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Never, cast
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
-from stoker.errors import ConfigError, ExampleError, record_error
+from stoker.config import check_range, check_share
+from stoker.errors import ExampleError, record_error
 from stoker.fields import Padded, Ragged
 from stoker.habits import BATCHES, no_attribute
 from stoker.loader.pictures import notebook_batch
@@ -105,8 +105,7 @@ class BoxOutput:
     def __post_init__(self) -> None:
         if self.pad_to is not None:
             check_range("pad_to", self.pad_to, 1, 1 << 16)
-        if not 0.0 <= self.min_visible <= 1.0:
-            raise ConfigError(f"min_visible is {self.min_visible}; it must be between 0 and 1")
+        check_share("min_visible", self.min_visible)
 
     def form(self, native: NativeBoxes) -> Boxes | PaddedBoxes:
         """Return what the core gives in the form that is wanted."""

@@ -175,10 +175,14 @@ class NodeCache:
         budget: In bytes.
 
     Raises:
-        ConfigError: The budget is not a size, or too small for anything.
+        ConfigError: The directory is in a store, or the budget is not a size, or too small for anything.
     """
 
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
+        place = location(directory)
+        if not place.is_local:
+            message = f"{place} is in a store, and a NodeCache lies on a disk of this machine"
+            raise ConfigError(f"{message}; give a local directory")
         self.directory = Path(directory)
         self.budget = check_size("budget", budget, 4 * ENTRY_BYTES)
         self._use = PerProcess(_Use)

@@ -12,6 +12,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from copy import copy
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -364,13 +365,19 @@ def _shares(sizes: Sequence[int], mixed: Mix) -> list[int]:
 
 
 def _normalised(weights: Sequence[float], datasets: int) -> tuple[float, ...]:
+    _refuse_single("weights", weights)
     if len(weights) != datasets:
         raise ConfigError(
             f"{format_count(len(weights), 'weight')} for {format_count(datasets, 'dataset')}; give one for each"
         )
-    if not all(0.0 < weight < float("inf") for weight in weights):
+    if not all(isinstance(weight, Real) and 0.0 < weight < float("inf") for weight in weights):
         raise ConfigError(f"weights are {list(weights)}; each must be a number above 0")
     return tuple(weight / sum(weights) for weight in weights)
+
+
+def _refuse_single(name: str, numbers: object) -> None:
+    if not hasattr(numbers, "__len__"):
+        raise ConfigError(f"{name} is {numbers!r}; give a number for each dataset")
 
 
 def _check_modes(datasets: Sequence[Dataset]) -> None:
@@ -388,6 +395,7 @@ def _check_modes(datasets: Sequence[Dataset]) -> None:
 
 def _checked_offsets(datasets: Sequence[Dataset], offsets: Sequence[int] | None) -> tuple[int, ...]:
     if offsets is not None:
+        _refuse_single("label_offsets", offsets)
         if len(offsets) != len(datasets):
             raise ConfigError(f"label_offsets has {len(offsets)} of {len(datasets)} numbers; give one for each dataset")
         return tuple(check_range("label_offsets", offset, 0, 2**62) for offset in offsets)

@@ -14,7 +14,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
 
 from stoker import _native
-from stoker.config import check_range, without_address
+from stoker.config import check_range, check_share, without_address
 from stoker.declare import Instance, Range, Settings
 from stoker.errors import ConfigError
 from stoker.types import Mode
@@ -60,12 +60,6 @@ def _check_size(_: str, size: Size) -> Size:
     return size
 
 
-def _check_probability(name: str, value: float) -> float:
-    if isinstance(value, bool) or not (isinstance(value, Real) and 0.0 <= value <= 1.0):
-        raise ConfigError(f"{name} is {value!r}; it must be a number between 0 and 1, such as 0.5")
-    return value
-
-
 def _check_bounds(name: str, bounds: tuple[float, float], *, most: float, least: Fraction) -> tuple[float, float]:
     try:
         low, high = bounds
@@ -100,7 +94,7 @@ Side = Annotated[int, Range(1, MAX_SIDE)]
 Filter = Annotated[Literal["nearest", "box", "bilinear", "bicubic", "lanczos"], check_filter]
 """A resampling filter."""
 
-Probability = Annotated[float, _check_probability]
+Probability = Annotated[float, check_share]
 
 Shares = Annotated[tuple[float, float], functools.partial(_check_bounds, most=1, least=Fraction(0))]
 """The smallest and the largest share of an area."""
