@@ -51,10 +51,9 @@ def seeds() -> list[bytes]:
     table = builder.finish()
     table = replace(table, columns={**table.columns, "boxes": boxes.finish(), "damaged": damaged.finish()})
     rows = {"train": table.numbers[:2], "test": table.numbers[2:]}
-    names = frozenset((b"a", b"b"))
-    found: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data", names)}
+    boxes_of: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data")}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
-    tree = Source("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=found)
+    tree = Source("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=boxes_of)
     write_listing(_PLACE, tree, {"per_record": None})
     content = _PLACE.read_bytes()
     length = struct.unpack("<QI", content[-12:])[0]

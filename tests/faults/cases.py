@@ -300,7 +300,7 @@ CASES = [
     Case("node cache: a disk that fails", kinds="read,write,fsync,close,rename", **_CACHE),
     Case("node cache: kill", kinds=CHANGES, **_CACHE | {"how": KILL}),
     Case("node cache: kill within a write", kinds="write", **_CACHE | {"how": TEAR}),
-    Case("kept indexes: a full disk", kinds="write,open,mkdir", error=errno.ENOSPC, **_USER),
-    Case("kept indexes: a disk that fails", kinds="open,read,write,fsync,close,rename", **_USER),
-    Case("kept indexes: kill", kinds=CHANGES, **_USER | {"how": KILL}),
+    Case("cached indexes: a full disk", kinds="write,open,mkdir", error=errno.ENOSPC, **_USER),
+    Case("cached indexes: a disk that fails", kinds="open,read,write,fsync,close,rename", **_USER),
+    Case("cached indexes: kill", kinds=CHANGES, **_USER | {"how": KILL}),
 ]  # fmt: skip

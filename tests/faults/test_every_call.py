@@ -34,7 +34,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str, str]:
 
 
 @pytest.mark.parametrize(
-    "group", [["build", "repack"], ["export"], ["index", "verify", "feed", "node cache", "kept indexes", "threads"]]
+    "group", [["build", "repack"], ["export"], ["index", "verify", "feed", "node cache", "cached indexes", "threads"]]
 )
 @pytest.mark.slow
 def test_every_call_may_fail(stage: tuple[str, str, str], shim: Mapping[str, str], group: list[str]) -> None:

@@ -211,7 +211,7 @@ class CachedIndex:
         return cls(directory / INDEXES_FOLDER / name, size_bytes)
 
     def may_list(self, records: int) -> bool:
-        """Return whether there is a kept index whose length allows for so many records."""
+        """Return whether there is a cached index whose length allows for so many records."""
         try:
             size = self.path.stat().st_size if self.path is not None else -1
         except OSError:

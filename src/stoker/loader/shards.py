@@ -279,7 +279,7 @@ def _open_objects(
 
 
 def _read_anew(shard: OpenShard) -> OpenShard:
-    """Open a shard again whose kept index was damaged; a new one is kept."""
+    """Open a shard again whose cached index was damaged; a new one is cached."""
     path = shard.path
     indexes = tuple(place for place in index_places(path) if place.is_file())
     known = _ListedObject(path, shard.size_bytes, shard.stamp, indexes)
