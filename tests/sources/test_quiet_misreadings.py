@@ -1071,3 +1071,14 @@ def test_a_list_of_mxnet_is_a_table(tmp_path: Path) -> None:
         listed(tmp_path)
     train = stoker.open(tmp_path / "train.lst", image_column="column_3", label_column="column_2")
     assert train.labels.tolist() == [0, 1] * 4
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+def test_a_table_of_paths_in_parquet_has_the_classes(tmp_path: Path) -> None:
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    write(tmp_path, {f"img/{i}.jpg": picture(i) for i in range(6)})
+    names = [f"img/{i}.jpg" for i in range(6)]
+    parquet.write_table(pa.table({"image_path": names, "cls": ["cat", "dog"] * 3}), tmp_path / "train.parquet")
+    train = stoker.open(tmp_path)
+    assert [each.name for each in train.classes] == ["cat", "dog"]
+    assert train.labels.tolist() == [0, 1] * 3

@@ -560,3 +560,12 @@ def test_patterns_that_mean_nothing_are_refused(pattern: str) -> None:
 def test_a_tar_of_tars_is_not_a_webdataset(tmp_path: Path) -> None:
     path = one_tar(tmp_path, {"n01.tar": tar_of("1.jpg", "1.txt"), "n02.tar": tar_of("2.jpg")})
     assert list_source(str(path)).classes == (b"n01", b"n02")
+
+
+def test_images_called_seg_beside_others_are_masks(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    Image.fromarray(np.full((6, 8), 3, np.uint8)).save(out, "PNG")
+    members = {f"{i}.{end}": data for i in range(3) for end, data in (("jpg", picture(i)), ("seg.png", out.getvalue()))}
+    train = stoker.open(one_tar(tmp_path, members))
+    assert train.fields == {"seg": fields.Mask()}
+    assert set(train[0].fields["seg"].ravel().tolist()) == {3}

@@ -234,7 +234,8 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder
             message += " place; unpack it with gunzip first"
         elif tars:
             message = f"{builder.root} holds no class folder, and no tar with a name of ImageNet's, such as"
-            message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, or unpack the tars"
+            message += " ILSVRC2012_img_train.tar; give one tar that holds class folders, unpack the tars, or give the"
+            message += " images of a WebDataset members called .cls, .txt or .json"
         elif files and not any(map(is_image_name, files)):
             message += f"; its files are no images: {shown_names(files)}"
         raise SourceError(message, path=builder.root)

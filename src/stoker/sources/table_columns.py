@@ -45,13 +45,14 @@ _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Numbers, and lists of classes."""
 LABEL_NAME = re.compile(
-    r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|class(es)?|category|categories|targets?)"
+    r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|cls|class(es)?|category|categories|targets?)"
     r"([_ -]?(id|idx|index|name|label)s?)?",
     re.IGNORECASE,
 )
 """What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
 _MOST_ALONE = 20
 """Of how many labels all may differ."""
+_MASK_NAME = re.compile(r"mask|(^|[^a-z])(seg(mentation)?s?|trimaps?)([^a-z]|$)", re.IGNORECASE)
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
 """Names of columns of 0 and 1 that are no classes."""
 _FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
@@ -310,12 +311,17 @@ class _Column:
             return None
         are_paths = self.kinds <= ({"text"} if is_json else {"text", "whole", "decimal", "bool"})
         if has_files and name.endswith(IMAGE_NAME) and are_paths:
-            return Mask() if "mask" in name.lower() else Image()
+            return field_of_image(name)
         if self.kinds in ({"whole"}, {"bool"}):
             return Int() if not fills else Text() if self.is_long else Float()
         if self.kinds <= {"whole", "decimal"}:
             return Float()
         return Json() if is_json and self.kinds != {"text"} else Text()
+
+
+def field_of_image(name: str) -> Mask | Image:
+    """Return what another image beside that of a sample is by its name: a mask, or an image."""
+    return Mask() if _MASK_NAME.search(name) else Image()
 
 
 def _has_boxes(value: Any) -> bool:

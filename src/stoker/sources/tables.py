@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_count
-from stoker.errors import SourceError
+from stoker.errors import ConfigError, SourceError
 from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import SUFFIX as PARQUET
 from stoker.sources.parquet_files import parquet_rows
@@ -262,9 +262,9 @@ def with_captions(
 
 
 def first_rows(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
-    """Return the first rows of a table, up to one that is damaged."""
+    """Return the first rows of a table, up to one that is damaged; none of Parquet where pyarrow is missing."""
     rows = []
-    with contextlib.suppress(SourceError):
+    with contextlib.suppress(SourceError, ConfigError):
         for _, row in islice(table_rows(place, options.separator, "replace"), LOOKED_AT):
             rows.append(row)
     return rows

@@ -20,12 +20,13 @@ import numpy as np
 
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Image, Json, Mask, Text
+from stoker.fields import Json, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
 from stoker.sources.imagenet.labels import LabelMap, read_label_map
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.table_columns import field_of_image
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
@@ -117,8 +118,9 @@ def _tars_in_split(folder: Location) -> list[Location]:
 def hold_samples(tars: Iterable[Location]) -> bool | None:
     """Return whether tars hold samples: images beside which, among the first members, lies something of that key.
 
-    That is a ``.cls``; or, for images that do not lie in folders, which may be classes, a ``.txt`` or a ``.json``. The
-    first of the tars that is neither empty, damaged nor compressed decides; None if there is none at their head.
+    That is a ``.cls``; or, for images that do not lie in folders, which may be classes, a ``.txt``, a ``.json`` or an
+    image with a name, such as ``.seg.png``. The first of the tars that is neither empty, damaged nor compressed
+    decides; None if there is none at their head.
     """
     return next((holds for holds in map(_holds_samples, islice(tars, _HEAD_SHARDS)) if holds is not None), None)
 
@@ -133,7 +135,7 @@ def _holds_samples(path: Location) -> bool | None:
             key, suffix = _split(name)
             if member.isreg() and key is not None:
                 kinds = {_CLASS: classes, **dict.fromkeys(_FIELDS, others), **dict.fromkeys(IMAGES, images)}
-                kinds.get(suffix, set()).add(key)
+                kinds.get(suffix, set() if _name_of_image(suffix) is None else others).add(key)
         is_whole = True
     if images & classes or any(b"/" not in key for key in images & others):
         return True
@@ -296,7 +298,7 @@ class _Samples:
         fields: dict[str, Field] = {
             name.decode(): field for name, field in _FIELDS.items() if name.decode() in self._slices
         }
-        fields |= {name: Mask() if "mask" in name else Image() for name in sorted(self._slices) if name not in fields}
+        fields |= {name: field_of_image(name) for name in sorted(self._slices) if name not in fields}
         slices = new_column(2 * len(fields) * samples, np.int64).reshape(samples, -1)
         for number, name in enumerate(fields):
             _fill(self._slices[name], samples)
