@@ -88,17 +88,17 @@ class Backend(Protocol):
 
     Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
     refuses, and `StoreError` for everything else.
+
+    Attributes:
+        name: Scheme and bucket, such as ``s3://photos``.
+        has_listings: Whether it tells what lies below a prefix; otherwise it can only be read from, by names that are
+            known.
     """
 
+    name: str
+    has_listings: bool
+
     def __init__(self, name: str, settings: StoreSettings) -> None: ...
-
-    @property
-    def name(self) -> str:
-        """Scheme and bucket, such as ``s3://photos``."""
-
-    @property
-    def has_listings(self) -> bool:
-        """Whether it tells what lies below a prefix; otherwise it can only be read from, by names that are known."""
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """Yield every object below ``prefix``, at any depth, in an order that stays the same.

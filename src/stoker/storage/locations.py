@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PosixPath
-from typing import IO, TYPE_CHECKING, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from stoker.errors import ConfigError, SourceWarning, StorageError
 from stoker.storage import access
@@ -94,9 +94,16 @@ class Location(ABC):
     Make one with `location`. Immutable, hashable, comparable among its kind, can be pickled; every method may be called
     from any thread. Errors of the system and of a store are ``OSError`` and have the location as their ``filename``;
     a store that keeps failing raises ``StorageError``, which is an ``OSError`` too.
+
+    Attributes:
+        is_local: Whether it is on this machine: the core can open it, a file be appended to and locked, and nothing
+            waits for a network. In a store objects are written once and whole.
+        requests_at_once: How many files are worth looking at, listing or reading at a time; 1 on this machine.
     """
 
     __slots__ = ()
+    is_local: ClassVar[bool]
+    requests_at_once: ClassVar[int]
 
     # Names. None of these looks at the disk or asks the store, but for `resolve` and what calls it.
 
@@ -170,19 +177,6 @@ class Location(ABC):
         """Return whether it is ``other`` or lies below it, also by way of links."""
 
     # Properties and contents.
-
-    @property
-    @abstractmethod
-    def is_local(self) -> bool:
-        """Whether it is on this machine: the core can open it, a file be appended to and locked, nothing is waited for.
-
-        In a store objects are written once and whole.
-        """
-
-    @property
-    @abstractmethod
-    def requests_at_once(self) -> int:
-        """How many files are worth looking at, listing or reading at a time; 1 where nothing waits for a network."""
 
     @abstractmethod
     def local_path(self) -> Path:

@@ -199,6 +199,9 @@ class RetryingStore:
         backend: Makes the requests.
         stop: Ends every wait and refuses new requests once it is set; None if nothing can.
 
+    Attributes:
+        name, has_listings: Those of the backend.
+
     Raises:
         FileNotFoundError: From any method: there is no such object.
         PermissionError: The store refuses.
@@ -208,19 +211,10 @@ class RetryingStore:
 
     def __init__(self, backend: Backend, stop: threading.Event | None = None) -> None:
         self._backend = backend
+        self.name, self.has_listings = backend.name, backend.has_listings
         self._stop = stop or threading.Event()
         self._rate = RateLimit()
         self._content = ContentCheck()
-
-    @property
-    def name(self) -> str:
-        """Scheme and bucket, such as ``s3://photos``."""
-        return self._backend.name
-
-    @property
-    def has_listings(self) -> bool:
-        """Whether the store tells what lies below a prefix."""
-        return self._backend.has_listings
 
     @property
     def has_answered(self) -> bool:
