@@ -166,7 +166,7 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
     given = wanted if isinstance(wanted, Mapping) else {}
     chosen: dict[str, Field] = {}
     for part in parts_of(dataset):
-        known = _known_fields(part, given)
+        known = part.schema.fields if _says_fields(part) else {**given, **part.schema.fields}
         for name in wanted:
             if name not in known:
                 raise ConfigError(_missing(part, name))
@@ -187,10 +187,6 @@ def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, F
                 raise ConfigError(f"{message}, which is not stored as {field!r} is")
             chosen[name] = field
     return chosen
-
-
-def _known_fields(part: Dataset, given: Mapping[str, Field]) -> Mapping[str, Field]:
-    return part.schema.fields if _says_fields(part) else {**given, **part.schema.fields}
 
 
 def _says_fields(part: Dataset) -> bool:

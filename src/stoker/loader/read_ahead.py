@@ -97,7 +97,6 @@ class NumberedFiles(ABC):
 
     def __init__(self, count: int) -> None:
         self.first = _native.number_remote_files(count)
-        self.count = count
 
     @abstractmethod
     def read(self, number: int, offset: int, length: int) -> bytes:

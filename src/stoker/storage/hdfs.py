@@ -175,14 +175,9 @@ class HdfsBackend:
 
 
 def _entry(status: Any) -> Entry:
-    return Entry(_key(status.path), status.length)
-
-
-def _key(path: str) -> str:
     # Listings give paths, with the file system in front where its address was not given.
-    if "://" in path:
-        path = path.partition("://")[2].partition("/")[2]
-    return path.strip("/")
+    path = status.path.partition("://")[2].partition("/")[2] if "://" in status.path else status.path
+    return Entry(path.strip("/"), status.length)
 
 
 def _asked(request: Callable[[], _T]) -> _T:
