@@ -49,6 +49,7 @@ def test_what_a_url_means(url: str, root: str, key: str) -> None:
     ("url", "problem"),
     [
         ("ftp://host/a", "gs://, s3://, hdfs://"),
+        ("file:///a", "give a path, or one that begins with gs://"),
         ("s3:///a", "names no bucket"),
         ("", "the path is empty"),
         ("gs:/bucket/a", "write gs://bucket/a"),

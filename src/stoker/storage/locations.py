@@ -843,7 +843,7 @@ def _split(url: str) -> tuple[str, str, str]:
         raise ConfigError(f"{url} names no dataset; write hf://datasets/OWNER/NAME/PATH or .../NAME@REVISION/PATH")
     if match is None or scheme not in BACKENDS:
         known = ", ".join(f"{scheme}://" for scheme in BACKENDS)
-        raise ConfigError(f"{url} is not a URL that Stoker reads; it must begin with one of {known}")
+        raise ConfigError(f"{url} is not a URL that Stoker reads; give a path, or one that begins with {known}")
     if not match["bucket"] and scheme != "hdfs":
         what, example = ("server", "HOST") if is_web(os.fsencode(url)) else ("bucket", "BUCKET")
         raise ConfigError(f"{url} names no {what}; write {scheme}://{example}/PATH")
