@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range
+from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.habits import needs_transform
 from stoker.loader import Loader, chosen_fields, loader_of, plain_arrays, settings_given
@@ -220,6 +220,9 @@ def batches(
     if rank is None and world_size is None and jax.process_count() > 1:
         settings = replace(settings, rank=jax.process_index(), world_size=jax.process_count())
     if sharding is not None:
+        if not isinstance(sharding, jax.sharding.Sharding):
+            message = f"sharding is {without_address(sharding)}; it must be a sharding"
+            raise ConfigError(f"{message}, such as jax.sharding.SingleDeviceSharding(device)")
         settings = replace(settings, tail="pad" if tail is None and not drop_last else tail)
         _check_one_shape(settings, chosen_fields(dataset, fields))
     loader = loader_of(dataset, settings)

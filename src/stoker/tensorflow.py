@@ -221,7 +221,10 @@ def state_at(
         ConfigError: The position is of another seed, or neither has one.
     """
     arguments = locals()
-    epoch, consumed, *bits = (int(number) for number in np.asarray(position))
+    numbers = np.asarray(position)
+    if numbers.shape not in ((2,), (3,)) or numbers.dtype.kind not in "iu":
+        raise ConfigError(f"position is {position!r}; give the element position of a batch, two or three whole numbers")
+    epoch, consumed, *bits = numbers.tolist()
     if not bits and seed is None:
         raise ConfigError("position has two numbers, and no seed; give seed=, as it was given to dataset()")
     own = bits[0] % 2**64 if bits else seed
@@ -254,11 +257,11 @@ def _passes(
 
 
 def _check_elements(elements: Sequence[str], boxes: BoxOutput | None) -> None:
-    unknown = [name for name in elements if name not in _ELEMENTS]
+    is_list = hasattr(elements, "__len__") and not isinstance(elements, str)
+    if not is_list or not elements or any(name not in [*_ELEMENTS] for name in elements):
+        raise ConfigError(f"elements is {elements!r}; it must name one or more of {', '.join(_ELEMENTS)}")
     if "boxes" in elements and boxes is None:
         raise ConfigError("the element boxes needs boxes=stoker.BoxOutput(...)")
-    if unknown or not elements or isinstance(elements, str):
-        raise ConfigError(f"elements is {elements!r}; it must name one or more of {', '.join(_ELEMENTS)}")
 
 
 def _tensor(value: Any) -> Any:

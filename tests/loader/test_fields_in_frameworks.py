@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -173,8 +174,10 @@ def test_elements_of_tensorflow_hold_what_is_named(train: stoker.Dataset) -> Non
     for found, labels in made:
         assert [len(one) for one in found["mask"]] == [len(labels)] * 2
     assert len(stoker.tensorflow.dataset(train, **SETTINGS).element_spec) == 2
-    with pytest.raises(ConfigError, match=r"elements is .'caption',.; it must name one or more of images, labels"):
-        stoker.tensorflow.dataset(train, elements=("caption",), **SETTINGS)
+    for elements in (("caption",), (), "images", 1, [["images"]]):
+        message = re.escape(f"elements is {elements!r}; it must name one or more of images, labels")
+        with pytest.raises(ConfigError, match=message):
+            stoker.tensorflow.dataset(train, elements=elements, **SETTINGS)
 
 
 def test_jax_has_numbers_as_arrays_and_text_as_it_is(train: stoker.Dataset) -> None:

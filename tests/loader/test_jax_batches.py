@@ -182,6 +182,11 @@ def test_settings_that_make_no_sense_are_refused(train: stoker.Dataset, settings
         stoker.jax.batches(train, **{**SETTINGS, **settings})
 
 
+def test_a_device_is_no_sharding(train: stoker.Dataset) -> None:
+    with pytest.raises(ConfigError, match=r"it must be a sharding, such as jax.sharding.SingleDeviceSharding"):
+        stoker.jax.batches(train, sharding=jax.devices()[0], **SETTINGS)
+
+
 def test_labels_that_jax_cannot_hold_are_refused(tmp_path: Path) -> None:
     features = {"image/encoded": ("bytes", [image(0)]), "image/class/label": ("int64", [2**31])}
     (tmp_path / "train-00000-of-00001").write_bytes(tfrecord.frame(example.write(features)))

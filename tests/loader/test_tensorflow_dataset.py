@@ -138,6 +138,9 @@ def test_the_seed_of_a_run_without_one_comes_with_the_position(train: stoker.Dat
         stoker.tensorflow.state_at((0, 4), train, **order)
     with pytest.raises(ConfigError, match="omit seed="):
         stoker.tensorflow.state_at(position, train, **{**order, "seed": 1})
+    for other in (None, [4], (1, 2, 3, 4), "4"):
+        with pytest.raises(ConfigError, match="give the element position of a batch"):
+            stoker.tensorflow.state_at(other, train, **order)
 
 
 def test_states_of_something_else_are_refused(train: stoker.Dataset) -> None:
