@@ -16,7 +16,7 @@ import numpy as np
 
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
-from stoker.sources.columns import chunks, new_column, row_range
+from stoker.sources.columns import GrowingColumn, chunks, row_range
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.reading import AT_ONCE, in_order
 from stoker.sources.table_boxes import Annotations, TableBoxes, turn_back
@@ -293,26 +293,23 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
         tree: A source of whole images.
         progress: Called after every few images.
     """
-    counts = new_column(len(tree.table), np.int64)  # of rows; an image without objects has one
-    objects_of = new_column(len(tree.table), np.int64)
-    splits, first_row = {}, 0
+    images, objects = GrowingColumn("q"), GrowingColumn("i")
+    splits = {}
     for split, rows in tree.splits.items():
-        items = (tree.table[row] for start, end in chunks(len(rows)) for row in rows[start:end].tolist())
+        first = len(images)
+        items = (tree.table[row] for row in _values(rows))
         boxes = in_order(partial(tree._sound_boxes, split), items, tree.requests_at_once)
-        first = int(rows[0]) if len(rows) else 0
-        for row, count in enumerate((len(of_image or ()) for of_image in boxes), first):
-            objects_of[row], counts[row] = count, max(1, count)
-            if progress is not None and (row - first) % _PROGRESS_ITEMS == 0:
+        for done, (row, of_image) in enumerate(zip(_values(rows), boxes, strict=True)):
+            for number in range(len(of_image or ())) or (-1,):
+                images.append(row)
+                objects.append(number)
+            if progress is not None and done % _PROGRESS_ITEMS == 0:
                 progress(done=row, total=len(tree.table), size_bytes=0, rejects=0)
-        splits[split] = row_range(first_row, int(counts[first : first + len(rows)].sum()))
-        first_row += len(splits[split])
-    images, objects = new_column(first_row, np.int64), new_column(first_row, np.int32)
-    last = 0
-    for start, end in chunks(len(tree.table)):
-        some = counts[start:end]
-        ends = np.cumsum(some)
-        first, last = last, last + int(ends[-1])
-        images[first:last] = np.repeat(np.arange(start, end), some)
-        numbers = np.arange(ends[-1]) - np.repeat(ends - some, some)
-        objects[first:last] = np.where(np.repeat(objects_of[start:end], some) > 0, numbers, -1)
-    return dataclasses.replace(tree, table=dataclasses.replace(tree.table.take(images), objects=objects), splits=splits)
+        splits[split] = row_range(first, len(images) - first)
+    table = tree.table.take(images.finish())
+    return dataclasses.replace(tree, table=dataclasses.replace(table, objects=objects.finish()), splits=splits)
+
+
+def _values(column: NDArray[np.int64]) -> Iterator[int]:
+    for first, end in chunks(len(column)):
+        yield from column[first:end].tolist()
