@@ -105,7 +105,7 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     builder = SourceBuilder(look, base.to_uri(), ())
     if top is not None:
         _warn_of_others(builder, look, top, files, folders)
-    builder.skipped.warnings += warnings
+    builder.warnings += warnings
     splits = [file.split for file in files]
     prefixes = [path + b"/" if (path := path_below(folder, base)) else b"" for folder in folders]
     _collect(builder, parts, splits, prefixes)
@@ -121,14 +121,12 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     if has_boxes:
         own, damaged = GrowingBlobs(), GrowingBlobs()
         for part in parts:
-            part.add_boxes(own, damaged, builder.skipped.warnings)
+            part.add_boxes(own, damaged, builder.warnings)
         annotated = np.concatenate([part.annotated() for part in parts])
         builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish(), "annotated": annotated}
     for part in filter(lambda part: part.crowds, parts):
         builder.skipped.ignored["with iscrowd"] += part.crowds
-        builder.skipped.warnings.append(
-            f"{part.path}: {format_count(part.crowds, 'annotation')} of crowds: no box of them"
-        )
+        builder.warnings.append(f"{part.path}: {format_count(part.crowds, 'annotation')} of crowds: no box of them")
     paths = [str(part.path) for part in parts]
     drawn = ("coco", paths if len(paths) > 1 else paths[0]) if options.masks else None
     boxes = {split: TableBoxes(path, has_labels=True) for split, path in zip(splits, paths, strict=True) if has_boxes}
@@ -182,7 +180,7 @@ def _warn_of_others(
 ) -> None:
     """Say which files of a folder are read, which are not, and which folders have none of the images."""
     names = " and ".join(os.fsdecode(path_below(file.path, top)) for file in files)
-    builder.skipped.warnings.append(f"{look.root}: the images and their annotations are those of {names}")
+    builder.warnings.append(f"{look.root}: the images and their annotations are those of {names}")
     others = [path_below(file.path, top) for file in look.once(find_coco) if file not in files]
     builder.skipped.warn(others, f"COCO files in {look.root} that are not used: {{names}}; each may be given by itself")
     builder.skipped.warn([*unused_beside(look, top, folders)], f"folders in {look.root} that are not used: {{names}}")

@@ -78,7 +78,7 @@ def _list(look: Look, path: Location) -> Source:
     base = path.parent if config else image_base(look)
     builder = SourceBuilder(look, base.to_uri(), (path.parent,))
     builder.takes_root = config is None
-    lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.skipped.warnings)})
+    lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.warnings)})
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
@@ -154,7 +154,7 @@ class _FileLists:
         self._builder.numbered = not self._unlabelled and all(map(_LABEL.fullmatch, names))
         self._builder.class_parents = self._class_parents()
         if repeated := repeats_in(self._hashes.finish()):
-            self._builder.skipped.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
+            self._builder.warnings.append(f"repeated lines: {repeated:,}; each is an item of its own")
         if not self._unlabelled and are_no_ids([os.fsdecode(name) for name in names]):
             shown = format_some(sorted(map(os.fsdecode, names)), 2, repr)
             message = f"the labels in {self._builder.root} are numbers that are no class ids ({shown}); to read them as"

@@ -150,12 +150,12 @@ def _list(look: Look, contents: _Contents) -> Source:
         hint = f"if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
         hint = f"{hint}; write captions into metadata.csv" if 2 * beside[".txt"] >= count else CONVERT
         message = f"not read: {format_count(beside.total(), 'file')} beside the images ({', '.join(beside)}){first}"
-        builder.skipped.warnings.append(f"{message}; {hint}")
+        builder.warnings.append(f"{message}; {hint}")
     if contents.seen:
         message = f"{look.root} holds {contents.seen}, so its images have no classes"
         builder.label_warnings.append(f"{message}; {insisting(contents.names)}")
     if belonging := belonging_beside(look):
-        builder.skipped.warnings.append(f"not read: {belonging}")
+        builder.warnings.append(f"not read: {belonging}")
     if b"" not in contents.listings:
         names = [name for name in look.look_into(contents.base)[1] if not is_submission(name)]
         tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]

@@ -81,7 +81,7 @@ def _list(look: Look, layout: Layout) -> Source:
     divide_by_lists(builder, look)
     builder.settle()
     _warn_of_annotations(look, builder, splits)
-    warnings = builder.skipped.warnings
+    warnings = builder.warnings
     listed = builder.skipped.ignored[".txt"] > 0  # lists of boxes lie beside the images, where they were counted
     tiny = None
     if builder.options.boxes is None:
@@ -246,7 +246,7 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder
             _collect_classes(builder, walk, split, folder)
     labels = folders["validation"].labels if "validation" in folders else None
     if labels is None and builder.options.validation_labels is not None:
-        builder.skipped.warnings.append(
+        builder.warnings.append(
             f"{option('validation_labels')} is not used: no validation images lie outside class folders"
         )
     if labels is not None and "train" not in folders:
@@ -291,11 +291,9 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
         return
     if labels.bad_lines:
         builder.skipped.ignored["bad line of labels"] += labels.bad_lines
-        builder.skipped.warnings.append(
-            f"{labels.where}: {format_count(labels.bad_lines, 'line')} without an image or a class"
-        )
+        builder.warnings.append(f"{labels.where}: {format_count(labels.bad_lines, 'line')} without an image or a class")
     if unlabelled:
-        builder.skipped.warnings.append(
+        builder.warnings.append(
             f"{labels.where} gives no known class to {format_count(unlabelled, 'image')}, left without a label"
         )
 

@@ -137,13 +137,13 @@ class _Images:
         self._builder = builder
         self._tables = tables
         first, options = tables[0], builder.options
-        builder.skipped.warnings += first.notes
+        builder.warnings += first.notes
         places = [table.place for table in tables]
-        self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.skipped.warnings)
+        self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.warnings)
         self._is_found = first.is_found
         if not first.is_found and first.split is None and options.columns is None:
             known = first_rows(first.place, options)
-            warn_of_splits(first.place, known, [*known[0]] if known else (), builder.skipped.warnings)
+            warn_of_splits(first.place, known, [*known[0]] if known else (), builder.warnings)
         self.rows = TableRows(
             first.place,
             self._classes,
@@ -235,7 +235,7 @@ class _Images:
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
         table = self._tables[0].place
-        names = self._class_of = self.rows.class_names(self._builder.skipped.warnings)
+        names = self._class_of = self.rows.class_names(self._builder.warnings)
         folders = {_first_folder(path, prefix) for _, path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
         by_folder = are_classes and not self.rows.have_labels and not self._is_found and self._classes.field is None
@@ -260,7 +260,7 @@ class _Images:
         if by_folder:
             message = f"{table} has no column 'label': the classes are the folders of the images, as without it"
         if by_folder or (is_guessed and differ):
-            self._builder.skipped.warnings.append(f"{message}: {shown_names(sorted(folders))}")
+            self._builder.warnings.append(f"{message}: {shown_names(sorted(folders))}")
 
     def _name_label_map(self, table: Location, most: int) -> None:
         """Say which file beside the table has names for all class ids up to ``most``, if it is the only one."""

@@ -336,7 +336,7 @@ class _Rows:
         rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
         advice = partial(option_with, "label_column")
-        self._label = find_label(file.place, values, self._builder.skipped.warnings, advice)
+        self._label = find_label(file.place, values, self._builder.warnings, advice)
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
@@ -354,9 +354,8 @@ class _Rows:
         if self._first is None:
             self._first = path, head
             if head.names is not None and head.label != LABEL:
-                message = f"{path}: nothing is called {LABEL!r}; the classes are {head.label!r}"
-                self._builder.skipped.warnings.append(message)
-            self._builder.skipped.warnings += head.warnings
+                self._builder.warnings.append(f"{path}: nothing is called {LABEL!r}; the classes are {head.label!r}")
+            self._builder.warnings += head.warnings
         elif self._first[1].description != head.description:
             ours, theirs = ({**each.columns.fields, each.columns.image: None} for each in (head, self._first[1]))
             names = sorted(name for name in {*ours, *theirs} if ours.get(name, 0) != theirs.get(name, 0))
@@ -420,10 +419,10 @@ class _Rows:
         self._builder.numbered = bool(self._is_numbered)
         if self._unlabelled and self._builder.collector.class_names():
             message = f"{self._builder.root}: {format_count(self._unlabelled, 'row')} without a label"
-            self._builder.skipped.warnings.append(message)
+            self._builder.warnings.append(message)
         for name, count in self._nulls.items():
             message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
-            self._builder.skipped.warnings.append(f"{message}: an empty text, or nan, there")
+            self._builder.warnings.append(f"{message}: an empty text, or nan, there")
 
     def reader(self) -> ParquetReader:
         assert self._first is not None, "no file was added"

@@ -61,7 +61,8 @@ class SourceBuilder:
         # the label map that the user gives, or that the classes turn out to have
         self.labels: LabelMap | None = None if self.options.labels is None else read_label_map(self.options.labels)
         self.collector = ItemCollector()
-        self.skipped = Skipped()  # what is not an image, and the warnings, in the order in which they are shown
+        self.skipped = Skipped()  # what is not an image
+        self.warnings = self.skipped.warnings  # for the user, in the order in which they are shown
         self.archives: list[bytes] = []  # the tars the images lie in
         self.classes: set[bytes] = set()  # those besides those of the images
         self.label_warnings: list[str] = []  # about the labels of the classes
@@ -88,7 +89,7 @@ class SourceBuilder:
         )
         if self.collector.repeated:
             message = f"{self.collector.repeated} members of tars come again under the same name: the last one counts"
-            self.skipped.warnings.append(message)
+            self.warnings.append(message)
         self._warn_about_classes(self._table)
 
     def finish(
@@ -112,7 +113,7 @@ class SourceBuilder:
         assert table is not None, "the source is settled"
         known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
         texts = {name: text for name, text in known if text}
-        warnings = self.skipped.warnings
+        warnings = self.warnings
         if reader is None:
             self._warn_of_missing_files(table)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
@@ -147,7 +148,7 @@ class SourceBuilder:
         self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes]
     ) -> dict[str, Annotations | BoxTable]:
         """Return the annotations that the user names, or that lie in a source; see `stoker.sources.imagenet.boxes`."""
-        return find_boxes(self.options.boxes, tops, base, folders, self.skipped.warnings, self.progress)
+        return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
         """Return a table with the boxes that have been read by now as columns of it."""
@@ -214,7 +215,7 @@ class SourceBuilder:
         if self.labels.counts_from_1:
             message = f"{self.labels.where} counts its classes from 1"
             message += f"; they have these numbers only with {option('label_base')} 1"
-            self.skipped.warnings.append(message)
+            self.warnings.append(message)
         return list(self.labels.names)
 
     def _number_as_imagenet(self, classes: set[bytes]) -> None:
@@ -225,7 +226,7 @@ class SourceBuilder:
         self.labels = bundled
         if len(classes) < len(bundled.names):
             few = f"the source has {len(classes)} of ImageNet's 1,000 classes; they keep their labels in the full list"
-            self.skipped.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
+            self.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
 
     def _warn_of_part(self, classes: set[bytes]) -> None:
         """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
@@ -276,7 +277,7 @@ class SourceBuilder:
         message += "" if is_absolute(names[0]) else f" in {os.fsdecode(self.base)}"
         if self.takes_root and len(missing) == len(table) and not is_absolute(names[0]):
             message += f"; if their paths are relative to another folder, give {option_with('image_root', 'FOLDER')}"
-        self.skipped.warnings.append(message)
+        self.warnings.append(message)
 
     def _warn_about_classes(self, table: ItemTable) -> None:
         counts = counts_of(table.labels, self._splits.values(), len(self._names))[1:].tolist()
@@ -284,7 +285,7 @@ class SourceBuilder:
         empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
         listed = [name for name in empty if name not in classes]
         if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
-            self.skipped.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
+            self.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
         empty = [name for name in empty if name in classes]
         if empty and self.labels is None and len(table):
             message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete or move their"

@@ -458,7 +458,7 @@ class TableRows:
 
     def finish(self, builder: SourceBuilder) -> Cells | None:
         """Return what reads the values, which become a column of a source; None if there is no column with values."""
-        warnings = builder.skipped.warnings
+        warnings = builder.warnings
         columns: list[tuple[str, Field] | None] = []
         lacking: dict[str, list[tuple[str, str]]] = {}
         for name, column in self.columns.items():

@@ -231,7 +231,7 @@ class _Tar:
         if loose:
             self.builder.skipped.ignored["outside a class folder"] += loose
             message = f"{format_count(loose, 'image')} in {where} outside any class folder: not used"
-            self.builder.skipped.warnings.append(message)
+            self.builder.warnings.append(message)
 
     def _settle_one(self, folder: bytes, where: str) -> None:
         """Settle a tar whose images all lie in one folder: one class, or the test images."""

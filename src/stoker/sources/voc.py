@@ -188,7 +188,7 @@ class _Images:
         self.has_masks = bool(masks) and (builder.options.masks or not self._annotated)
         if masks and not self.has_masks:
             message = f"{masks[0]} is not used: {option('masks')} reads the masks of ImageSets/Segmentation"
-            builder.skipped.warnings.append(message)
+            builder.warnings.append(message)
 
     def add_all(self, walk: Walk) -> Iterator[tuple[bytes, bytes]]:
         """Add the images; yield where the annotation of each must be, or nothing without any, and where its mask."""
@@ -258,7 +258,7 @@ class _Images:
 
     def report(self, missing: int) -> None:
         """Warn of so many images without annotations, and of annotations that no list leaves out without images."""
-        warnings = self._builder.skipped.warnings
+        warnings = self._builder.warnings
         orphans = self._annotations - (len(self._builder.collector) - missing)
         if self._annotated and missing:
             warnings.append(f"{format_count(missing, 'image')} without an annotation, and so without boxes")

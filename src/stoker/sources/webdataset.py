@@ -166,7 +166,7 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
         samples.add(path, split)
     samples.finish()
     if not len(builder.collector):
-        reasons = "".join(f"; {warning}" for warning in builder.skipped.warnings)
+        reasons = "".join(f"; {warning}" for warning in builder.warnings)
         reasons += _OF_NAMES if builder.skipped.ignored["sample with a bad class"] else ""
         raise SourceError(f"{look.root} has no sample that can be used{reasons}", path=look.root)
     builder.labels = builder.labels or samples.labels_beside(folder)
@@ -284,8 +284,7 @@ class _Samples:
                 held = format_count(len(label_map.names), "line")
                 raise SourceError(f"{place} has {held}, but there is the class {self._most}")
         except (ConfigError, SourceError) as error:
-            message = f"{error}; so it is not used, and the classes are called by their ids"
-            self._builder.skipped.warnings.append(message)
+            self._builder.warnings.append(f"{error}; so it is not used, and the classes are called by their ids")
             return None
         return label_map
 

@@ -234,7 +234,7 @@ def _list(look: Look, contents: _Contents) -> Source:
             place = base / os.fsdecode(folder)
             if not place.is_dir() and not (place.suffix == ".txt" and place.is_file()):
                 what = "list" if place.suffix == ".txt" else "folder"
-                builder.skipped.warnings.append(f"{path}: {split} is {name!r}, a {what} that is not there")
+                builder.warnings.append(f"{path}: {split} is {name!r}, a {what} that is not there")
                 continue
             present = True
             if not place.is_dir():
@@ -264,7 +264,7 @@ def _warn_of_turned(builder: SourceBuilder) -> None:
     if (place := next((place for place, is_so in zip(places, turned, strict=True) if is_so), None)) is not None:
         message = f"EXIF turns images, such as {place}, and their boxes state no size of the image; they are read as of"
         message += " images as stored; if they were drawn on upright ones, save the images upright, for example with"
-        builder.skipped.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
+        builder.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
 
 
 def _is_turned(place: Location) -> bool:

@@ -260,8 +260,7 @@ def read_box_csv(path: Location) -> tuple[BoxTable, list[str]]:
         if box is not None:
             boxes.add(b"", image_stem(parts[0]), [NamedBox(b"", box)])
     if bad and not good:
-        message = f"{path} has no line of the form NAME.JPEG,xmin,ymin,xmax,ymax"
-        raise SourceError(message, path=str(path))
+        raise SourceError(f"{path} has no line of the form NAME.JPEG,xmin,ymin,xmax,ymax", path=str(path))
     lines = f"line {format_some(bad, _SHOWN_LINES)}"
     note = f"{path}: {len(bad)} lines are not NAME.JPEG,xmin,ymin,xmax,ymax and are not used: {lines}"
     return boxes, [note] if bad else []
