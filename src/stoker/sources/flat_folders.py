@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
-from stoker.sources.coco_folders import find_coco
+from stoker.sources.coco import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.kind import Kind, Layout, Look

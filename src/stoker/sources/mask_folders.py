@@ -28,7 +28,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
-from stoker.sources.coco_folders import find_coco
+from stoker.sources.coco import find_coco, path_below
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.kind import Kind, Look
@@ -293,7 +293,7 @@ def _list(look: Look, contents: _Contents) -> Source:
             count = format_count(len(names), what.partition(" ")[0])
             skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
     builder.collector.columns["cells"] = cells.finish()
-    lists = [os.fsencode("/".join(place.parts[len(contents.root.parts) :])) for place in divide_by_lists(builder, look)]
+    lists = [path_below(place, contents.root) for place in divide_by_lists(builder, look)]
     others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
     skipped.warn(others, "beside images and masks, not used: {names}")
     drawn = None if contents.colours is None else contents.colours.drawn
