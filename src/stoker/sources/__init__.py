@@ -3,7 +3,7 @@
 - ``listing``: tells the kinds of sources apart; start here to add one; ``kind``: what one is, and what it looks at
 - ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
-- ``reader``: what reads the items of a source; ``parquet_reader``, ``parquet_files``: those of Parquet
+- ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
 - ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
 - ``table_boxes``: boxes; ``drawn_masks``: masks
 - ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
@@ -30,8 +30,7 @@ from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence, open_datasets
 from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
 from stoker.sources.options import SourceOptions
-from stoker.sources.parquet_files import import_pyarrow
-from stoker.sources.parquet_reader import UNPACKED_FOLDER, is_in_use, unpacked_files
+from stoker.sources.parquet_files import UNPACKED_FOLDER, import_pyarrow, is_in_use, unpacked_files
 from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.sources.record_reader import image_digest

@@ -44,8 +44,7 @@ from stoker.sources.items import SPLITS
 from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.metadata import find_metadata, list_metadata, why_unused
-from stoker.sources.parquet_files import ARROW
-from stoker.sources.parquet_files import SUFFIX as PARQUET
+from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_image_name, is_sidecar, shown_names
@@ -212,7 +211,7 @@ HOLDS_ARROW = (
     "holds Arrow files, as 'datasets' saves them; give stoker.build what datasets.load_from_disk returns of it"
 )
 
-_ARROW = ARROW.encode()
+_ARROW = ARROW_SUFFIX.encode()
 _FILES = (b".tar", b".tar.gz", b".tgz", _ARROW)
 
 
@@ -322,7 +321,7 @@ def _refuse_coco(look: Look) -> None:
 def _refuse_tables(path: Location, tree: Source) -> None:
     """Refuse folders that hold tables, which only have the images of a folder of classes in them."""
     first = tree.table.paths[0] if len(tree.table) else b""
-    suffix = next((suffix for suffix in (PARQUET.encode(), _ARROW) if first.endswith(suffix)), None)
+    suffix = next((suffix for suffix in (PARQUET_SUFFIX.encode(), _ARROW) if first.endswith(suffix)), None)
     if suffix is None or not all(tree.table.paths[row].endswith(suffix) for row in range(len(tree.table))):
         return
     if suffix == _ARROW:

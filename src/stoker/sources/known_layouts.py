@@ -23,8 +23,7 @@ from stoker.sources.coco import coco_of_classes, is_coco
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
 from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
 from stoker.sources.items import SPLITS
-from stoker.sources.parquet_files import ARROW
-from stoker.sources.parquet_files import SUFFIX as PARQUET
+from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.reading import in_order
 from stoker.sources.split_lists import find_lists
 from stoker.sources.walking import is_image_name, may_be_image, shown_names
@@ -119,7 +118,7 @@ def check_class_folders(
     parts = [name for name in names if "train" in name.lower() and words[name] and repeated[words[name]] > 1]
     parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
-        if any(look.look_into(folder)[2] in (PARQUET, ARROW) for folder in folders[:_FEW]):
+        if any(look.look_into(folder)[2] in (PARQUET_SUFFIX, ARROW_SUFFIX) for folder in folders[:_FEW]):
             return []  # which `folders` refuses as what they are
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"

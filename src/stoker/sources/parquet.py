@@ -4,7 +4,7 @@ docs/reference/images.md says which columns have the images and the classes, and
 that is null is empty, a number that is null not a number: img2dataset, pandas and ``datasets`` write such rows.
 
 A split is a file or several; their names say which, as ``train-00000-of-00004.parquet``, or the folder they lie in.
-Listing reads the footers, the classes and the paths. Images and values are read by `stoker.sources.parquet_reader`.
+Listing reads the footers, the classes and the paths. Images and values are read by `stoker.sources.parquet_files`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,15 @@ from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
-from stoker.sources.parquet_files import SUFFIX, ParquetFile, import_pyarrow, is_parquet, reported_damage
-from stoker.sources.parquet_reader import Columns, ParquetReader
+from stoker.sources.parquet_files import (
+    PARQUET_SUFFIX,
+    Columns,
+    ParquetFile,
+    ParquetReader,
+    import_pyarrow,
+    is_parquet,
+    reported_damage,
+)
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import LABEL, LABEL_NAME, OBJECTS_AS_JSON, check_columns, find_label
@@ -77,14 +84,14 @@ def _find(look: Look, layout: Layout) -> dict[Location, str | None]:
 
 
 def _parquet_in(folder: Location, children: Sequence[Child]) -> list[Location]:
-    suffix = SUFFIX.encode()
+    suffix = PARQUET_SUFFIX.encode()
     names = (child.name for child in children if child.is_file and child.name.endswith(suffix))
     return [folder / os.fsdecode(name) for name in names if not name.startswith((b".", b"_"))]
 
 
 def split_of_file(name: str) -> str | None:
     """Return the split that the name of a Parquet file says; None if it is numbered as of a split of another name."""
-    stem = name.removesuffix(SUFFIX)
+    stem = name.removesuffix(PARQUET_SUFFIX)
     numbered = _NUMBERED.fullmatch(stem)
     words = _WORDS.split((numbered["split"] if numbered else stem).lower())
     split = next((_SPLITS[word] for word in words if word in _SPLITS), None)
@@ -127,14 +134,14 @@ def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
     """Return the names of files that are missing by the count in the names of others; of very many only some."""
     groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
-        named = _NUMBERED.fullmatch(path.name.removesuffix(SUFFIX))
+        named = _NUMBERED.fullmatch(path.name.removesuffix(PARQUET_SUFFIX))
         if named:
             group = path.parent, named["split"], int(named["count"])
             groups.setdefault(group, set()).add(int(named["number"]))
     missing = []
     for (_, split, count), numbers in groups.items():
         absent = (number for number in range(min(count, 2 * len(numbers) + 10)) if number not in numbers)
-        missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{SUFFIX}") for number in absent]
+        missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{PARQUET_SUFFIX}") for number in absent]
     return missing
 
 

@@ -1,32 +1,57 @@
-"""Parquet files: what their footers say, and their rows in batches. pyarrow, an extra, is imported here alone.
+"""Parquet files: what their footers say, rows in batches, single rows of unpacked ones. Only here is pyarrow imported.
 
 Nothing in a file is believed before it is there: a footer is as long as the file allows, rows are no more than twenty
 for each byte of the file, its values no more than a thousand bytes for each, and these are read page by page, a few
 rows at a time.
+
+Of a Parquet file only whole pages can be read, and its images are wanted one by one, in any order. So the columns that
+are used are written once to an Arrow file without compression, which is mapped into memory: image ``i`` is a slice of
+it. It lies in ``unpacked`` in the directory of `stoker.config.user_cache_directory` and takes as many bytes as the
+images and the values together. Its name stands for the place, the length, the time of the last change (or what a store
+calls the content) and the footer of the Parquet file, so one that has changed is unpacked again, in place of the older
+one. A file has its name once it is whole. Whoever removes one loses the time to make it again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import fcntl
 import hashlib
 import io
+import json
+import os
+import re
+import threading
+import weakref
 from collections import Counter
 from contextlib import contextmanager
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self, cast
 
-from stoker.config import format_count, format_size
+import numpy as np
+
+from stoker.config import format_count, format_size, user_cache_directory
 from stoker.errors import ConfigError, SourceError, StokerError
+from stoker.progress import progress_of_call
+from stoker.sources.columns import new_column
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder
+from stoker.sources.reader import ArchiveReader, Extents, numbers_in
+from stoker.sources.reading import MAX_FILE_BYTES, read_file
+from stoker.storage import Location, Staging, from_uri, join, location, lock_alone, make_directory
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
     from types import ModuleType
 
-    from stoker.storage import Location
+    from numpy.typing import NDArray
+
+    from stoker.types import Field
 
 
-SUFFIX = ".parquet"
-ARROW = ".arrow"
+PARQUET_SUFFIX, ARROW_SUFFIX = ".parquet", ".arrow"
 """How names of files end that the library ``datasets`` saves."""
 
 _MAGIC, _ENCRYPTED_MAGIC = b"PAR1", b"PARE"
@@ -37,6 +62,16 @@ _BATCH_ROWS = 32
 _ROWS_PER_BYTE = 20
 _VALUES_PER_BYTE, _FEW_BYTES = 1000, 2**26
 _SHOWN = 300
+
+UNPACKED_FOLDER = "unpacked"
+"""Folder of the user's cache in which unpacked files lie."""
+
+_BATCH_BYTES = 2**24
+_KEY_DIGITS = 16
+_NAME = re.compile(rf"([0-9a-f]{{{_KEY_DIGITS}}}-[0-9a-f]{{{_KEY_DIGITS}}})-.*\.arrow.*", re.DOTALL)
+_PLAIN = re.compile(r"[^A-Za-z0-9._-]")
+_MAX_NAME = 120
+_NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
@@ -56,7 +91,7 @@ def import_pyarrow() -> tuple[ModuleType, ModuleType]:
 
 def is_parquet(path: Location) -> bool:
     """Return whether a file begins as Parquet does, or is called ``*.parquet``."""
-    return path.suffix == SUFFIX or path.read_head(len(_MAGIC)) in (_MAGIC, _ENCRYPTED_MAGIC)
+    return path.suffix == PARQUET_SUFFIX or path.read_head(len(_MAGIC)) in (_MAGIC, _ENCRYPTED_MAGIC)
 
 
 @contextmanager
@@ -231,3 +266,371 @@ class _Bytes(io.RawIOBase):
         content = self._place.read_range(self._at, length, self._at + length) if length else b""
         self._at += len(content)
         return content
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a Parquet file are used."""
+
+    image: str  # that of the images: structs of ``bytes`` and ``path``, or bytes
+    has_paths: bool  # whether they are such structs
+    fields: dict[str, Field]  # what the others are, by name, in the order in which they are stored
+
+
+class _Unpacked:
+    """The rows of a Parquet file, of which ``path`` is the Arrow file. Read-only; safe in any thread."""
+
+    def __init__(self, path: Path, columns: Columns) -> None:
+        pa, _ = import_pyarrow()
+        self.path = path
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        weakref.finalize(self, os.close, descriptor)
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that nobody removes what is in use
+        self._place = location(path)
+        self._column_of = {name: at for at, name in enumerate(columns.fields, 2)}
+        with reported_damage(str(path), self._place):
+            mapped = pa.memory_map(str(path)).read_buffer()
+            reader = pa.ipc.open_file(pa.BufferReader(mapped), options=pa.ipc.IpcReadOptions(use_threads=False))
+            self._mapped = mapped
+            self._batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        self.rows = int(self._starts[-1])
+
+    def slices(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the image of each row begins in the file, and its length: int64 (N,); -1 and 0 where null."""
+        offsets, sizes = np.full(self.rows, -1, np.int64), np.zeros(self.rows, np.int64)
+        for first, batch in zip(self._starts.tolist(), self._batches, strict=False):
+            images = batch.column(0)
+            _, ends_at, data = images.buffers()
+            ends = np.frombuffer(ends_at, np.int64)[images.offset :][: len(images) + 1]
+            base = data.address - self._mapped.address if data is not None else 0
+            limit = data.size if data is not None else 0
+            if len(ends) <= len(images) or ends[0] < 0 or ends[-1] > limit or bool((np.diff(ends) < 0).any()):
+                raise SourceError(f"{self.path} is damaged; remove it", path=str(self.path))
+            there = images.is_valid().to_numpy(zero_copy_only=False)
+            some = slice(first, first + len(images))
+            offsets[some][there] = (ends[:-1] + base)[there]
+            sizes[some][there] = np.diff(ends)[there]
+        return offsets, sizes
+
+    def image(self, row: int) -> tuple[bytes | None, str | None]:
+        """Return the bytes of the image in a row, and its path; None for what is null."""
+        batch, at = self._find(row)
+        data = batch.column(0)[at]
+        return data.as_buffer().to_pybytes() if data.is_valid else None, batch.column(1)[at].as_py()
+
+    def value(self, row: int, name: str) -> Any:
+        """Return what another column holds in a row, as Python has it."""
+        batch, at = self._find(row)
+        with reported_damage(f"the column {name!r} of {self.path}", self._place):
+            return batch.column(self._column_of[name])[at].as_py()
+
+    def _find(self, row: int) -> tuple[Any, int]:
+        if not 0 <= row < self.rows:
+            message = f"there is no row {row:,} in {self.path}, which has {self.rows:,}"
+            raise SourceError(f"{message}; list the source again", path=str(self.path))
+        number = int(np.searchsorted(self._starts, row, "right")) - 1
+        return self._batches[number], row - int(self._starts[number])
+
+
+def unpacked_files(directory: Path) -> Iterator[Path]:
+    """Yield the unpacked files in a cache directory, unfinished ones included; nothing else is ever named."""
+    folder = directory / UNPACKED_FOLDER
+    if folder.is_dir():
+        for path in sorted(folder.iterdir()):
+            if _NAME.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                yield path
+
+
+def is_in_use(path: Path) -> bool:
+    """Return whether a process has an unpacked file open, or is writing it."""
+    named = _NAME.fullmatch(path.name)
+    return any(map(_is_locked, (path, path.with_name(f"{named[1]}.lock")) if named else (path,)))
+
+
+def _is_locked(path: Path) -> bool:
+    with contextlib.suppress(OSError):  # it is gone, or lies on a file system without locks
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            lock_alone(descriptor, path)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+    return False
+
+
+def _unpack(place: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
+    """Return the rows of a Parquet file, unpacked now unless they have been before.
+
+    Several processes that need the same file wait for the one that unpacks it. ``advanced`` is called with how many
+    rows are done.
+    """
+    folder = _folder(place)
+    source = ParquetFile(place)
+    key = _key(source, columns)
+    path = folder / f"{key}-{_PLAIN.sub('_', place.name)[-_MAX_NAME:]}.arrow"
+    if not path.is_file():
+        with _locked(folder / f"{key}.lock", place):
+            if not path.is_file():
+                _write(path, source, columns, advanced)
+                _remove_older(path)
+    return _Unpacked(path, columns)
+
+
+def _folder(place: Location) -> Path:
+    directory = user_cache_directory()
+    if directory is None:
+        message = f"{place} is read by way of a cache, and this user has no home directory"
+        raise ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder")
+    folder = directory / UNPACKED_FOLDER
+    with _writing_to(folder, place):
+        make_directory(directory)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _writing_to(folder: Path, place: Location) -> Iterator[None]:
+    """Say what to do where the cache cannot be written in the ``with`` block."""
+    try:
+        yield
+    except OSError as error:
+        message = f"{place} cannot be unpacked in {folder}: {error.strerror or error}"
+        advice = "set STOKER_CACHE_DIR to a folder of a disk that has space for it"
+        raise ConfigError(f"{message}; {advice}") from error
+
+
+def _key(source: ParquetFile, columns: Columns) -> str:
+    """Return hex digits for the place, and for the content."""
+    where = hashlib.sha256(source.place.to_uri()).hexdigest()[:_KEY_DIGITS]
+    info = source.place.parent.snapshot()(source.place.name)
+    stamp = info.stamp if info is not None else ""
+    about = json.dumps([stamp, columns.image, columns.has_paths, *columns.fields])
+    return f"{where}-{hashlib.sha256(source.digest + about.encode()).hexdigest()[:_KEY_DIGITS]}"
+
+
+@contextmanager
+def _locked(path: Path, place: Location) -> Iterator[None]:
+    """Hold a lock in the ``with`` block; where the file system has none, several may write the same file."""
+    with _writing_to(path.parent, place):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _remove_older(path: Path) -> None:
+    """Remove what was unpacked of a file before it changed, and what killed processes have left; its lock is held."""
+    where, key = path.name[:_KEY_DIGITS], path.name[: 2 * _KEY_DIGITS + 1]
+    for other in unpacked_files(path.parents[1]):
+        is_ours = other.name.startswith(key)
+        if other != path and other.name.startswith(where) and (is_ours or not is_in_use(other)):
+            other.unlink(missing_ok=True)
+
+
+def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable[[int], None] | None) -> None:
+    pa, _ = import_pyarrow()
+    with _writing_to(path.parent, source.place):
+        staged = location(path.parent).stage(path.name)
+    try:
+        schema, writer, done = None, None, 0
+        for table in _tables(source, columns):
+            with reported_damage(str(source.place), source.place):
+                schema = schema or table.schema
+                options = pa.ipc.IpcWriteOptions(use_threads=False)
+                writer = writer or pa.ipc.new_file(_Sink(staged, path, source.place), schema, options=options)
+                for batch in table.to_batches():
+                    writer.write_batch(batch)
+            done += table.num_rows
+            if advanced is not None:
+                advanced(done)
+        if writer is not None:
+            writer.close()
+        staged.publish()
+    finally:
+        staged.discard()
+
+
+class _Sink:
+    """A file in the cache, as pyarrow writes to it."""
+
+    closed = False
+
+    def __init__(self, staged: Staging, path: Path, source: Location) -> None:
+        self._staged, self._path, self._source = staged, path, source
+
+    def write(self, data: Any) -> int:
+        with _writing_to(self._path.parent, self._source):
+            self._staged.write([bytes(data)])
+        return len(data)
+
+    def flush(self) -> None:
+        """Do nothing: publishing does it."""
+
+
+def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
+    """Yield the rows of a file as tables of a few megabytes, with the columns as they are stored."""
+    pa, _ = import_pyarrow()
+    held: list[Any] = []
+    size = total = 0
+    for batch in source.batches([columns.image, *columns.fields]):
+        with reported_damage(str(source.place), source.place):
+            arrays = [
+                *_images(batch.column(columns.image), columns),
+                *map(plain_column, map(batch.column, columns.fields)),
+            ]
+            held.append(pa.RecordBatch.from_arrays(arrays, names=[str(number) for number in range(len(arrays))]))
+        size, total = size + held[-1].nbytes, total + held[-1].nbytes
+        source.refuse_more(total)
+        if size > _BATCH_BYTES:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
+
+
+def _images(column: Any, columns: Columns) -> tuple[Any, Any]:
+    pa, _ = import_pyarrow()
+    data, paths = column, pa.nulls(len(column), pa.string())
+    if columns.has_paths:
+        data, paths = (pa.compute.struct_field(column, name) for name in ("bytes", "path"))
+    return data.cast(pa.large_binary()), paths.cast(pa.string())
+
+
+class ParquetReader(ArchiveReader):
+    """Reads rows of Parquet files: the column ``archive`` of an item is its file, ``row`` its row.
+
+    ``digests`` stand for the length and the footer of each; ``columns`` are those that are used.
+    """
+
+    name = "parquet"
+
+    def __init__(self, base: bytes, archives: tuple[bytes, ...], digests: tuple[bytes, ...], columns: Columns) -> None:
+        super().__init__(base, archives, columns.fields)
+        self._digests, self._columns = digests, columns
+        self._locks = [threading.Lock() for _ in archives]
+        self._files: dict[int, _Unpacked | SourceError] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ParquetReader, (self.base, self.archives, self._digests, self._columns)
+
+    def image(self, item: Item) -> bytes:
+        data, path = self._file(item.columns["archive"]).image(item.columns["row"])
+        if data is not None:
+            if len(data) > MAX_FILE_BYTES:
+                message = f"the image has {len(data):,} bytes, more than the {MAX_FILE_BYTES:,} that a record holds"
+                raise SourceError(message)
+            return data
+        where = f"row {item.columns['row']:,} of {os.fsdecode(self.locate(item))}: column {self._columns.image!r}"
+        if not path:
+            raise SourceError(f"{where} is null")
+        try:
+            return read_file(self._beside(item, path))
+        except (*_NO_SUCH_FILE, ValueError) as error:
+            problem = getattr(error, "strerror", None) or error
+            message = f"{where} has no bytes, and the file of its path {path!r} cannot be read: {problem}"
+            raise SourceError(message) from error
+
+    def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
+        """Return the values of a row: `Field.missing` for those that are missing. See `IndexedReader.values`."""
+        wanted = [name for name in self.fields if names is None or name in names]
+        return {name: self._value(item, name) for name in wanted}
+
+    def _value(self, item: Item, name: str) -> Any:
+        value = self._file(item.columns["archive"]).value(item.columns["row"], name)
+        if value is None:
+            return self.fields[name].missing
+        if not self.fields[name].is_image or not isinstance(value, dict):
+            return value
+        if value["bytes"] is not None or not value["path"]:
+            return value["bytes"]
+        return os.fsdecode(self._beside(item, value["path"]))
+
+    def _beside(self, item: Item, path: str) -> bytes:
+        return join(self.locate(item).rpartition(b"/")[0], os.fsencode(path))
+
+    def to_json(self) -> dict[str, Any]:
+        columns, digests = self._columns, [digest.hex() for digest in self._digests]
+        return {**super().to_json(), "image": columns.image, "has_paths": columns.has_paths, "digests": digests}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
+        base, archives, fields = cls.parts_of(described, table)
+        digests = tuple(bytes.fromhex(digest) for digest in described["digests"])
+        if len(digests) != len(archives):
+            raise ValueError("files that are not there")
+        numbers_in(table, "row")
+        columns = Columns(str(described["image"]), bool(described["has_paths"]), fields)
+        return cls(base, archives, digests, columns)
+
+    def digest(self, table: ItemTable) -> bytes:  # noqa: ARG002 - the footers stand for all rows
+        digest = hashlib.sha256(repr([(name, field.to_json()) for name, field in self.fields.items()]).encode())
+        for file_digest in self._digests:
+            digest.update(file_digest)
+        return digest.digest()
+
+    def extents(self, table: ItemTable) -> Extents:
+        """Unpack the files of some items, and return where their images are then. See `IndexedReader.extents`.
+
+        An image whose row has no bytes is the file that its path names.
+        """
+        archives, row_of = (cast("NDArray[np.int64]", table.columns[name]) for name in ("archive", "row"))
+        offsets, sizes = new_column(len(table), np.int64), new_column(len(table), np.int64)
+        places = [b""] * len(self.archives)
+        done = 0
+        with progress_of_call("unpacking", None) as progress:
+            for number in np.unique(archives).tolist():
+
+                def advanced(rows: int, before: int = done) -> None:
+                    if progress is not None:
+                        progress(done=before + rows, total=len(table), size_bytes=0, rejects=0)
+
+                file = self._file(number, advanced)
+                places[number] = os.fsencode(file.path)
+                rows = np.flatnonzero(archives == number)
+                starts, lengths = file.slices()
+                offsets[rows], sizes[rows] = starts[row_of[rows]], lengths[row_of[rows]]
+                done += len(rows)
+        slices = dataclasses.replace(table, sizes=sizes, columns={"archive": archives, "offset": offsets})
+        has_all = int(offsets.min()) >= 0
+        return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(places))
+
+    def _with_files(self, table: ItemTable, slices: ItemTable) -> ItemTable:
+        """Return the slices of images; of images without bytes, the files that their paths name."""
+        builder = ItemTableBuilder()
+        for item, slice_ in zip(table, slices, strict=True):
+            offset = slice_.columns["offset"]
+            own = dataclasses.replace(slice_, columns={"archive": item.columns["archive"], "offset": max(0, offset)})
+            path = self._file(item.columns["archive"]).image(item.columns["row"])[1] if offset < 0 else None
+            if path:
+                place = from_uri(self._beside(item, path))
+                if not place.is_local:
+                    message = f"the images of {os.fsdecode(self.locate(item))} are files beside it in a store"
+                    raise SourceError(f"{message}, which only a build reads; run stoker build", path=str(place))
+                size = place.size() if place.is_file() else 0
+                columns = {"archive": -1, "offset": 0}
+                own = dataclasses.replace(own, path=place.to_uri(), size_bytes=size, columns=columns)
+            builder.add(own)
+        return builder.finish()
+
+    def _file(self, number: int, advanced: Callable[[int], None] | None = None) -> _Unpacked:
+        """Return a file unpacked, which is done once."""
+        unpacked = self._files.get(number)
+        if unpacked is None:
+            with self._locks[number]:
+                unpacked = self._files.get(number)
+                if unpacked is None:
+                    try:
+                        unpacked = _unpack(from_uri(self.archives[number]), self._columns, advanced)
+                    except SourceError as error:
+                        unpacked = error
+                    self._files[number] = unpacked
+        if isinstance(unpacked, SourceError):
+            raise type(unpacked)(str(unpacked), path=unpacked.path)
+        return unpacked

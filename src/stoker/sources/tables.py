@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import format_count
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.options import SEPARATORS, SourceOptions
-from stoker.sources.parquet_files import SUFFIX as PARQUET
-from stoker.sources.parquet_files import parquet_rows
+from stoker.sources.parquet_files import PARQUET_SUFFIX, parquet_rows
 from stoker.sources.reading import raw_lines, text_of
 from stoker.sources.walking import is_image_name
 from stoker.strict_json import parse_json
@@ -50,7 +49,7 @@ LOOKED_AT = 1000
 
 def is_json(place: Location) -> bool:
     """Return whether a table has values as JSON has them, not text in cells."""
-    return place.suffix in (".jsonl", PARQUET)
+    return place.suffix in (".jsonl", PARQUET_SUFFIX)
 
 
 def is_text(place: Location) -> bool:
@@ -70,7 +69,7 @@ def table_rows(
     """
     if place.suffix == ".jsonl":
         yield from _json_rows(place)
-    elif place.suffix == PARQUET:
+    elif place.suffix == PARQUET_SUFFIX:
         yield from _parquet_rows(place)
     else:
         yield from _csv_rows(place, separator, errors)
@@ -247,7 +246,7 @@ def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[t
 
 def damaged(place: Location, number: int, problem: str) -> SourceError:
     """Return the error of a row that begins at a line, or of Parquet has a number."""
-    what = "row" if place.suffix == PARQUET else "line"
+    what = "row" if place.suffix == PARQUET_SUFFIX else "line"
     return SourceError(f"{what} {number} of {place}: {problem}", path=str(place))
 
 

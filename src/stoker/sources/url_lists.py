@@ -20,7 +20,7 @@ from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.items import Group, Item
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.parquet import has_images
-from stoker.sources.parquet_files import SUFFIX as PARQUET
+from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
 from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from stoker.sources.source import Source
 
 _TEXT = ".txt"
-_TABLES = (".csv", ".tsv", ".jsonl", PARQUET)
+_TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 _URL = "url"
 _LOOKED_AT = 100
 _HEAD_BYTES = 2**12
@@ -44,10 +44,10 @@ _PROGRESS_ROWS = 2**16
 
 def _has_urls(path: Location, image_column: str | None = None) -> bool:
     """Return whether a file is a list of URLs of web servers, by its first lines, and not Parquet with such images."""
-    if path.suffix == PARQUET and (image_column is not None or has_images(path)):
+    if path.suffix == PARQUET_SUFFIX and (image_column is not None or has_images(path)):
         return False
     head = path.read_head(_HEAD_BYTES).lower()
-    if b"http" not in head and path.suffix != PARQUET:
+    if b"http" not in head and path.suffix != PARQUET_SUFFIX:
         return False
     if path.suffix not in _TABLES:
         return is_web(head.removeprefix(b"\xef\xbb\xbf").lstrip())
@@ -56,7 +56,7 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
         urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
         return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
     except SourceError:  # listing it says so
-        return path.suffix == PARQUET or _URL.encode() in head
+        return path.suffix == PARQUET_SUFFIX or _URL.encode() in head
     finally:
         rows.close()
 
