@@ -262,7 +262,7 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     else:
         folders = [image_base(look)] * len(parts)
     base = folders[0] if top is None or len({*folders}) == 1 else top
-    builder = SourceBuilder(look, base.to_uri(), ())
+    builder = SourceBuilder(look, base)
     if top is not None:
         _warn_of_others(builder, look, top, files, folders)
     builder.warnings += warnings

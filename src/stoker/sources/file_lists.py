@@ -76,7 +76,7 @@ def _list(look: Look, path: Location) -> Source:
     if config and look.options.image_root is not None:
         raise ConfigError(f"{path} says where its images are: leave {option('image_root')} out")
     base = path.parent if config else image_base(look)
-    builder = SourceBuilder(look, base.to_uri(), (path.parent,))
+    builder = SourceBuilder(look, base, (path.parent,))
     builder.takes_root = config is None
     lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.warnings)})
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
@@ -180,7 +180,7 @@ class _FileLists:
     def find_boxes(self) -> dict[str, Annotations | BoxTable]:
         splits = dict.fromkeys(self._lists.values(), b"")
         if self._builder.options.boxes is not None:
-            return self._builder.find_boxes((), from_uri(self._builder.base), splits)
+            return self._builder.find_boxes((), self._builder.folder, splits)
         base = self._builder.base
         beside = (annotations_beside(join(base, folder)) for _, folder, _ in self._folders)
         mapped = {folder for folder in beside if folder is not None}

@@ -44,8 +44,7 @@ def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
 
 def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
     base, patterns = pattern[0].resolve(), pattern[1]
-    builder = SourceBuilder(look, base.to_uri(), (base,))
-    builder.is_ordered = False
+    builder = SourceBuilder(look, base, (base,), is_ordered=False)
     listings = Walk(builder.base, look.without).list_folders([b""] if base.is_dir() else [])
     files = [
         (path, size)

@@ -125,8 +125,7 @@ def _are_told(look: Look, layout: Layout) -> bool:
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    builder = SourceBuilder(look, contents.base.to_uri(), ())
-    builder.is_ordered = False
+    builder = SourceBuilder(look, contents.base, is_ordered=False)
     beside, count = Counter[str](), 0
     for path, listing in contents.listings.items():
         builder.skipped.add(listing.skipped)

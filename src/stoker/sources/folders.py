@@ -63,8 +63,7 @@ _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLA
 def _list(look: Look, layout: Layout) -> Source:
     _refuse_coco(look)
     refuse_arrays(look, layout.base)
-    builder = SourceBuilder(look, layout.base.to_uri(), layout.tops)
-    builder.is_ordered = False
+    builder = SourceBuilder(look, layout.base, layout.tops, is_ordered=False)
     builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
     walk = Walk(builder.base, look.without)
     splits = _SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
@@ -111,7 +110,6 @@ class _SplitFinder:
     def __init__(self, builder: SourceBuilder, walk: Walk, label_places: tuple[Location, ...]) -> None:
         self._builder = builder
         self._walk = walk
-        self._base = builder.base
         self._skipped: Skipped = builder.skipped
         self._label_places = label_places
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
@@ -120,11 +118,11 @@ class _SplitFinder:
         entries = self._walk.scan(b"", self._skipped)
         candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
-        held = {name: folders_in(self._base + b"/" + name) for name in candidates}
+        held = {name: folders_in(self._builder.base + b"/" + name) for name in candidates}
         others = [entry for entry in entries if entry.name not in held and _may_matter(entry.name)]
         built: set[Child] = set()
         if candidates:
-            base = from_uri(self._base)
+            base = self._builder.folder
             built = {entry for entry in others if entry.is_folder and is_dataset(base / os.fsdecode(entry.name))}
             others = [entry for entry in others if entry not in built]
         trains = [held[name] for name, split in candidates.items() if split == "train"]
@@ -134,7 +132,7 @@ class _SplitFinder:
             if self._builder.options.validation_labels is not None and not any(entry.is_folder for entry in entries):
                 return {"validation": self._flat("validation", b"")}
             return {"train": self._class_folders(b"", entries)}
-        are_splits(held, os.fsdecode(self._base))
+        are_splits(held, os.fsdecode(self._builder.base))
         if built:
             self._skipped.ignored["dataset"] += len(built)
         self._count_others([entry.name for entry in others])
@@ -147,7 +145,7 @@ class _SplitFinder:
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
             return self._class_folders(name + b"/", entries)
-        base = from_uri(self._base)
+        base = self._builder.folder
         if folders == [IMAGES_FOLDER] and ((base / "val" / TINY_LIST).is_file() or (base / "wnids.txt").is_file()):
             return self._flat(split, name + b"/" + IMAGES_FOLDER + b"/")
         if not folders and any(_may_matter(entry.name) and not is_sidecar(entry.name) for entry in entries):
@@ -158,7 +156,7 @@ class _SplitFinder:
         return _SplitFolder(folder, None, self._read_labels(folder) if split == "validation" else None)
 
     def _read_labels(self, folder: bytes) -> ValidationLabels:
-        tiny = from_uri(self._base) / "val" / TINY_LIST
+        tiny = self._builder.folder / "val" / TINY_LIST
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
             where = self._builder.root
@@ -204,7 +202,7 @@ class _SplitFinder:
     def _leads_nowhere(self, link: bytes) -> bool:
         """Return whether a link is broken and its name is not that of an image, so that it may be a class folder."""
         is_image = (mimetypes.guess_type(os.fsdecode(link))[0] or "").startswith("image/")
-        return not is_image and not from_uri(self._base + b"/" + link).exists()
+        return not is_image and not from_uri(self._builder.base + b"/" + link).exists()
 
 
 HOLDS_ARROW = (
@@ -299,7 +297,7 @@ def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: 
 
 def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _SplitFolder]) -> None:
     """Tell tables called after splits without classes, and files called as images in a folder of a class."""
-    base, warn = from_uri(builder.base), builder.skipped.warn
+    base, warn = builder.folder, builder.skipped.warn
     bare = {split for split, folder in splits.items() if folder.classes is None and folder.labels is None}
     names = [name for name in look.look_into(base)[1] if name.endswith(".csv") and split_in_name(base / name) in bare]
     warn([*map(os.fsencode, names)], "not used is {names}, though images of test have no classes; give it to read it")

@@ -277,8 +277,7 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    builder = SourceBuilder(look, contents.root.to_uri(), ())
-    builder.is_ordered = False
+    builder = SourceBuilder(look, contents.root, is_ordered=False)
     builder.skipped.add(contents.skipped)
     skipped, cells = builder.skipped, GrowingBlobs()
     for pairs in contents.pairs:

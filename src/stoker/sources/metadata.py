@@ -35,7 +35,7 @@ from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
 from stoker.sources.tables import damaged, first_rows, table_rows, with_captions
 from stoker.sources.walking import Walk, divide_suffix, shown_names
-from stoker.storage import Location, from_uri, is_absolute, is_web, join
+from stoker.storage import Location, is_absolute, is_web, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     base = image_base(look)
     if not tables[0].is_found:
         _check_places(look, base, tables)
-    builder = SourceBuilder(look, base.to_uri(), (base,))
+    builder = SourceBuilder(look, base, (base,))
     builder.takes_root = True
     images = _Images(builder, tables)
     images.read()
@@ -109,7 +109,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     cells = images.rows.finish(builder)
     if tables[0].is_found:
         divide_by_lists(builder, look, [table.place for table in tables])
-    return builder.finish_in(base, cells=cells)
+    return builder.finish_in(cells=cells)
 
 
 def _check_places(look: Look, base: Location, tables: Sequence[ImageTable]) -> None:
@@ -157,7 +157,7 @@ class _Images:
         self._splits: list[str] = []  # of each row, where a column tells
         self._label_of = array("i")
         self._class_of: Sequence[bytes | None] = ()
-        self._own = own_names(from_uri(builder.base))
+        self._own = own_names(builder.folder)
         self._used = array("q")  # hashes of the paths of all images and masks
 
     def read(self) -> None:

@@ -113,7 +113,7 @@ def _claim(look: Look) -> dict[Location, str | None]:
 
 def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     folder = look.layout.base if look.layout is not None else look.path.parent
-    builder = SourceBuilder(look, folder.to_uri(), (folder,))
+    builder = SourceBuilder(look, folder, (folder,))
     rows = _Rows(builder, folder)
     for path, split in files.items():
         if split is None:
@@ -127,7 +127,7 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     rows.finish()
     if not len(builder.collector):
         raise SourceError(f"{look.root} holds no rows of train, validation or test", path=look.root)
-    return builder.finish_in(folder, rows.reader())
+    return builder.finish_in(rows.reader())
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:

@@ -51,13 +51,17 @@ class SourceBuilder:
 
     Args:
         look: What the user named.
-        base: Folder that the paths of files are relative to: an absolute path or a URL.
+        folder: That the paths of files are relative to.
         text_folders: Folders in which lists of texts are looked for.
+        is_ordered: Whether the images have an order of their own, in which they were added: not those of folders.
     """
 
-    def __init__(self, look: Look, base: bytes, text_folders: tuple[Location, ...]) -> None:
+    def __init__(
+        self, look: Look, folder: Location, text_folders: tuple[Location, ...] = (), *, is_ordered: bool = True
+    ) -> None:
         self.root, self.options, self.progress, self._layout = look.root, look.options, look.progress, look.layout
-        self.base = base
+        self.base = folder.to_uri()
+        self.folder = from_uri(self.base)  # the same, absolute
         # the label map that the user gives, or that the classes turn out to have
         self.labels: LabelMap | None = None if self.options.labels is None else read_label_map(self.options.labels)
         self.collector = ItemCollector()
@@ -68,14 +72,12 @@ class SourceBuilder:
         self.label_warnings: list[str] = []  # about the labels of the classes
         # folders that class folders lie in, where other classes may lie that are no part of the source
         self.class_parents: list[Location] = []
-        # whether the images have an order of their own, in which they were added: not those of folders
-        self.is_ordered = True
         # whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class
         self.numbered = False
         # whether these are names all the same where all of them are classes of the label map
         self.names_may_be_numbers = True
         self.takes_root = False  # whether the user may say that paths are relative to another folder than ``base``
-        self._text_folders = text_folders
+        self._text_folders, self._is_ordered = text_folders, is_ordered
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
@@ -135,14 +137,14 @@ class SourceBuilder:
             },
             reader=reader,
             label_warnings=tuple(self.label_warnings),
-            is_ordered=self.is_ordered,
+            is_ordered=self._is_ordered,
         )
 
-    def finish_in(self, folder: Location, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
-        """Settle the source and return it, with the annotations that lie in its folder; see `settle` and `finish`."""
+    def finish_in(self, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
+        """Settle the source and return it, with the annotations beside it; see `settle` and `finish`."""
         self.settle()
         splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
-        return self.finish(self.find_boxes((folder,), folder.resolve(), splits), reader, cells)
+        return self.finish(self.find_boxes(self._text_folders, self.folder.resolve(), splits), reader, cells)
 
     def find_boxes(
         self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes]
@@ -262,7 +264,7 @@ class SourceBuilder:
 
     def _are_listed(self, names: set[bytes]) -> bool:
         """Return whether a list says that these are all the classes there are."""
-        below = (*self.class_parents, from_uri(self.base))
+        below = (*self.class_parents, self.folder)
         folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
         paths = (folder / name for folder in folders for name in CLASS_LISTS)
         return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == names for path in paths)

@@ -121,7 +121,7 @@ def _claim(look: Look) -> dict[Location, str]:
 
 def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     folder = folder_of(look, tars)
-    builder = SourceBuilder(look, folder.to_uri(), (folder,))
+    builder = SourceBuilder(look, folder, (folder,))
     labels = None
     places = (folder, folder.resolve().parent)
     listed = find_validation_labels(places, look.options.validation_labels)
@@ -135,7 +135,7 @@ def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     images.finish()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{look.root} holds no images", path=look.root)
-    return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), {}))
+    return builder.finish_in(MemberReader(builder.base, tuple(builder.archives), {}))
 
 
 @dataclasses.dataclass(slots=True)

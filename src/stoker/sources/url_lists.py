@@ -80,7 +80,7 @@ def claim_urls(look: Look) -> list[Location]:
 
 def _list(look: Look, paths: Sequence[Location]) -> Source:
     folder = paths[0].parent
-    builder = SourceBuilder(look, folder.to_uri(), (folder,))
+    builder = SourceBuilder(look, folder, (folder,))
     collector, warnings = builder.collector, builder.warnings
     rows, urls = None, _urls_of_texts(paths, builder)
     if paths[0].suffix in _TABLES:

@@ -141,13 +141,12 @@ def _at(base: bytes, path: bytes) -> Location:
 
 
 def _list(look: Look, parts: Sequence[_Part]) -> Source:
-    builder = SourceBuilder(look, look.path.resolve().to_uri(), ())
-    builder.is_ordered = False
+    builder = SourceBuilder(look, look.path.resolve(), is_ordered=False)
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
     objects = _Objects(read_mask_classes(tops))
     tasks = images.add_all(Walk(builder.base, look.without))
-    for done, contents in enumerate(in_order(images.read, tasks, from_uri(builder.base).requests_at_once), 1):
+    for done, contents in enumerate(in_order(images.read, tasks, builder.folder.requests_at_once), 1):
         objects.add(*contents)
         if builder.progress is not None and done % _PROGRESS_IMAGES == 0:
             builder.progress(done=done, total=0, size_bytes=0, rejects=0)

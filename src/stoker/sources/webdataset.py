@@ -158,7 +158,7 @@ def _claim(look: Look) -> dict[Location, str]:
 
 def _list(look: Look, shards: Mapping[Location, str]) -> Source:
     folder = folder_of(look, shards)
-    builder = SourceBuilder(look, folder.to_uri(), (folder,))
+    builder = SourceBuilder(look, folder, (folder,))
     if look.layout is not None:  # img2dataset writes tables beside the tars, of what is in them
         builder.skipped.ignored[_TABLE.decode()] += sum(child.name.endswith(_TABLE) for child in folder.children())
     samples = _Samples(builder)
@@ -170,7 +170,7 @@ def _list(look: Look, shards: Mapping[Location, str]) -> Source:
         reasons += _OF_NAMES if builder.skipped.ignored["sample with a bad class"] else ""
         raise SourceError(f"{look.root} has no sample that can be used{reasons}", path=look.root)
     builder.labels = builder.labels or samples.labels_beside(folder)
-    return builder.finish_in(folder, MemberReader(builder.base, tuple(builder.archives), samples.fields()))
+    return builder.finish_in(MemberReader(builder.base, tuple(builder.archives), samples.fields()))
 
 
 @dataclasses.dataclass(slots=True)

@@ -224,8 +224,7 @@ def _list(look: Look, contents: _Contents) -> Source:
     if below and ".." not in below and not is_absolute(os.fsencode(contents.below)):
         inner = (base / "/".join(below)).resolve()
         base = inner if inner.is_dir() and inner.lies_in(base) else base
-    builder = SourceBuilder(look, base.to_uri(), ())
-    builder.is_ordered = False
+    builder = SourceBuilder(look, base, is_ordered=False)
     own = own_names(base)
     walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, own)
     for split, names in contents.folders.items():
@@ -258,7 +257,7 @@ def _list(look: Look, contents: _Contents) -> Source:
 
 def _warn_of_turned(builder: SourceBuilder) -> None:
     """Warn of images that EXIF turns, if one is among a few, as boxes state no size that tells how they were drawn."""
-    paths, base = builder.collector.paths(), from_uri(builder.base)
+    paths, base = builder.collector.paths(), builder.folder
     places = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
     turned = in_order(_is_turned, places, base.requests_at_once)
     if (place := next((place for place, is_so in zip(places, turned, strict=True) if is_so), None)) is not None:
