@@ -37,7 +37,7 @@ from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import conversion_of, in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import BOX, TableBoxes, place_box
-from stoker.sources.walking import Walk, is_dataset, shown_names
+from stoker.sources.walking import is_dataset, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -678,10 +678,7 @@ def _collect(
 ) -> None:
     """Add the images, of which those of each file lie in a folder below the source; report what lies beside them."""
     tops = [top for top in dict.fromkeys(folders) if not any(top != each and top.startswith(each) for each in folders)]
-    sizes: dict[bytes, int] = {}
-    for top, listing in zip(tops, Walk(builder.base).list_folders(tops), strict=True):
-        builder.skipped.add(listing.skipped)
-        sizes |= {top + path: size for path, size in listing.files}
+    sizes = builder.sizes_in(tops)
     named = Counter[bytes]()
     for part, split, folder in zip(parts, splits, folders, strict=True):
         own = {path[len(folder) :]: size for path, size in sizes.items() if path.startswith(folder)}

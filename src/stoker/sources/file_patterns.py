@@ -18,7 +18,7 @@ from stoker.sources.flat_folders import not_classes
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import Walk, images_among
+from stoker.sources.walking import images_among
 from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:
@@ -45,10 +45,10 @@ def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
 def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Source:
     base, patterns = pattern[0].resolve(), pattern[1]
     builder = SourceBuilder(look, base, (base,), is_ordered=False)
-    listings = Walk(builder.base, look.without).list_folders([b""] if base.is_dir() else [])
     files = [
         (path, size)
-        for path, size in (file for listing in listings for file in listing.files)
+        for listing in (builder.walk.list_folders([b""]) if base.is_dir() else ())
+        for path, size in listing.files
         if any(glob_matches(os.fsdecode(path).split("/"), parts) for parts in patterns)
     ]
     images = images_among(files, builder.skipped)

@@ -47,7 +47,7 @@ from stoker.sources.metadata import find_metadata, list_metadata, why_unused
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_image_name, is_sidecar, shown_names
+from stoker.sources.walking import folders_in, is_dataset, is_image_name, is_sidecar, shown_names
 from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:
@@ -65,14 +65,13 @@ def _list(look: Look, layout: Layout) -> Source:
     refuse_arrays(look, layout.base)
     builder = SourceBuilder(look, layout.base, layout.tops, is_ordered=False)
     builder.skipped.warn(coco_of_classes(look), "COCO files that are not used: {names}; give one to read its boxes")
-    walk = Walk(builder.base, look.without)
-    splits = _SplitFinder(builder, walk, (*layout.tops, look.path.resolve().parent)).find()
+    splits = _SplitFinder(builder, (*layout.tops, look.path.resolve().parent)).find()
     if not any(folder.labels for folder in splits.values()):
         classes = {folder.path: folder.classes or () for folder in splits.values()}
         if tables := check_class_folders(look, builder, layout.base, classes):
             return list_metadata(look, tables)
         builder.label_warnings += [] if builder.labels else inner_folders(look, layout.base, classes)
-    _collect(builder, walk, splits)
+    _collect(builder, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
         names = splits_called_like(os.fsencode(layout.base.name))
         builder.class_parents = [layout.base.with_name(os.fsdecode(name)) for name in names]
@@ -107,15 +106,14 @@ class _SplitFolder:
 class _SplitFinder:
     """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
 
-    def __init__(self, builder: SourceBuilder, walk: Walk, label_places: tuple[Location, ...]) -> None:
+    def __init__(self, builder: SourceBuilder, label_places: tuple[Location, ...]) -> None:
         self._builder = builder
-        self._walk = walk
-        self._skipped: Skipped = builder.skipped
+        self._skipped = builder.skipped
         self._label_places = label_places
         self._labels = find_validation_labels(label_places, builder.options.validation_labels)
 
     def find(self) -> dict[str, _SplitFolder]:
-        entries = self._walk.scan(b"", self._skipped)
+        entries = self._builder.walk.scan(b"", self._skipped)
         candidates = splits_among({entry.name for entry in entries if entry.is_folder})
         # A class may be called "train". Only a folder that holds folders is a split, or one with a list of labels.
         held = {name: folders_in(self._builder.base + b"/" + name) for name in candidates}
@@ -140,7 +138,7 @@ class _SplitFinder:
         return {SPLIT_FOLDERS[name]: self._split(name) for name in names}
 
     def _split(self, name: bytes) -> _SplitFolder:
-        entries = self._walk.scan(name + b"/", self._skipped)
+        entries = self._builder.walk.scan(name + b"/", self._skipped)
         split = SPLIT_FOLDERS[name]
         folders = [entry.name for entry in entries if entry.is_folder and _may_matter(entry.name)]
         if split == "train":
@@ -160,7 +158,8 @@ class _SplitFinder:
         path = self._labels or (tiny if tiny.is_file() else None)
         if path is None:
             where = self._builder.root
-            names = [entry.name for entry in self._walk.scan(folder, self._skipped) if _may_matter(entry.name)]
+            entries = self._builder.walk.scan(folder, self._skipped)
+            names = [entry.name for entry in entries if _may_matter(entry.name)]
             advice = missing_labels_advice(self._label_places, min(names, default=b""))
             raise SourceError(f"{where} holds validation images without class folders; {advice}", path=where)
         return read_validation_labels(path)
@@ -218,7 +217,7 @@ def _may_matter(name: bytes) -> bool:
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 
-def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder]) -> None:
+def _collect(builder: SourceBuilder, folders: dict[str, _SplitFolder]) -> None:
     if all(folder.classes == () and not folder.lost for folder in folders.values()):
         message = f"{builder.root} holds no class folder; put the images of each class, or links to them, into a folder"
         message += f" named after it, such as {builder.root}/cat/1.jpg, or name them in {builder.root}/metadata.csv"
@@ -238,9 +237,9 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder
         raise SourceError(message, path=builder.root)
     for split, folder in folders.items():
         if folder.classes is None:
-            _collect_flat(builder, walk, split, folder)
+            _collect_flat(builder, split, folder)
         else:
-            _collect_classes(builder, walk, split, folder)
+            _collect_classes(builder, split, folder)
     labels = folders["validation"].labels if "validation" in folders else None
     if labels is None and builder.options.validation_labels is not None:
         builder.warnings.append(
@@ -250,14 +249,14 @@ def _collect(builder: SourceBuilder, walk: Walk, folders: dict[str, _SplitFolder
         builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
 
 
-def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folder: _SplitFolder) -> None:
+def _collect_classes(builder: SourceBuilder, split: str, split_folder: _SplitFolder) -> None:
     classes = split_folder.classes or ()
     folders = [split_folder.path + name + b"/" for name in classes]
     before = len(builder.collector)
     for name in split_folder.lost:  # each is one item, which the build names among the rejects
         group = builder.collector.group(split, name, len(split_folder.path))
         builder.collector.add(group, split_folder.path + name, 0)
-    for done, listing in enumerate(walk.list_folders(folders), 1):
+    for done, listing in enumerate(builder.walk.list_folders(folders), 1):
         folder = folders[done - 1]
         if listing.is_dataset:
             builder.skipped.ignored["dataset"] += 1
@@ -271,11 +270,11 @@ def _collect_classes(builder: SourceBuilder, walk: Walk, split: str, split_folde
             builder.progress(done=before + images, total=total, size_bytes=0, rejects=0)
 
 
-def _collect_flat(builder: SourceBuilder, walk: Walk, split: str, split_folder: _SplitFolder) -> None:
+def _collect_flat(builder: SourceBuilder, split: str, split_folder: _SplitFolder) -> None:
     labels = split_folder.labels
     known = builder.collector.class_names().union(builder.labels.names if builder.labels else ())
     unlabelled = 0
-    (listing,) = walk.list_folders([split_folder.path])
+    (listing,) = builder.walk.list_folders([split_folder.path])
     builder.skipped.add(listing.skipped)
     for path, size in listing.files:
         name = labels.class_of(path) if labels is not None else None

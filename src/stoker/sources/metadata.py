@@ -34,7 +34,7 @@ from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.table_columns import IMAGE_NAME, LABEL, TableRows, find_classes_of
 from stoker.sources.tables import damaged, first_rows, table_rows, with_captions
-from stoker.sources.walking import Walk, divide_suffix, shown_names
+from stoker.sources.walking import divide_suffix, shown_names
 from stoker.storage import Location, is_absolute, is_web, join
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     builder.takes_root = True
     images = _Images(builder, tables)
     images.read()
-    images.collect(Walk(builder.base, look.without))
+    images.collect()
     cells = images.rows.finish(builder)
     if tables[0].is_found:
         divide_by_lists(builder, look, [table.place for table in tables])
@@ -208,13 +208,10 @@ class _Images:
                 self._used.append(hash(os.fsencode(row[name])))
         self.rows.add(row)
 
-    def collect(self, walk: Walk) -> None:
+    def collect(self) -> None:
         """Add the images to the builder, with their splits, classes and sizes; report what is not used."""
         folders = [b""] if self._is_found else [table.folder for table in self._tables]
-        sizes: dict[bytes, int] = {}
-        for folder, listing in zip(folders, walk.list_folders(folders), strict=True):
-            self._builder.skipped.add(listing.skipped)
-            sizes.update((folder + name, size) for name, size in listing.files)
+        sizes = self._builder.sizes_in(folders)
         ignored = self._builder.skipped.ignored
         ignored -= Counter(table.place.suffix for table in self._tables)  # which leaves none below 1
         base = self._builder.base + b"/"

@@ -30,12 +30,12 @@ from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
 from stoker.sources.table_boxes import Annotations, BoxTable, TableBoxes
-from stoker.sources.walking import Skipped, shown_names
+from stoker.sources.walking import Skipped, Walk, shown_names
 from stoker.storage import Location, from_uri, is_absolute
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,6 +62,7 @@ class SourceBuilder:
         self.root, self.options, self.progress, self._layout = look.root, look.options, look.progress, look.layout
         self.base = folder.to_uri()
         self.folder = from_uri(self.base)  # the same, absolute
+        self.walk = Walk(self.base, look.without)
         # the label map that the user gives, or that the classes turn out to have
         self.labels: LabelMap | None = None if self.options.labels is None else read_label_map(self.options.labels)
         self.collector = ItemCollector()
@@ -81,6 +82,14 @@ class SourceBuilder:
         self._names: list[bytes] = []
         self._table: ItemTable | None = None
         self._splits: dict[str, NDArray[np.int64]] = {}
+
+    def sizes_in(self, folders: Sequence[bytes]) -> dict[bytes, int]:
+        """Return how many bytes each item in some folders has, by its path below the base; count what is none."""
+        sizes: dict[bytes, int] = {}
+        for folder, listing in zip(folders, self.walk.list_folders(folders), strict=True):
+            self.skipped.add(listing.skipped)
+            sizes.update((folder + path, size) for path, size in listing.files)
+        return sizes
 
     def settle(self) -> None:
         """Give every class its label and every image its place, which `finish` does if nobody has."""

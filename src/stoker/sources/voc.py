@@ -28,7 +28,7 @@ from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.sources.table_boxes import BOX, NamedBox, TableBoxes, parse_annotation
-from stoker.sources.walking import Walk, divide_suffix, is_image_name, is_sidecar
+from stoker.sources.walking import divide_suffix, is_image_name, is_sidecar
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
 
@@ -145,8 +145,7 @@ def _list(look: Look, parts: Sequence[_Part]) -> Source:
     images = _Images(builder, parts)
     tops = [_at(builder.base, top) for top in (*(part.top for part in parts), b"")]
     objects = _Objects(read_mask_classes(tops))
-    tasks = images.add_all(Walk(builder.base, look.without))
-    for done, contents in enumerate(in_order(images.read, tasks, builder.folder.requests_at_once), 1):
+    for done, contents in enumerate(in_order(images.read, images.add_all(), builder.folder.requests_at_once), 1):
         objects.add(*contents)
         if builder.progress is not None and done % _PROGRESS_IMAGES == 0:
             builder.progress(done=done, total=0, size_bytes=0, rejects=0)
@@ -189,11 +188,11 @@ class _Images:
             message = f"{masks[0]} is not used: {option('masks')} reads the masks of ImageSets/Segmentation"
             builder.warnings.append(message)
 
-    def add_all(self, walk: Walk) -> Iterator[tuple[bytes, bytes]]:
+    def add_all(self) -> Iterator[tuple[bytes, bytes]]:
         """Add the images; yield where the annotation of each must be, or nothing without any, and where its mask."""
         for part in self._parts:
             folders = dict.fromkeys((part.images, part.annotations) if part in self._annotated else (part.images,))
-            listing, *others = walk.list_folders(folders)
+            listing, *others = self._builder.walk.list_folders(folders)
             self._annotations += (others or [listing])[0].skipped.ignored[_XML]
             if not others:
                 listing.skipped.ignored.pop(_XML, None)

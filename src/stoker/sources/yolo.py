@@ -27,7 +27,7 @@ from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
 from stoker.sources.reading import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_boxes import place_box
-from stoker.sources.walking import Walk, divide_suffix, replace_last
+from stoker.sources.walking import divide_suffix, replace_last
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -226,7 +226,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     builder = SourceBuilder(look, base, is_ordered=False)
     own = own_names(base)
-    walk, present, listed = Walk(builder.base, look.without), False, _Listed(builder, own)
+    present, listed = False, _Listed(builder, own)
     for split, names in contents.folders.items():
         for name in names:
             folder = _below(path, base, name, own)
@@ -237,10 +237,10 @@ def _list(look: Look, contents: _Contents) -> Source:
                 continue
             present = True
             if not place.is_dir():
-                listed.add(split, place, folder, walk)
+                listed.add(split, place, folder)
                 continue
             prefix = folder and folder + b"/"
-            (listing,) = walk.list_folders([prefix])
+            (listing,) = builder.walk.list_folders([prefix])
             builder.skipped.add(listing.skipped)
             group = builder.collector.group(split, None, len(prefix))
             files = [(path, size) for path, size in listing.files if os.fsdecode(path) not in _CLASSES]
@@ -312,8 +312,9 @@ class _Listed:
         self._folders: set[bytes] = set()
         self._named: Counter[bytes] = Counter()
 
-    def add(self, split: str, place: Location, name: bytes, walk: Walk) -> None:
+    def add(self, split: str, place: Location, name: bytes) -> None:
         """Add the images of a list, whose path below the source is ``name``."""
+        walk = self._builder.walk
         top = name[: name.rfind(b"/") + 1]
         lines = list(self._lines(place, top))
         if foreign := [path for _, _, path in lines if b"\\" in path]:
