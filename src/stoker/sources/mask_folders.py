@@ -35,7 +35,7 @@ from stoker.sources.kind import Kind, Look
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Skipped, Walk, divide_suffix, images_among, is_image_name
+from stoker.sources.walking import divide_suffix, images_among, is_image_name
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
@@ -96,9 +96,8 @@ class _Pairs:
 
 @dataclass(frozen=True, slots=True)
 class _Contents:
-    root: Location
+    builder: SourceBuilder
     pairs: Sequence[_Pairs]
-    skipped: Skipped
     mask: Mask
     colours: Colours | None
     others: Sequence[bytes]
@@ -113,8 +112,8 @@ def _claim(look: Look) -> _Contents | None:
     folders = [folder for folder in known if folder.split != _OTHER]
     if len({folder.role for folder in folders}) < 2:
         return None
-    skipped = Skipped()
-    files = _files_of(folders, Walk(root.to_uri(), look.without), skipped)
+    builder = SourceBuilder(look, root, is_ordered=False)
+    files = _files_of(folders, builder)
     if not files:
         return None
     pairs: list[_Pairs] = []
@@ -143,19 +142,19 @@ def _claim(look: Look) -> _Contents | None:
     others = [folder.path for folder in known if folder.split == _OTHER]
     tables = [name for name in look.look_into(root)[1] if name.lower().endswith(_TABLES) and name not in EXAMPLES]
     message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
-    skipped.warn([*map(os.fsencode, tables)], message)
-    return _Contents(root, pairs, skipped, mask, colours, others)
+    builder.skipped.warn([*map(os.fsencode, tables)], message)
+    return _Contents(builder, pairs, mask, colours, others)
 
 
-def _files_of(folders: Sequence[_Folder], walk: Walk, skipped: Skipped) -> dict[_Folder, Sequence[tuple[bytes, int]]]:
+def _files_of(folders: Sequence[_Folder], builder: SourceBuilder) -> dict[_Folder, Sequence[tuple[bytes, int]]]:
     """Return the images in folders; nothing where those of masks have none, which other annotations lie in."""
     files: dict[_Folder, Sequence[tuple[bytes, int]]] = {}
     for role in ("masks", "images"):
         own = [folder for folder in folders if folder.role == role]
-        for folder, listing in zip(own, walk.list_folders([folder.path for folder in own]), strict=True):
-            skipped.add(listing.skipped)
+        for folder, listing in zip(own, builder.walk.list_folders([folder.path for folder in own]), strict=True):
+            builder.skipped.add(listing.skipped)
             named = [file for file in listing.files if is_image_name(file[0])]
-            files[folder] = images_among(listing.files, skipped) if role == "images" else named
+            files[folder] = images_among(listing.files, builder.skipped) if role == "images" else named
         if not any(files.values()):
             return {}
     return files
@@ -277,9 +276,7 @@ def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Col
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    builder = SourceBuilder(look, contents.root, is_ordered=False)
-    builder.skipped.add(contents.skipped)
-    skipped, cells = builder.skipped, GrowingBlobs()
+    builder, skipped, cells = contents.builder, contents.builder.skipped, GrowingBlobs()
     for pairs in contents.pairs:
         split = pairs.images.split or "train"
         group = builder.collector.group(split, None, len(pairs.images.path))
@@ -292,7 +289,7 @@ def _list(look: Look, contents: _Contents) -> Source:
             count = format_count(len(names), what.partition(" ")[0])
             skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
     builder.collector.columns["cells"] = cells.finish()
-    lists = [path_below(place, contents.root) for place in divide_by_lists(builder, look)]
+    lists = [path_below(place, builder.folder) for place in divide_by_lists(builder, look)]
     others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
     skipped.warn(others, "beside images and masks, not used: {names}")
     drawn = None if contents.colours is None else contents.colours.drawn

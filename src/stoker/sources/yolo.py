@@ -55,10 +55,9 @@ class _Contents:
     """What a file says: the classes, and for each split the folders or lists of its images, relative to one folder."""
 
     path: Location  # the file
-    base: Location  # the folder in which it lies, or that it is found from
+    base: Location  # that folder
     names: tuple[bytes, ...]  # the classes
     folders: Mapping[str, tuple[str, ...]]  # see above
-    below: str  # that folder, below the base
     is_beside: bool = False  # whether texts lie beside the images though these lie in a folder ``images``
 
 
@@ -110,7 +109,7 @@ def _without_yaml(look: Look) -> _Contents | None:
     path = first_file((look.path, texts), _CLASSES)
     if path is None:
         return None
-    return _Contents(path, look.path, _names(path, _lines(path)), tops, "", is_beside)
+    return _Contents(path, look.path.resolve(), _names(path, _lines(path)), tops, is_beside)
 
 
 def _are_boxes(look: Look, folder: Location) -> bool:
@@ -170,7 +169,7 @@ def _read(path: Location) -> dict[str, Any] | None:
 
 
 def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
-    below, count = document.get("path") or "", document.get("nc")
+    count = document.get("nc")
     if "kpt_shape" in document:
         _refuse(path, "its labels are boxes with keypoints, which are not read; omit kpt_shape and the keypoints")
     if "names" in document:
@@ -182,7 +181,12 @@ def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
     if type(count) is int and count != len(names):
         _refuse(path, f"nc is {count}, but names has {len(names)} classes")
     folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
-    return _Contents(path, path.parent, names, folders, below if isinstance(below, str) else "")
+    base, below = path.parent.resolve(), document.get("path")
+    below = below if isinstance(below, str) else ""
+    if (parts := _parts(below)) and ".." not in parts and not is_absolute(os.fsencode(below)):
+        inner = (base / "/".join(parts)).resolve()
+        base = inner if inner.is_dir() and inner.lies_in(base) else base
+    return _Contents(path, base, names, folders)
 
 
 def _names(path: Location, names: Any) -> tuple[bytes, ...]:
@@ -218,12 +222,7 @@ def _refuse(path: Location, problem: str) -> NoReturn:
 
 
 def _list(look: Look, contents: _Contents) -> Source:
-    path = contents.path
-    base = contents.base.resolve()
-    below = _parts(contents.below)
-    if below and ".." not in below and not is_absolute(os.fsencode(contents.below)):
-        inner = (base / "/".join(below)).resolve()
-        base = inner if inner.is_dir() and inner.lies_in(base) else base
+    path, base = contents.path, contents.base
     builder = SourceBuilder(look, base, is_ordered=False)
     own = own_names(base)
     present, listed = False, _Listed(builder, own)

@@ -154,10 +154,10 @@ def read_label_map(where: str) -> LabelMap:
         )
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where))
-    if next(islice(nonblank_lines(path), MAX_CLASSES, None), None):
+    lines = list(islice(nonblank_lines(path), MAX_CLASSES + 1))
+    if len(lines) > MAX_CLASSES:
         message = f"the label map {where} has more than {MAX_CLASSES} lines, so it is not a list of classes"
         raise SourceError(f"{message}; give one with a class a line", path=where)
-    lines = list(nonblank_lines(path))
     for number, line in lines:
         text_of(path, number, line)
     label_map = _from_lines(where, _of_classes(path, lines))
