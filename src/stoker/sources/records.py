@@ -252,22 +252,17 @@ def list_records(
     starts = np.cumsum([0, *map(len, known.given.values())])
     total = int(starts[-1])
     numbers = row_range(0, total)  # the rows of the splits, too: of few bytes a record
-    return Source(
-        root=ROOT,
-        classes=classes,
-        texts=(b"",) * len(classes),
-        table=ItemTable(
-            paths=RecordNames(numbers, starts[:-1]),
-            labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
-            sizes=np.broadcast_to(np.int64(known.size_bytes), total),
-            numbers=numbers,
-            objects=np.broadcast_to(np.int32(-1), total),
-        ),
-        splits={name: numbers[starts[at] : starts[at + 1]] for at, name in enumerate(known.given) if known.given[name]},
-        reader=SequenceReader(
-            [*known.given.values()], known.fields, known.latency, known.identity, known.version, readers
-        ),
+    table = ItemTable(
+        paths=RecordNames(numbers, starts[:-1]),
+        labels=np.broadcast_to(np.int32(-1), total) if labels is None else labels,
+        sizes=np.broadcast_to(np.int64(known.size_bytes), total),
+        numbers=numbers,
+        objects=np.broadcast_to(np.int32(-1), total),
     )
+    splits = {name: numbers[starts[at] : starts[at + 1]] for at, name in enumerate(known.given) if known.given[name]}
+    sequences = [*known.given.values()]
+    reader = SequenceReader(sequences, known.fields, known.latency, known.identity, known.version, readers)
+    return Source(ROOT, classes, (b"",) * len(classes), table, splits, reader)
 
 
 def index_records(
@@ -304,16 +299,11 @@ def index_records(
         classes = max(_numbered(table.labels), _numbered(_class_ids(others, progress)), key=len)
     sequence = [known.given[split]]
     reader = SequenceReader(sequence, known.fields, "disk", digest.hexdigest()[:32], known.version or _NOT_WITNESSED, 1)
-    message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
-    return Source(
-        root=ROOT,
-        classes=classes,
-        texts=(b"",) * len(classes),
-        table=table,
-        splits={split: row_range(0, len(table))},
-        reader=reader,
-        listing_warnings=(f"{message}, such as {os.fsdecode(missing[0])!r}",) if missing else (),
-    )
+    tree = Source(ROOT, classes, (b"",) * len(classes), table, {split: row_range(0, len(table))}, reader)
+    if missing:
+        message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
+        tree = replace(tree, listing_warnings=(f"{message}, such as {os.fsdecode(missing[0])!r}",))
+    return tree
 
 
 @dataclass(frozen=True, slots=True)
