@@ -22,7 +22,7 @@ from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.imagenet.labels import find_validation_labels
-from stoker.sources.kind import Kind, Layout, Look
+from stoker.sources.kind import Kind, Look
 from stoker.sources.known_layouts import (
     CONVERT,
     VIEW,
@@ -94,7 +94,10 @@ def _claim(look: Look) -> _Contents | None:
         if masks is not None:
             message = f"{look.root} holds {masks}; move the masks to a folder masks/ beside images/"
             raise SourceError(f"{message}, or name the images by a pattern such as '*.jpg'", path=look.root)
-    return None if _are_told(look, look.layout) else _Contents(base, listings, names, seen)
+    # A list of validation images, a COCO file or a table may say more of the images.
+    lists = find_validation_labels((*look.layout.tops, look.path.resolve().parent), None)
+    is_told = lists or look.once(find_coco) or find_tables(look, base, look.files_near(base))
+    return None if is_told else _Contents(base, listings, names, seen)
 
 
 def _folders(folder: Location) -> list[str]:
@@ -114,14 +117,6 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
     if all(map(YEAR.fullmatch, names)):
         names = [f"{year}/{name}" for year in names for name in _folders(top / year)]
     return f"folders called after dates, such as {names[0]}/" if names and all(map(_DATE.fullmatch, names)) else ""
-
-
-def _are_told(look: Look, layout: Layout) -> bool:
-    """Return whether a COCO file, a table, or a list of validation images may say more of the images."""
-    files = [layout.base / os.fsdecode(child.name) for child in layout.base.some_children() if child.is_file]
-    files += look.files_around()
-    lists = find_validation_labels((*layout.tops, look.path.resolve().parent), None)
-    return bool(lists or look.once(find_coco) or find_tables(look, layout.base, files))
 
 
 def _list(look: Look, contents: _Contents) -> Source:

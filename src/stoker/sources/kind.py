@@ -142,11 +142,12 @@ class Look:
         """Whether it is a folder in which folders lie that could be classes or splits."""
         return self.once(_holds_folders)
 
-    def files_around(self) -> list[Location]:
-        """Return some files in the folders in which lists and annotations are looked for, but that of the images."""
-        layout = self.layout
-        tops = [] if layout is None else [top for top in layout.tops if top != layout.base]
-        return [top / name for top in tops for name in self.look_into(top)[1]]
+    def files_near(self, base: Location) -> list[Location]:
+        """Return the files in a folder, and some in the folders in which lists and annotations are looked for."""
+        names = sorted(child.name for child in base.some_children() if child.is_file)
+        tops = [] if self.layout is None else [top for top in self.layout.tops if top != self.layout.base]
+        around = [top / name for top in tops for name in self.look_into(top)[1]]
+        return [*(base / os.fsdecode(name) for name in names), *around]
 
     def once(self, find: Callable[[Look], T]) -> T:
         """Return what a function finds out about the place; each function is called once."""

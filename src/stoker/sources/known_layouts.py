@@ -99,7 +99,7 @@ def check_class_folders(
     seen = next(filter(None, (_known_layout(look, top, names) for top, names in levels.items() if names)), None)
     insists = f"; {insisting(names)}" if names else ""
     tell_nothing = len({*words.values()} - {""}) <= 1
-    near = [base / os.fsdecode(child.name) for child in base.children() if child.is_file] + look.files_around()
+    near = look.files_near(base)
     of_tables = [folder for folder in folders[:_FEW] if tell_nothing or not _may_hold_images(look, folder)]
     near += [top / name for top in (*of_tables, *(levels.keys() - {base})) for name in look.look_into(top)[1]]
     files = [file for file in near if not (options.boxes or "").endswith(file.name)]

@@ -92,8 +92,7 @@ def _named_tables(look: Look) -> list[Location]:
     """Return the files that may be the table of which a user says something."""
     if look.layout is None:
         return [look.path] if look.is_file else []
-    base = look.layout.base
-    return [base / os.fsdecode(child.name) for child in base.children() if child.is_file] + look.files_around()
+    return look.files_near(look.layout.base)
 
 
 def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:

@@ -72,7 +72,10 @@ def find_boxes(
         warnings: Receives those about a file.
         progress: Called after every few annotations of a tar.
     """
-    place = _named_place(explicit) if explicit is not None else _find_place(tops, base)
+    place = location(explicit).resolve() if explicit is not None else _find_place(tops, base)
+    if explicit is not None and not location(explicit).exists():
+        message = f"{option('boxes')} {explicit} does not exist; give a folder of XML files, a tar of them or a CSV"
+        raise SourceError(message, path=explicit)
     if place is None:
         if kaggle := first_file(tops, (KAGGLE_BOXES,)):
             message = f"{kaggle} has boxes, which are not read; the same are in Annotations/ of its download"
@@ -87,14 +90,6 @@ def find_boxes(
     if explicit is None and validation is not None and "validation" in boxes:
         boxes["validation"] = _read_file(validation, warnings, progress)
     return boxes
-
-
-def _named_place(explicit: str) -> Location:
-    place = location(explicit)
-    if not place.exists():
-        message = f"{option('boxes')} {explicit} does not exist; give a folder of XML files, a tar of them or a CSV"
-        raise SourceError(message, path=explicit)
-    return place.resolve()
 
 
 def _find_place(tops: tuple[Location, ...], base: Location) -> Location | None:
