@@ -22,7 +22,7 @@ from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS, Look
 from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
-from stoker.sources.parquet_files import SUFFIX as PARQUET
+from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import LOOKED_AT, TEXTS, first_rows, is_text, table_rows
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
 
-_TABLES = (".csv", ".tsv", ".jsonl", PARQUET)
+_TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 _SHEETS = (".xls", ".xlsx", ".ods")
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
