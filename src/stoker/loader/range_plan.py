@@ -72,7 +72,7 @@ def window_end(length: Column, group: Column, limits: RangeLimits) -> int:
     Args:
         length: int64 (N,), bytes of each use.
         group: int64 (N,), which group each belongs to; equal ones lie side by side.
-        limits: See there.
+        limits: How large it may be.
     """
     length = length[: limits.uses + 1]
     fits = int(np.searchsorted(np.cumsum(length), limits.window, side="right"))
@@ -88,7 +88,7 @@ def plan_ranges(file: Column, offset: Column, length: Column, limits: RangeLimit
         file: int64 (N,), the file of each use, in the order of the uses.
         offset: int64 (N,), its first byte, at least 0.
         length: int64 (N,), its bytes, at least 1; ``offset + length`` fits into int64.
-        limits: See there.
+        limits: How large ranges and gaps may be.
     """
     pieces = _distinct(file, offset, length)
     if len(pieces.file) == 0:

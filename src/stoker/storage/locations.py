@@ -208,7 +208,6 @@ class Location(ABC):
 
         Raises:
             FileNotFoundError: There is none.
-            OSError: It cannot be looked at.
         """
 
     @abstractmethod
@@ -228,7 +227,6 @@ class Location(ABC):
 
         Raises:
             FileNotFoundError: There is no such folder on this machine.
-            OSError: It cannot be listed.
         """
 
     @abstractmethod
@@ -308,10 +306,7 @@ class Location(ABC):
 
     @abstractmethod
     def read_at_most(self, limit: int) -> bytes:
-        """Return the whole of a file that must not be large.
-
-        Args:
-            limit: Most bytes that it may have.
+        """Return the whole of a file that must not have more than ``limit`` bytes.
 
         Raises:
             OSError: It is larger (``EFBIG``), is a pipe or a device (``EINVAL``), or cannot be read.
@@ -321,10 +316,7 @@ class Location(ABC):
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
         """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends.
 
-        Args:
-            start: First byte.
-            length: How many bytes.
-            known_size: The file is probably at least that long; saves a request where that is ``start + length``.
+        It is probably at least ``known_size`` long, which saves a request where that is ``start + length``.
         """
 
     def read_head(self, count: int) -> bytes:
@@ -358,8 +350,7 @@ class Location(ABC):
     def make_directory(self, within: Location | None = None) -> None:
         """Make a folder and those above it that are missing; does nothing in a store, which has none.
 
-        Args:
-            within: A folder that is not created again if it is gone, such as a dataset's with all that was in it.
+        ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
         """
 
     @abstractmethod
@@ -377,7 +368,6 @@ class Location(ABC):
 
         Raises:
             FileNotFoundError: There is none, and that is not ``missing_ok``.
-            OSError: It cannot be deleted.
         """
 
     @abstractmethod

@@ -278,13 +278,7 @@ class RetryingStore:
         return True
 
     def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
-        """Return an object, or a part of it.
-
-        Args:
-            key: Which object.
-            start: First byte.
-            length: How many bytes; None for all there are, in which case ``start`` must be 0.
-            limit: Longest object that is read whole; None for any.
+        """Return ``length`` bytes of an object from ``start`` on, or all of one that has no more than ``limit``.
 
         Raises:
             StorageError: It ends before ``start + length``, too.
