@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
+import stoker.loader
 from repository.checkout import NATIVE, ROOT
 from repository.imports import LIST, Rules
 
@@ -57,6 +59,11 @@ def test_the_drawn_layers_are_those_of_the_list() -> None:
 def test_the_paths_lead_through_packages() -> None:
     paths = PAGE.read_text(encoding="utf-8").split("```text\n")[1].splitlines()[2]
     assert set(re.findall(r"\w+", paths)) <= {name for layer in layers(drawing("Packages")) for name in layer}
+
+
+def test_the_drawing_of_the_loader_has_all_of_its_modules() -> None:
+    modules = {path.stem for path in Path(stoker.loader.__file__).parent.glob("*.py")} - {"__init__"}
+    assert modules <= set(re.findall(r"\w+", str(stoker.loader.__doc__)))
 
 
 def test_every_folder_of_the_core_is_drawn_and_nothing_else() -> None:

@@ -1,4 +1,15 @@
-"""The read path: datasets by number, and batches of pixels in a known order."""
+"""The read path: datasets by number, and batches of pixels in a known order.
+
+Its modules, and what each is made of::
+
+    opening         what lies at a path ◄── shards
+    dataset         samples by number, and parts of it ◄── selection; dataset_source: as a source of builds
+    sample_readers  how samples are read ◄── sample: one of them; pictures: for people
+    settings        what a loader is given
+    feed            which samples come when, and how long an epoch is ◄── samples, sampling, ranks, stoker.order
+    engine          how batches are made ◄── batch, caches, cache_directory, read_ahead, range_plan, tracing
+    loader          epochs one after the other, and where they go on ◄── agreement
+"""
 
 from __future__ import annotations
 
