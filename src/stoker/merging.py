@@ -161,7 +161,7 @@ def merge(
         written = write(task, progress=shown)
     assert written.manifest is not None, "shards are missing"
     new = [job for job in task.jobs if job.name not in written.resumed]
-    rewritten = sum(job.changes is not None for job in new)
+    rewritten = sum(job.part.changes is not None for job in new)
     return MergeReport(
         outcome="complete" if written.outcome == "complete" else "merged",
         manifest=written.manifest,
@@ -177,10 +177,20 @@ merge.__module__ = "stoker"
 
 
 @dataclass(frozen=True, slots=True)
+class _Changes:
+    """What changes in records, by old ids of classes."""
+
+    ids: Mapping[int, int]  # the id of each class
+    texts: Mapping[int, str]  # the texts of some
+    box_ids: Mapping[int, int]  # the id of each class of boxes
+
+
+@dataclass(frozen=True, slots=True)
 class _Part:
     place: Location
     manifest: Manifest
     classes: tuple[ClassLabel, ...]
+    changes: _Changes | None = None  # what changes in its records, if anything does
 
     @classmethod
     def read(cls, place: Location) -> _Part:
@@ -196,24 +206,17 @@ class _Part:
 
 
 @dataclass(frozen=True, slots=True)
-class _Changes:
-    """What changes in records, by old ids of classes."""
-
-    ids: Mapping[int, int]  # the id of each class
-    texts: Mapping[int, str]  # the texts of some
-    box_ids: Mapping[int, int]  # the id of each class of boxes
-
-
-@dataclass(frozen=True, slots=True)
 class _Job:
-    """One shard to make: of which, under which name, and what changes in its records, if anything does."""
+    """One shard to make: of which, in which split, and under which name."""
 
-    place: Location
-    manifest: Manifest
+    part: _Part
     shard: Shard
     split: str
     name: str
-    changes: _Changes | None
+
+    @property
+    def path(self) -> Location:
+        return self.part.place / self.shard.name
 
 
 class _Merging(Task):
@@ -225,25 +228,22 @@ class _Merging(Task):
         self._is_remote = not all(place.is_local for place in (destination, *(part.place for part in parts)))
         self._classes = _joined_classes(parts)
         box_names = tuple(dict.fromkeys(name for part in parts for name in part.manifest.schema.box_names))
-        changes = [_changes(part, self._classes, box_names) for part in parts]
+        parts = [replace(part, changes=_changes(part, self._classes, box_names)) for part in parts]
         first = parts[0].manifest
         naming = _naming(parts)
         self.jobs: list[_Job] = []
         splits: dict[str, Split] = {}
         for name in dict.fromkeys(split for part in parts for split in part.manifest.splits):
-            having = [(part, own) for part, own in zip(parts, changes, strict=True) if name in part.manifest.splits]
-            count = sum(len(part.manifest.splits[name].shards) for part, _ in having)
+            having = [part for part in parts if name in part.manifest.splits]
+            shards = [(part, shard) for part in having for shard in part.manifest.splits[name].shards]
+            count = len(shards)
             if count > MAX_SHARDS:
                 raise ConfigError(f"split {name} would have {count:,} shards, and names hold up to {MAX_SHARDS:,}")
-            shards = [(part, own, shard) for part, own in having for shard in part.manifest.splits[name].shards]
             jobs = [
-                _Job(part.place, part.manifest, shard, name, naming.name(name, number, count), own)
-                for number, (part, own, shard) in enumerate(shards)
+                _Job(part, shard, name, naming.name(name, number, count)) for number, (part, shard) in enumerate(shards)
             ]
             self.jobs += jobs
-            splits[name] = _joined_split(
-                [(part.manifest.splits[name], own) for part, own in having], self._classes, jobs
-            )
+            splits[name] = _joined_split(name, having, self._classes, jobs)
         manifests = [part.manifest for part in parts]
         self._rejects = tuple(
             reject for part in parts for reject in read_rejects(part.place, part.manifest.files.get(REJECTS_NAME))
@@ -394,24 +394,24 @@ def _naming(parts: Sequence[_Part]) -> ShardNaming:
     return ShardNaming() if naming.per_class or (len(splits) > 1 and not naming.names_splits) else naming
 
 
-def _joined_split(
-    splits: Sequence[tuple[Split, _Changes | None]], classes: Sequence[ClassLabel], jobs: Sequence[_Job]
-) -> Split:
+def _joined_split(name: str, parts: Sequence[_Part], classes: Sequence[ClassLabel], jobs: Sequence[_Job]) -> Split:
     counts = [0] * len(classes)
     boxes: Counter[int] = Counter()
-    for split, changes in splits:
+    splits = [part.manifest.splits[name] for part in parts]
+    for part, split in zip(parts, splits, strict=True):
+        changes = part.changes
         for label, count in enumerate(split.class_counts):
             counts[label if changes is None else changes.ids[label]] += count
         for label, count in split.box_counts.items():
             boxes[label if changes is None else changes.box_ids.get(label, label)] += count
-    are_counted = all(split.box_counts or not split.records for split, _ in splits)
+    are_counted = all(split.box_counts or not split.records for split in splits)
     return Split(
-        records=sum(split.records for split, _ in splits),
-        size_bytes=sum(split.size_bytes for split, _ in splits),
-        rejects=sum(split.rejects for split, _ in splits),
+        records=sum(split.records for split in splits),
+        size_bytes=sum(split.size_bytes for split in splits),
+        rejects=sum(split.rejects for split in splits),
         class_counts=tuple(counts),
         shards=tuple(replace(job.shard, name=job.name) for job in jobs),
-        unlabelled=sum(split.unlabelled for split, _ in splits),
+        unlabelled=sum(split.unlabelled for split in splits),
         box_counts=dict(sorted(boxes.items())) if are_counted else {},
     )
 
@@ -452,10 +452,10 @@ def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:
 
 
 def _make(destination: Location, job: _Job, *, link: bool) -> Shard:
-    if job.changes is not None:
-        return _rewrite(destination, job, job.changes)
+    if job.part.changes is not None:
+        return _rewrite(destination, job, job.part.changes)
     index = None
-    if job.manifest.compression == "none":
+    if job.part.manifest.compression == "none":
         index = new_index_name(job.name), format_index(_rows(job)[:, 1])
     if link:
         _check_content(job)
@@ -472,7 +472,7 @@ def _make(destination: Location, job: _Job, *, link: bool) -> Shard:
 
 def _rows(job: _Job) -> NDArray[np.uint64]:
     """Return where the records of a shard lie, as its index says."""
-    path = job.place / job.shard.name
+    path = job.path
     try:
         rows = read_index(path, job.shard.size_bytes)
     except FileNotFoundError:
@@ -485,7 +485,7 @@ def _rows(job: _Job) -> NDArray[np.uint64]:
 
 def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = None) -> None:
     """Read all of a shard, and see that it is what the manifest lists; ``write`` gets its bytes, piece by piece."""
-    path = job.place / job.shard.name
+    path = job.path
     size_bytes = crc = 0
     with path.reader() as file:
         while data := file.read(_CHUNK_BYTES):
@@ -498,7 +498,7 @@ def _check_content(job: _Job, write: Callable[[Sequence[bytes]], None] | None = 
 
 
 def _changed(job: _Job, actual: str) -> ShardError:
-    path = job.place / job.shard.name
+    path = job.path
     listed = f"{job.shard.size_bytes} bytes with {job.shard.crc32c:08x}"
     message = f"{path} was changed or damaged after the build: {actual}, but {MANIFEST_NAME} says {listed}"
     return ShardError(f"{message}; restore it, or build again", path=str(path))
@@ -506,7 +506,7 @@ def _changed(job: _Job, actual: str) -> ShardError:
 
 def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> None:
     """Give a shard a second name in the destination."""
-    old, new = job.place / job.shard.name, destination / job.name
+    old, new = job.path, destination / job.name
     new.parent.make_directory(within=destination)
     if index is not None:
         (destination / index[0]).parent.make_directory(within=destination)
@@ -526,11 +526,11 @@ def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> 
 
 def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
     """Write the records of a shard again, with other ids or texts of classes."""
-    path = job.place / job.shard.name
+    path = job.path
     with ExitStack() as stack:
         copy = stack.enter_context(path.local_copy())
         copy.fetch()
-        if job.manifest.compression == "none":
+        if job.part.manifest.compression == "none":
             rows, crc = _native.scan_and_sum(str(copy.path))
             if crc != job.shard.crc32c:
                 raise _changed(job, f"it has the CRC-32C {crc:08x}")
@@ -541,11 +541,11 @@ def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
             rows = _native.scan_shard(records)
         if len(rows) != job.shard.records:
             raise _changed(job, f"it has {len(rows)} records, not {job.shard.records}")
-        with ShardWriter(destination, job.name, job.manifest.compression) as writer:
+        with ShardWriter(destination, job.name, job.part.manifest.compression) as writer:
             for number, (offset, size) in enumerate(rows.tolist()):
                 features = _native.parse_example(_native.read_record(records, offset, size))
                 where = record_place(str(path), number, offset)
-                writer.append(_native.write_example(renumbered(features, job.manifest, changes, where)))
+                writer.append(_native.write_example(renumbered(features, job.part.manifest, changes, where)))
             return writer.commit()
 
 
