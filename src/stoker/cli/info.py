@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from stoker.format import Manifest
     from stoker.inspect import ClassCount
-    from stoker.types import Field, SchemaInfo
+    from stoker.types import Field
 
 _ENDS = 5  # classes shown from the top and from the bottom of the histogram
 _BAR = 30
@@ -184,7 +184,13 @@ def _print_dataset(info: DatasetInfo) -> None:
     output.line("")
     output.table(["split", ">shards", ">records", ">bytes", ">a record", ">rejects"], rows)
     output.line("")
-    _print_schema(schema)
+    uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
+    output.line(f"schema: {schema.preset}, {len(schema.features)} features")
+    features = [
+        (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
+        for key, feature in schema.features.items()
+    ]
+    output.table(["feature", "kind", ">length", "use"], features)
     if schema.box_names:
         output.line(f"classes of boxes: {len(schema.box_names):,}: {format_some(schema.box_names, _NAMED)}")
     _print_fields(schema.fields, info.examples, "in the first record")
@@ -210,16 +216,6 @@ def _checked(manifest: Manifest) -> str:
     if recipe.get("check") == "header":
         return "header and markers or chunks of every image kept, not its pixels; 'stoker verify' decodes them"
     return f"all data of every image (--check {recipe.get('check')})"
-
-
-def _print_schema(schema: SchemaInfo) -> None:
-    uses = {schema.image_key: "the image", schema.label_key: "its class", schema.filename_key: "its source"}
-    output.line(f"schema: {schema.preset}, {len(schema.features)} features")
-    rows = [
-        (key, feature.kind, "any" if feature.length is None else feature.length, uses.get(key, ""))
-        for key, feature in schema.features.items()
-    ]
-    output.table(["feature", "kind", ">length", "use"], rows)
 
 
 def _print_histograms(info: DatasetInfo | ImagesInfo, splits: Sequence[str], note: str) -> None:
@@ -314,7 +310,9 @@ def _print_images(info: ImagesInfo) -> None:
         for name, s in info.splits.items()
     ]
     output.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
-    output.line(f"names end in: {_named(info.suffixes)}")
+    shown = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(info.suffixes.items())[:_SUFFIXES]}
+    more = len(info.suffixes) - len(shown)
+    output.line(f"names end in: {output.counted(shown)}" + (f" and {more:,} others" if more else ""))
     for line in output.boxes_lines(info.path, info.boxes):
         output.line(line)
     if info.ignored:
@@ -326,12 +324,6 @@ def _print_images(info: ImagesInfo) -> None:
     _print_histograms(info, list(info.splits), "")
     output.line("")
     output.line("next: 'stoker plan' checks every image, 'stoker show' and 'stoker info --html' draw some of them")
-
-
-def _named(suffixes: Mapping[str, int]) -> str:
-    shown = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(suffixes.items())[:_SUFFIXES]}
-    more = len(suffixes) - len(shown)
-    return output.counted(shown) + (f" and {more:,} others" if more else "")
 
 
 def _setting(value: object) -> str:

@@ -307,22 +307,18 @@ class Times:
 
 def read_times() -> Times:
     """Return the times of the process, of its threads and of the machine."""
-    tasks = _TASKS.iterdir() if _TASKS.is_dir() else ()
-    threads = {int(task.name): thread_time for task in tasks if (thread_time := _scheduled(task)) is not None}
+    tasks = [int(task.name) for task in _TASKS.iterdir()] if _TASKS.is_dir() else []
+    threads = {task: thread_time for task in tasks if (thread_time := scheduled(task)).turns}
     return Times(time.perf_counter(), time.process_time(), _machine_seconds(), threads)
 
 
 def scheduled(thread: int) -> ThreadTime:
     """Return the times of a thread, by its number in the system; zeros where the system does not say."""
-    return _scheduled(_TASKS / str(thread)) or ThreadTime()
-
-
-def _scheduled(task: Path) -> ThreadTime | None:
     try:
-        running, queued, turns = (task / "schedstat").read_bytes().split()[:3]
+        running, queued, turns = (_TASKS / str(thread) / "schedstat").read_bytes().split()[:3]
         return ThreadTime(int(running) / 1e9, int(queued) / 1e9, int(turns))
     except (OSError, ValueError):  # it has ended, or this kernel does not count
-        return None
+        return ThreadTime()
 
 
 def limited_by_quota() -> bool:

@@ -130,12 +130,14 @@ def dataset_info(
         schema, first = manifest.schema, _first_records(place, manifest)
         turned = _turned(image for features in first if place.is_local for image in features[schema.image_key][1])
         counts = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
-        first_label = schema.label_base
+        of_boxes = box_classes(schema, labels)
+        known = range(schema.label_base, len(of_boxes))
+        more = sorted(set().union(*boxes.values()) - set(known))
         return DatasetInfo(
             path=str(path),
             manifest=manifest,
-            histogram=_class_counts(labels, range(first_label, first_label + manifest.classes), counts),
-            box_histogram=_box_histogram(labels, manifest, boxes) if any(boxes.values()) else (),
+            histogram=_class_counts(labels, range(schema.label_base, schema.label_base + manifest.classes), counts),
+            box_histogram=_class_counts(of_boxes, (*known, *more), boxes) if any(boxes.values()) else (),
             examples=_examples(schema.fields, lambda _name, _field: first[0] if first else {}),
             turned=turned,
             being_built=is_unfinished(place),
@@ -189,14 +191,6 @@ def _examples(fields: Mapping[str, Field], features: Callable[[str, Field], Feat
         with contextlib.suppress(StokerError, OSError):
             examples[name] = field.show(field.decode(name, features(name, field)))
     return examples
-
-
-def _box_histogram(
-    labels: tuple[ClassLabel, ...], manifest: Manifest, splits: Mapping[str, Mapping[int, int]]
-) -> tuple[ClassCount, ...]:
-    of_boxes = box_classes(manifest.schema, labels)
-    known = range(manifest.schema.label_base, len(of_boxes))
-    return _class_counts(of_boxes, (*known, *sorted(set().union(*splits.values()) - set(known))), splits)
 
 
 def _class_counts(
@@ -299,8 +293,9 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
         raise no_records(place)
     labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
     named = tree.class_labels
-    counted = {name: np.bincount(of[of >= 0], minlength=len(named)).tolist() for name, of in labels.items()}
-    counts = {name: dict(enumerate(of)) for name, of in counted.items()}
+    counts = {
+        name: dict(enumerate(np.bincount(of[of >= 0], minlength=len(named)).tolist())) for name, of in labels.items()
+    }
     boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
     return ImagesInfo(
         path=str(place),
@@ -357,23 +352,17 @@ class UnfinishedInfo:
 def _unfinished_info(directory: Location) -> UnfinishedInfo:
     """Return how far the build in a directory has come; damaged entries of its journal are not counted."""
     settings, results = read_journal(directory)
-    shards = {result.file.name: result for result in results}.values()
+    shards, planned = {result.file.name: result for result in results}.values(), settings.get("shards")
+    counts: list[Any] = list(planned.values()) if isinstance(planned, dict) else [None]
     return UnfinishedInfo(
         path=str(directory),
         settings=settings,
-        planned_shards=_planned(settings),
+        planned_shards=sum(counts) if all(type(count) is int for count in counts) else None,
         shards=len(shards),
         records=sum(shard.file.records for shard in shards),
         size_bytes=sum(shard.file.size_bytes for shard in shards),
         rejects=sum(len(shard.rejects) for shard in shards),
     )
-
-
-def _planned(settings: Mapping[str, Any]) -> int | None:
-    shards = settings.get("shards")
-    if not isinstance(shards, dict) or not all(type(count) is int for count in shards.values()):
-        return None
-    return sum(shards.values())
 
 
 @dataclass(frozen=True, slots=True)

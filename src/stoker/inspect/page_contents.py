@@ -15,7 +15,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 
 from stoker import _native
 from stoker.builder import Tally
-from stoker.config import available_cpus, check_range
+from stoker.config import available_cpus, check_range, format_count
 from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError, record_place
 from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
@@ -290,7 +290,7 @@ def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
         texts = texts_of(sample)
     except (StokerError, OSError) as error:
         return Thumbnail(title, (place, extent), problem=str(error))
-    extent += f" · {boxes} box{'es' * (boxes > 1)}" * bool(boxes)
+    extent += f" · {format_count(boxes, 'box')}" * bool(boxes)
     return Thumbnail(title, (place, extent, *texts), data_uri(picture))
 
 

@@ -399,12 +399,9 @@ def draw_sample(
         draw_mask(picture, mask)
     annotated = usable_boxes(sample.boxes) if boxes else []
     draw_boxes(picture, annotated, box_classes(sample.schema, classes))
-    detail = "  ·  ".join([f"{width} x {height}", sample.format])
-    if annotated:
-        detail += f"  ·  {len(annotated)} box" + ("es" if len(annotated) > 1 else "")
+    details = [f"{width} x {height}", sample.format, *([format_count(len(annotated), "box")] if annotated else [])]
     title, name = class_lines(sample.label, classes)
-    texts = texts_of(sample)
-    return _draw_tile(picture, (title, "  ·  ".join(texts) or name, detail), sample.index)
+    return _draw_tile(picture, (title, "  ·  ".join(texts_of(sample)) or name, "  ·  ".join(details)), sample.index)
 
 
 def _draw_field(sample: Sample, name: str, pixels: NDArray[Any]) -> Image.Image:
