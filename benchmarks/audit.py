@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks.many_items import collect, step
 from stoker.cli import audit as command
 from stoker.cli.main import main as stoker
-from stoker.inspect import audit_measures
-from stoker.inspect.audit_measures import FORMAT_NAMES, MEASURES, MODE_NAMES
+from stoker.inspect import auditing
+from stoker.inspect.auditing import FORMAT_NAMES, MEASURES, MODE_NAMES
 from stoker.loader.opening import _of_images
 from stoker.sources import Source
 from stoker.sources.reader import FileReader
@@ -60,7 +60,7 @@ def write_measures(path: Path, images: int, identity: str) -> None:
     hashes[copies], strong[copies] = hashes[sources], strong[sources]
     for _ in range(_CHANGED_BITS):
         hashes[copies] ^= np.uint64(1) << random.integers(0, 64, len(copies), np.uint64)
-    with audit_measures._open_journal(path, identity, images) as file:
+    with auditing._open_journal(path, identity, images) as file:
         for first in range(0, images, _ROWS):
             rows = np.zeros(min(_ROWS, images - first), MEASURES)
             rows["hash"], rows["strong"] = hashes[first : first + _ROWS], strong[first : first + _ROWS]
@@ -71,8 +71,8 @@ def write_measures(path: Path, images: int, identity: str) -> None:
             rows["squares"] = ((rows["sums"] / (500 * 375)) ** 2 * 187_500 + 3000 * 187_500).astype(np.uint64)
             rows["format"], rows["mode"] = FORMAT_NAMES.index("jpeg"), MODE_NAMES.index("RGB")
             rows["bits"], rows["orientation"] = 8, 1 + 5 * (numbers % 100 == 7)
-            for at in range(0, len(rows), audit_measures._BLOCK_ROWS):
-                audit_measures._append(file, first + at, rows[at : at + audit_measures._BLOCK_ROWS])
+            for at in range(0, len(rows), auditing._BLOCK_ROWS):
+                auditing._append(file, first + at, rows[at : at + auditing._BLOCK_ROWS])
 
 
 if __name__ == "__main__":

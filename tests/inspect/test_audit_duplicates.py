@@ -13,8 +13,14 @@ from PIL import Image
 import stoker
 from reference import pictures
 from stoker import _native
-from stoker.inspect.audit_measures import MAX_DISTANCE, Duplicates, exact_duplicates, measure_all, near_duplicates
-from stoker.inspect.auditing import brightness_and_contrast
+from stoker.inspect.auditing import (
+    MAX_DISTANCE,
+    Duplicates,
+    brightness_and_contrast,
+    exact_duplicates,
+    measure_all,
+    near_duplicates,
+)
 
 
 def levels(signs: int, strong: int) -> list[int]:

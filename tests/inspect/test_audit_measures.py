@@ -14,7 +14,7 @@ from reference import measures as reference
 from reference import pictures
 from stoker import _native
 from stoker.errors import ConfigError, ImageError
-from stoker.inspect.audit_measures import FORMAT_NAMES, MEASURES, MODE_NAMES, measure, measure_all
+from stoker.inspect.auditing import FORMAT_NAMES, MEASURES, MODE_NAMES, measure, measure_all
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Files:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
-    monkeypatch.setattr("stoker.inspect.audit_measures._BLOCK_ROWS", 5)
+    monkeypatch.setattr("stoker.inspect.auditing._BLOCK_ROWS", 5)
     file, files = tmp_path / "measures", Files(23)
     whole = measure_all(23, files.load, threads)
     assert whole.problems == {3: "not an image but text: it starts with 'no image'"}

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from stoker.inspect.audit_measures import MAX_DISTANCE
 from stoker.inspect.auditing import (
     DEFAULT_DISTANCE,
+    MAX_DISTANCE,
     AuditedImage,
     AuditedSplit,
     AuditReport,
