@@ -27,7 +27,7 @@ import tensorflow as tf
 
 from benchmarks.ladder.pipelines import load_transform, pipeline
 from stoker.cli.output import shown_progress
-from stoker.inspect.bench_cases import BenchImages, BenchSpec, prepare
+from stoker.inspect.bench import BenchImages, BenchSpec, prepare
 from stoker.inspect.measuring import Meter
 from stoker.loader import open_main_split
 

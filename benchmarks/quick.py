@@ -30,8 +30,7 @@ import stoker
 from benchmarks.rivals.turns import busy_seconds
 from stoker import _native
 from stoker.errors import LabelWarning
-from stoker.inspect.bench import describe_machine, run_bench
-from stoker.inspect.bench_cases import BenchSpec
+from stoker.inspect.bench import BenchSpec, describe_machine, run_bench
 from stoker.storage import location
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from stoker.inspect.bench_cases import CASES, BenchSpec, prepare
+from stoker.inspect.bench import CASES, BenchSpec, prepare
 from stoker.loader import open_main_split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.inspect.bench_cases import BenchImages, Case
+    from stoker.inspect.bench import BenchImages, Case
 
 FORMS = frozenset({"files", "plain", "raw", "restart"})
 

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from stoker.cli import output
 from stoker.cli.bench import print_report
 from stoker.config import available_cpus
-from stoker.inspect.bench import run_bench
-from stoker.inspect.bench_cases import CASES, BenchSpec, Case
+from stoker.inspect.bench import CASES, BenchSpec, Case, run_bench
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.inspect.bench_cases import RAW_SIDE, SEED
+from stoker.inspect.bench import RAW_SIDE, SEED
 from stoker.inspect.bench_reading import RATIO, SCALE
 from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.inspect.bench_cases import BenchImages, BenchSpec, Case
+    from stoker.inspect.bench import BenchImages, BenchSpec, Case
 
 _ATTEMPTS = 10
 _BATCHES_AHEAD = 2

@@ -15,12 +15,12 @@ from benchmarks.ladder.__main__ import STEPS, main
 from benchmarks.ladder.pipelines import pipeline
 from mixed_images import FILES, write_folder
 from stoker.inspect import bench_reading as reading
-from stoker.inspect.bench_cases import CASES
+from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.inspect.bench_cases import BenchImages, BenchSpec
+    from stoker.inspect.bench import BenchImages, BenchSpec
 
 pytestmark = pytest.mark.needs("tensorflow")
 IMAGES = 12

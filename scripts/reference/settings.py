@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from scripts.reference import docstrings
 from stoker.builder.settings import PLAIN, PRESETS, Preset
 from stoker.format.shard_names import ShardNaming
-from stoker.inspect.bench_cases import CASES
+from stoker.inspect.bench import CASES
 from stoker.loader import ranks
 from stoker.recipe import FILTERS, parse_encode
 from stoker.recipe.recipe import StoredSize

@@ -11,13 +11,13 @@ import pytest
 
 from bench_prepared import case_of, made, spec_for
 from stoker.inspect import bench_reading as reading
-from stoker.inspect.bench_cases import CASES
+from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from stoker.inspect.bench_cases import BenchImages
+    from stoker.inspect.bench import BenchImages
 
 IMAGES = 12
 KEYS = [case.key for case in CASES if case.group != "limit"]

@@ -15,8 +15,8 @@ from reference import pictures
 from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect import bench_cases as cases
-from stoker.inspect.bench_cases import CASES, BenchSpec, Case, objection
+from stoker.inspect import bench as cases
+from stoker.inspect.bench import CASES, BenchSpec, Case, objection
 from stoker.loader import open_main_split
 
 if TYPE_CHECKING:

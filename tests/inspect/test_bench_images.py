@@ -12,7 +12,7 @@ import stoker
 from bench_prepared import case_of, made
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
-from stoker.inspect.bench_cases import BenchImages
+from stoker.inspect.bench import BenchImages
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from page_checks import checked
-from stoker.inspect.bench import BenchReport, BenchRow, Machine
-from stoker.inspect.bench_cases import BenchSpec
+from stoker.inspect.bench import BenchReport, BenchRow, BenchSpec, Machine
 from stoker.inspect.page import bench_page
 
 if TYPE_CHECKING:
-    from stoker.inspect.bench_cases import Group
+    from stoker.inspect.bench import Group
 
 
 def row(name: str, group: Group, rate: float) -> BenchRow:

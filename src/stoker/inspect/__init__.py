@@ -12,8 +12,7 @@ from stoker.inspect.auditing import (
     audit,
     audit_splits,
 )
-from stoker.inspect.bench import BenchReport, measure_configured, run_bench
-from stoker.inspect.bench_cases import BenchSpec
+from stoker.inspect.bench import BenchReport, BenchSpec, measure_configured, run_bench
 from stoker.inspect.diagnosis import Doctor, doctor
 from stoker.inspect.diagnosis_dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis_decision import (

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from stoker.inspect.bench_cases import LIMIT, SEED, BenchImages, BenchSpec, Case
+from stoker.inspect.bench import LIMIT, SEED, BenchImages, BenchSpec, Case
 from stoker.inspect.measuring import (
     RESIZE,
     SIDE,
