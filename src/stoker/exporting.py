@@ -46,8 +46,8 @@ from stoker.errors import (
     record_error,
 )
 from stoker.fields import Image, box_column, class_column, stored_values
-from stoker.format import BACKGROUND, LABELS_NAME, write_labels
-from stoker.loader import ShardRecords, choose_split, open_splits
+from stoker.format import LABELS_NAME, write_labels
+from stoker.loader import ShardRecords, box_classes, choose_split, open_splits
 from stoker.progress import progress_of_call
 from stoker.recipe import sniff
 from stoker.sources import import_pyarrow
@@ -351,14 +351,6 @@ def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | N
     return values | ({"class": names[box.label or 0]} if named else {})
 
 
-def _box_classes(dataset: Dataset) -> list[str]:
-    """Return the names of the classes of boxes, by id; empty where unknown."""
-    schema = dataset.schema
-    if schema.box_names:
-        return [BACKGROUND] * schema.label_base + list(schema.box_names)
-    return [class_label.name for class_label in dataset.classes]
-
-
 class _Writer(ABC):
     """Writes the records of a split, in the ``with`` block; a file that holds several ends after ``shard_bytes``."""
 
@@ -366,7 +358,7 @@ class _Writer(ABC):
         self._folder, self._split = folder, split
         self._dataset, self._fields = dataset, dataset.fields
         self._forms = {name: field.form() for name, field in dataset.fields.items()}
-        self._box_names = _box_classes(dataset)
+        self._box_names = [known.name for known in box_classes(dataset.schema, dataset.classes)]
         self._shard_bytes = shard_bytes
         self.has_boxes = _has_boxes(dataset)
         self.records = self.files = self.size_bytes = 0
@@ -398,10 +390,8 @@ class _Writer(ABC):
 
     def _json_values(self, record: _Record, *, without: str | None = None) -> dict[str, Any]:
         """Return the extra values of a record as JSON has them, images and masks left out."""
-        values: dict[str, Any] = {}
-        for name, field in self._fields.items():
-            if not field.is_image and name != without:
-                values[name] = field.to_plain(record.values[name])
+        plain = {name: field for name, field in self._fields.items() if not field.is_image and name != without}
+        values: dict[str, Any] = {name: field.to_plain(record.values[name]) for name, field in plain.items()}
         if record.boxes is not None:
             values["boxes"] = [_box(box, self._box_names) for box in record.boxes]
         return values
@@ -521,7 +511,7 @@ class _Parquet(_Writer):
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
         super().__init__(folder, split, dataset, shard_bytes)
         self._arrow, self._parquet = import_pyarrow()
-        self._schema = _schema(self._arrow, dataset, has_boxes=self.has_boxes)
+        self._schema = _schema(self._arrow, dataset, self._box_names if self.has_boxes else None)
         self._rows: list[dict[str, Any]] = []
         self._group_bytes = self._written_bytes = 0
         self._paths: list[Path] = []
@@ -589,15 +579,15 @@ class _Parquet(_Writer):
 _WRITERS: dict[ExportFormat, type[_Writer]] = {"webdataset": _Tars, "parquet": _Parquet, "folder": _Folder}
 
 
-def _schema(arrow: ModuleType, dataset: Dataset, *, has_boxes: bool) -> Any:
+def _schema(arrow: ModuleType, dataset: Dataset, box_names: Sequence[str] | None) -> Any:
     """Return the columns, and what ``datasets`` must know of them: which are images, and the names of classes."""
     columns = {
         "image": Image().arrow(arrow),
         "label": class_column(arrow, [class_label.name for class_label in dataset.classes]),
     }
     columns |= {name: field.arrow(arrow) for name, field in dataset.fields.items()}
-    if has_boxes:
-        columns["boxes"] = box_column(arrow, _box_classes(dataset))
+    if box_names is not None:
+        columns["boxes"] = box_column(arrow, box_names)
     features = {name: feature for name, (_, feature) in columns.items()}
     metadata = {"huggingface": json.dumps({"info": {"features": features}})}
     return arrow.schema([(name, kind) for name, (kind, _) in columns.items()], metadata=metadata)

@@ -17,7 +17,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
 from stoker.errors import ConfigError, StokerError
-from stoker.format import ClassLabel
+from stoker.format import BACKGROUND, ClassLabel
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def box_classes(schema: SchemaInfo, classes: Sequence[ClassLabel]) -> Sequence[C
     """Return the classes of boxes, by label: their own, or else those of the images."""
     if not schema.box_names:
         return classes
-    return [ClassLabel("", "")] * schema.label_base + [ClassLabel(name, "") for name in schema.box_names]
+    return [ClassLabel(BACKGROUND, "")] * schema.label_base + [ClassLabel(name, "") for name in schema.box_names]
 
 
 @cache
