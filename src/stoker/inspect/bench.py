@@ -45,6 +45,7 @@ from stoker.builder import BuildSettings, ShardSettings, SourceSettings, build_t
 from stoker.config import available_cpus, check_range, check_seconds, format_size
 from stoker.errors import ConfigError, DestinationError, SourceError, StokerError
 from stoker.format import ImagenetSchema, TinySchema
+from stoker.image import encode
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import (
     Meter,
@@ -457,33 +458,28 @@ def _write_files(dataset: Dataset, spec: BenchSpec, folder: str, progress: Progr
     _image_file(folder, 0).parent.mkdir(parents=True)
     total = min(limit, len(part))
     numbers = [int(number) for number in _native.permute(0, total, len(part), SEED, 0)] if total else []
-    chosen: list[int] = []
+    images: list[_Image] = []
     unreadable: list[str] = []
-    formats: Counter[str] = Counter()
-    own_formats: Counter[str] = Counter()
     encoded = decoded = 0
     threads = available_cpus() if location(dataset.path).is_local else _REMOTE_THREADS
     with stoppable_pool(threads, "stoker-bench") as pool:
-        for start in range(0, total, 2 * threads):  # a part at a time: what is read stays in memory until written
+        for start in range(0, total, 2 * threads):
             is_large = encoded > _MOST_ENCODED_BYTES or decoded > _MOST_DECODED_BYTES
-            if spec.images is None and is_large and len(chosen) >= _FEWEST_IMAGES:
+            if spec.images is None and is_large and len(images) >= _FEWEST_IMAGES:
                 break
-            some = numbers[start : start + 2 * threads]
-            for number, result in zip(some, pool.map(partial(_read, part), some), strict=True):
-                if isinstance(result, str):
-                    unreadable.append(result)
-                    continue
-                _image_file(folder, number).write_bytes(result.data)
-                chosen.append(number)
-                formats[sniff(result.data)] += 1
-                own_formats[result.source] += 1
-                encoded, decoded = encoded + len(result.data), decoded + result.decoded_bytes
-            progress(done=start + len(some), total=total, size_bytes=encoded, rejects=len(unreadable))
-    if not chosen:
+            results = list(pool.map(partial(_write_file, part, folder), numbers[start : start + 2 * threads]))
+            images += [result for result in results if isinstance(result, _Image)]
+            unreadable += [result for result in results if isinstance(result, str)]
+            encoded = sum(image.encoded_bytes for image in images)
+            decoded = sum(image.decoded_bytes for image in images)
+            progress(done=start + len(results), total=total, size_bytes=encoded, rejects=len(unreadable))
+    if not images:
         why = f": {unreadable[0]}" if unreadable else ", which is empty"
         raise ConfigError(f"no image can be read of split {dataset.split} of {dataset.path}{why}")
-    counts = ranked(formats), ranked(own_formats)
-    return BenchImages(folder, spec, shards, sorted(chosen), encoded, decoded, *counts, unreadable)
+    chosen = sorted(image.number for image in images)
+    formats = ranked(Counter(image.format for image in images))
+    own_formats = ranked(Counter(image.own_format for image in images))
+    return BenchImages(folder, spec, shards, chosen, encoded, decoded, formats, own_formats, unreadable)
 
 
 def _image_file(folder: str, number: int) -> Path:
@@ -507,24 +503,22 @@ def _with_shards(whole: Dataset, numbers: Sequence[int]) -> Dataset:
 
 
 class _Image(NamedTuple):
-    """An image as a file that all cases read, the bytes of its pixels, and its format in the user's data."""
+    """An image that was written as a file, which all cases read."""
 
-    data: bytes
+    number: int
+    encoded_bytes: int
     decoded_bytes: int
-    source: str
+    format: str
+    own_format: str  # in the user's data
 
 
-def _read(dataset: Dataset, number: int) -> _Image | str:
-    """Return an image as ``stoker build`` stores it; or why it cannot be decoded."""
+def _write_file(dataset: Dataset, folder: str, number: int) -> _Image | str:
+    """Write an image as ``stoker build`` stores it; or return why it cannot be decoded."""
     where = f"image {number}"
     try:
         sample = dataset[number]
         where = f"image {number} ({sample.source})" if sample.source else where
-        encoded = sample.encoded
-        if sample.schema.image_encoding == "raw":
-            jpeg = io.BytesIO()
-            Image.fromarray(sample.decode()).save(jpeg, "JPEG", quality=90)
-            encoded = jpeg.getvalue()
+        encoded = encode(sample.decode()) if sample.schema.image_encoding == "raw" else sample.encoded
         stored = convert(encoded, Recipe(check="decode", encode=None if _is_for_all(encoded) else PngEncode()))
         convert(stored.data, Recipe(restart=True))  # reads the file differently, and must succeed too
         with Image.open(io.BytesIO(stored.data)) as image:
@@ -532,7 +526,8 @@ def _read(dataset: Dataset, number: int) -> _Image | str:
     # SyntaxError and ValueError: of Pillow, about damaged files.
     except (StokerError, OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         return f"{where}: {error}"
-    return _Image(stored.data, stored.width * stored.height * 3, sample.format)
+    _image_file(folder, number).write_bytes(stored.data)
+    return _Image(number, len(stored.data), stored.width * stored.height * 3, sniff(stored.data), sample.format)
 
 
 def _is_for_all(data: bytes) -> bool:
