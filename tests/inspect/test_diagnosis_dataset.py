@@ -236,12 +236,12 @@ def test_the_command_of_a_rebuild_can_be_typed(dataset: Path, tmp_path: Path) ->
 
 def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     train = stoker.open(dataset, split="train")
-    whole = examined._some_images(train, 60).native
+    whole = examined._some_images(train, 60)[0]
     assert len(whole) == len(train)
     monkeypatch.setattr(examined, "_LEAST_IMAGES", 32)
-    assert len(examined._some_images(train, 0).native) == 32 < len(train)
+    assert len(examined._some_images(train, 0)[0]) == 32 < len(train)
     monkeypatch.setattr(examined, "_MOST_IMAGE_BYTES", len(whole[0]) + 1)
-    assert 1 <= len(examined._some_images(train, 60).native) <= 2
+    assert 1 <= len(examined._some_images(train, 60)[0]) <= 2
     small = stoker.CenterCrop(8, 8)
     assert (examined.decoding_speed(whole, small, 2, 0.05) or 0) > 0
     assert examined.decoding_speed([b"pixels"], small, 2, 0.05) is None

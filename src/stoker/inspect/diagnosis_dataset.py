@@ -18,6 +18,7 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_count
 from stoker.errors import BadSampleWarning, StokerError, StorageError
+from stoker.image import info
 from stoker.inspect.diagnosis import doctor, files_of
 from stoker.inspect.diagnosis_decision import decide, rebuild_command
 from stoker.inspect.info import ranked
@@ -42,7 +43,6 @@ from stoker.recipe import (
     check,
     convert,
     decode,
-    dimensions,
     is_turned,
     sniff,
 )
@@ -172,13 +172,15 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     report(0, 2, "the pipeline")
     diagnosis, unreadable = _in_the_pipeline(dataset, settings, spec)
     report(1, 2, "some of the images")
-    some = _some_images(dataset, spec.seconds / 3)
-    pillow = _pillow_speed(some, threads, spec.seconds / 3) if some.others else None
+    native, others = _some_images(dataset, spec.seconds / 3)
+    pillow = None
+    if others:
+        pillow = _pillow_speed(others, len(others) / (len(native) + len(others)), threads, spec.seconds / 3)
     if spec.cold:
         require_cold(files_of(dataset))
     parts: dict[str, Callable[[float], float]] = {
         "reading alone": partial(_reading_speed, dataset, threads),
-        "decoding alone": lambda seconds: decoding_speed(some.native, transform, threads, seconds) or 0.0,
+        "decoding alone": lambda seconds: decoding_speed(native, transform, threads, seconds) or 0.0,
     }
     if spec.cold:  # another pass would find the files in memory
         speeds = [*in_turns(parts, 1, spec.seconds / 3, report).values(), [diagnosis.images_per_second]]
@@ -189,18 +191,18 @@ def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
     if not spec.cold:  # the files are in memory by now
         if diagnosis.verdict != "decode-bound":
             ways = ways_to_load(diagnosis.verdict, dataset, settings, diagnosis.evidence)
-        elif some.native and not diagnosis.evidence.mostly_converts:
+        elif native and not diagnosis.evidence.mostly_converts:
             least = min(_LEAST_IMAGES, len(dataset) - len(unreadable))
-            enough = len(some.native) + len(some.others) >= least and max(speeds[1]) >= min(speeds[2])
-            ways = ways_to_decode(dataset, some.native, transform, threads, len(unreadable) if enough else None)
+            enough = len(native) + len(others) >= least and max(speeds[1]) >= min(speeds[2])
+            ways = ways_to_decode(dataset, native, transform, threads, len(unreadable) if enough else None)
     trials = _try(ways, spec.seconds / 5, report)
     return DatasetReport(
         spec=spec,
         images=len(dataset),
         batch_size=size,
         threads=threads,
-        formats=some.formats,
-        turned=sum(map(is_turned, some.native + some.others)),
+        formats=ranked(Counter(map(sniff, native + others))),
+        turned=sum(map(is_turned, native + others)),
         unreadable=unreadable,
         pillow=pillow,
         diagnosis=diagnosis,
@@ -292,34 +294,26 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
     return done / (time.perf_counter() - began)
 
 
-@dataclass(frozen=True, slots=True)
-class _SomeImages:
-    """Some of the images of a dataset, by who decodes them."""
+def _some_images(dataset: Dataset, seconds: float) -> tuple[list[bytes], list[bytes]]:
+    """Return random images, those that the core decodes and the others; few where there is little time or memory.
 
-    formats: dict[str, int]  # how many have which format
-    native: list[bytes]  # those that the core decodes
-    others: list[bytes]  # those that Pillow decodes
-
-
-def _some_images(dataset: Dataset, seconds: float) -> _SomeImages:
-    """Return random images, few where there is little time or memory for more; none of a dataset of pixels."""
+    Of a dataset of pixels there are none.
+    """
     ends, held = time.perf_counter() + seconds, 0
-    formats: Counter[str] = Counter()
     native: list[bytes] = []
     others: list[bytes] = []
     if dataset.schema.image_encoding == "raw":
-        return _SomeImages({}, native, others)
+        return native, others
     numbers = _native.permute(0, min(_MOST_IMAGES, len(dataset)), len(dataset), 0, 0) if len(dataset) else ()
     for looked_at, number in enumerate(numbers, 1):
         with _without_bad_samples():
             encoded = dataset[int(number)].encoded
             check(encoded, Recipe(check="entropy"))
-            formats[kind := sniff(encoded)] += 1
-            (native if by_decoder({kind: 1})[0] else others).append(encoded)
+            (native if by_decoder({sniff(encoded): 1})[0] else others).append(encoded)
             held += len(encoded)
         if held > _MOST_IMAGE_BYTES or (looked_at >= _LEAST_IMAGES and time.perf_counter() > ends):
             break
-    return _SomeImages(ranked(formats), native, others)
+    return native, others
 
 
 @contextlib.contextmanager
@@ -333,23 +327,22 @@ def _without_bad_samples() -> Iterator[None]:
         pass
 
 
-def _pillow_speed(some: _SomeImages, threads: int, seconds: float) -> PillowSpeed | None:
+def _pillow_speed(some: Sequence[bytes], share: float, threads: int, seconds: float) -> PillowSpeed | None:
     """Return how fast Pillow decodes on one thread and on all of them, in turns; None if an image is damaged.
 
     Every turn decodes the same images, as many as one thread does in its part of the time.
     """
     try:
         began, count = time.perf_counter(), 0
-        while count < len(some.others) and (count == 0 or time.perf_counter() - began < seconds / 2 / _ROUNDS):
-            decode(some.others[count], _native.DEFAULT_MAX_PIXELS)
+        while count < len(some) and (count == 0 or time.perf_counter() - began < seconds / 2 / _ROUNDS):
+            decode(some[count], _native.DEFAULT_MAX_PIXELS)
             count += 1
-        images = some.others[:count]
+        images = some[:count]
         cases = {"alone": partial(_pillow_rate, images, 1), "together": partial(_pillow_rate, images, threads)}
         measured = in_turns(cases, _ROUNDS, seconds)
     except StokerError:
         return None
     (alone, spent_alone), (together, spent_together) = (zip(*turns, strict=True) for turns in measured.values())
-    share = len(some.others) / (len(some.native) + len(some.others))
     cpu_seconds, alone_rate, together_rate = map(statistics.median, (spent_alone + spent_together, alone, together))
     return PillowSpeed(share, cpu_seconds, alone_rate, together_rate, (min(together), max(together)))
 
@@ -440,7 +433,7 @@ def ways_to_decode(
     if formats - {"jpeg"}:
         lossy = Recipe(encode=JpegEncode(_QUALITY))
         recipes.append((f"--encode {lossy.encode}", lossy, "a lossy rebuild: JPEG takes less time than PNG and WebP"))
-    if statistics.median(map(_short_side, some)) > RESIZE:
+    if statistics.median(min(header.width, header.height) for header in map(info, some)) > RESIZE:
         small = Recipe(resize=StoredSize("short", RESIZE, RESIZE))
         recipes.append((f"--resize short:{RESIZE}", small, "a lossy rebuild that keeps fewer pixels"))
     measured = f"measured on {len(some)} of {format_count(len(dataset), 'image')}"
@@ -455,13 +448,6 @@ def _recoded(images: Sequence[bytes], recipe: Recipe) -> Iterator[bytes]:
     for image in images:
         with contextlib.suppress(StokerError):  # a build would reject it
             yield convert(image, recipe).data
-
-
-def _short_side(image: bytes) -> int:
-    if (kind := sniff(image)) != "jpeg":
-        return min(dimensions(image, kind))
-    info = _native.probe_jpeg(image)
-    return min(info.width, info.height)
 
 
 def ways_to_load(verdict: Verdict, dataset: Dataset, settings: dict[str, Any], evidence: Evidence) -> list[Way]:
