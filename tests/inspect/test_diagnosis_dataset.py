@@ -15,13 +15,13 @@ import pytest
 import stoker
 from benchmarks.planted import SHIM, SLOW_READS
 from stoker.cli.main import main
-from stoker.inspect import Evidence, Files, Setup
 from stoker.inspect import diagnosis_dataset as examined
+from stoker.inspect.diagnosis_decision import Evidence, Files, Setup
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from stoker.inspect import Verdict
+    from stoker.inspect.diagnosis_decision import Verdict
 
 DIAGNOSIS = """
 import json, sys, stoker

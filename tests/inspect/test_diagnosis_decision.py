@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from small_cases import each
-from stoker.inspect import Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
-from stoker.inspect.diagnosis_decision import WORDS
+from stoker.inspect.diagnosis_decision import WORDS, Consumer, Evidence, Files, OtherThread, Setup, Verdict, decide
 
 if TYPE_CHECKING:
     from typing import Any

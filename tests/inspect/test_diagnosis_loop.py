@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from stoker.inspect import DoctorReport, Evidence
+    from stoker.inspect.diagnosis_decision import DoctorReport, Evidence
 
 TRANSFORM = stoker.RandomResizedCrop(32)
 BATCH = 4

@@ -25,7 +25,7 @@ from stoker.errors import (
 from stoker.format import RecordKeys
 from stoker.format.index import write_index
 from stoker.format.journal import JOURNAL_VERSION, with_checksum
-from stoker.inspect import (
+from stoker.inspect.info import (
     ClassCount,
     DatasetInfo,
     ForeignInfo,

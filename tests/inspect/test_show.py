@@ -20,12 +20,8 @@ from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError
 from stoker.format import ImagenetSchema
 from stoker.format.directory import ClassLabel
-from stoker.inspect import (
-    SampleTransformer,
-    SheetSpec,
-    write_sheet,
-)
 from stoker.inspect import show as sheets
+from stoker.inspect.show import SampleTransformer, SheetSpec, write_sheet
 from stoker.loader import Sample
 from stoker.loader.pictures import usable_boxes
 

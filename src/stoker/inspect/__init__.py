@@ -13,40 +13,22 @@ from stoker.inspect.auditing import (
     audit_splits,
 )
 from stoker.inspect.bench import BenchReport, BenchSpec, measure_configured, run_bench
-from stoker.inspect.diagnosis import Doctor, doctor
+from stoker.inspect.diagnosis import doctor
 from stoker.inspect.diagnosis_dataset import DatasetReport, DatasetSpec, examine
-from stoker.inspect.diagnosis_decision import (
-    Consumer,
-    DoctorReport,
-    Evidence,
-    Files,
-    OtherThread,
-    Setup,
-    Verdict,
-    decide,
-)
-from stoker.inspect.index import IndexedShard, index_shards
+from stoker.inspect.diagnosis_decision import DoctorReport
+from stoker.inspect.index import index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
     ClassCount,
     DatasetInfo,
     ForeignInfo,
-    ForeignSplit,
     ImagesInfo,
-    ImageSplit,
-    KeySummary,
     UnfinishedInfo,
     dataset_info,
 )
 from stoker.inspect.page_contents import audit_albums, dataset_portrait
-from stoker.inspect.show import (
-    SampleTransformer,
-    SheetReport,
-    SheetSpec,
-    SheetTransform,
-    write_sheet,
-)
-from stoker.inspect.verify import VerifyReport, verify_dataset
+from stoker.inspect.show import SheetSpec, SheetTransform, write_sheet
+from stoker.inspect.verify import verify_dataset
 
 if TYPE_CHECKING:
     from stoker.inspect import page  # needs the extra ``report``: imported where it is used
