@@ -1082,3 +1082,27 @@ def test_a_table_of_paths_in_parquet_has_the_classes(tmp_path: Path) -> None:
     train = stoker.open(tmp_path)
     assert [each.name for each in train.classes] == ["cat", "dog"]
     assert train.labels.tolist() == [0, 1] * 3
+
+
+def test_a_column_of_few_repeated_names_may_have_the_classes(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.jpg,{('ape', 'bee')[i % 2]},photo {i}\n" for i in range(6))
+    files = {f"{i}.jpg": picture(i) for i in range(6)}
+    write(tmp_path, {"metadata.csv": "file_name,species,text\n" + rows, **files})
+    with pytest.warns(
+        SourceWarning, match="'species' may have the classes, and is a field; to have these, give label_"
+    ):
+        assert stoker.open(tmp_path).classes == ()
+    assert [each.name for each in stoker.open(tmp_path, label_column="species").classes] == ["ape", "bee"]
+    stoker.open(tmp_path, label_column="none")
+
+
+def test_a_column_of_parquet_with_few_repeated_names_may_have_the_classes(tmp_path: Path) -> None:
+    parquet, pa = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    columns = {"image": [picture(i) for i in range(6)], "species": ["ape", "bee"] * 3, "text": [*"abcdef"]}
+    root = write(tmp_path / "photos", {"README.md": ""})
+    parquet.write_table(pa.table(columns), root / "train.parquet")
+    with pytest.warns(
+        SourceWarning, match="'species' may have the classes, and is a field; to have these, give label_"
+    ):
+        stoker.open(root)
+    stoker.open(root, label_column="none")

@@ -24,7 +24,7 @@ from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reading import in_order
-from stoker.sources.table_columns import LABEL_NAME, Classes, check_columns, find_classes
+from stoker.sources.table_columns import CAPTION, LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import LOOKED_AT, TEXTS, first_rows, is_text, table_rows
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
@@ -53,7 +53,6 @@ _RUN_LENGTHS = re.compile(r"(.+[_ ])?(encoded[_ ]?pixels|rle)([_ ].+)?", re.IGNO
 _HEADLESS, _NUMBER = re.compile("column_[0-9]+"), re.compile(r"([0-9]+\.?[0-9]*)?")
 _SPLIT_FLAG = re.compile(rf"(is|in)[_ ]?({'|'.join(SPLIT_WORDS)})([_ ].*)?", re.IGNORECASE)
 """What columns of 0 and 1 are called that say splits."""
-_CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
 _NO_CLASSES = "or a pattern such as '*.jpg' to read no classes"
 _MASKS = re.compile(MASK_WORDS, re.IGNORECASE)
 _FEW, _SOME, _LONGEST_CELL = 4, 16, 40
@@ -485,7 +484,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
 
 def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classes | None:
     """Return the column of captions, several of each image, where no other column says anything but their numbers."""
-    captions = [name for name in names if _CAPTION.fullmatch(name)]
+    captions = [name for name in names if CAPTION.fullmatch(name)]
     images = {str(row.get(table.image)) for row in table.rows}
     numbers = [name for name in names if all(str(row.get(name)).strip().isdecimal() for row in table.rows)]
     if len(captions) != 1 or len(images) == len(table.rows) or {*names} != {*captions, *numbers}:

@@ -37,7 +37,7 @@ from stoker.sources.parquet_files import (
 )
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import LABEL, LABEL_NAME, OBJECTS_AS_JSON, check_columns, find_label
+from stoker.sources.table_columns import LABEL, LABEL_NAME, OBJECTS_AS_JSON, check_columns, find_label, may_be_classes
 from stoker.sources.tars import named_tars
 
 if TYPE_CHECKING:
@@ -339,11 +339,15 @@ class _Rows:
         """Return what `find_label` finds in the first file that has it, in others the same column."""
         if self._label is not None:
             return self._label if self._label in fields else None
-        names = [name for name, field in fields.items() if isinstance(field, Int | Text) and LABEL_NAME.fullmatch(name)]
+        names = [name for name, field in fields.items() if isinstance(field, Text)]
+        names += [name for name, field in fields.items() if isinstance(field, Int) and LABEL_NAME.fullmatch(name)]
         rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
         advice = partial(option_with, "label_column")
-        self._label = find_label(file.place, values, self._builder.warnings, advice)
+        warnings = self._builder.warnings
+        self._label = find_label(file.place, values, warnings, advice)
+        if self._label is None and not self._digests:
+            warnings += may_be_classes(file.place, values, advice)
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:

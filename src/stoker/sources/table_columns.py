@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
+from stoker.sources.class_folders import SPLIT_WORDS
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.tables import damaged, first_rows, is_json, is_text
@@ -50,6 +51,8 @@ LABEL_NAME = re.compile(
     re.IGNORECASE,
 )
 """What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
+CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
+"""What columns of captions are called."""
 _MOST_ALONE = 20
 """Of how many labels all may differ."""
 _MASK_NAME = re.compile(r"mask|(^|[^a-z])(seg(mentation)?s?|trimaps?)([^a-z]|$)", re.IGNORECASE)
@@ -81,6 +84,16 @@ def find_label(
         what = f"the classes are {shown}" if usable else f"{shown} has neither ids nor repeated names, so it is a field"
         warnings.append(f"{message}; {what}")
     return usable[0] if usable else None
+
+
+def may_be_classes(where: object, values: Mapping[str, Sequence[Any]], advice: Callable[[str], str]) -> list[str]:
+    """Return a warning of the only column of few texts, each of which repeats, where no name says that of classes."""
+    texts = {name: known for name, known in values.items() if known and all(isinstance(each, str) for each in known)}
+    names = [name for name, known in texts.items() if 1 < len({*known}) <= len(known) // 2 and _are_classes(known)]
+    names = [name for name in names if not (CAPTION.fullmatch(name) or SPLIT_WORDS.keys() >= {*texts[name]})]
+    if len(names) != 1 or any(map(LABEL_NAME.fullmatch, values)):
+        return []
+    return [f"{where}: {names[0]!r} may have the classes, and is a field; to have these, give {advice(names[0])}"]
 
 
 def _are_classes(values: Sequence[Any]) -> bool:
@@ -215,6 +228,7 @@ def find_classes(
             elif len(columns) < _FEWEST_MARKED or columns != tuple(names):
                 return None
     else:
+        warnings += may_be_classes(where, values, partial(option_with, "label_column"))
         return Classes()
     return _with_form(where, columns, rows, values, options, warnings)
 
