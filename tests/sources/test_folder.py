@@ -162,11 +162,14 @@ def test_a_folder_that_is_read_though_the_one_around_it_was_named_is_told(tmp_pa
     assert list_source(str(tmp_path / "dataset")).warnings == ()
 
 
-def test_classes_that_differ_in_case_or_blanks_alone_are_named(tmp_path: Path) -> None:
-    fill(tmp_path, "Class_01/1.jpg", "class_01/2.jpg", "dog/3.jpg", "dog /4.jpg")
+def test_classes_that_differ_in_case_blanks_or_unicode_form_alone_are_named(tmp_path: Path) -> None:
+    composed, divided = "caf\u00e9", "cafe\u0301"
+    fill(
+        tmp_path, "Class_01/1.jpg", "class_01/2.jpg", "dog/3.jpg", "dog /4.jpg", f"{composed}/5.jpg", f"{divided}/6.jpg"
+    )
     tree = list_source(str(tmp_path))
-    names = "Class_01 and class_01, dog and dog "
-    assert tree.warnings == (f"classes whose names differ in case or blanks alone have labels of their own: {names}",)
+    message = "classes whose names differ in case, blanks or Unicode form alone have labels of their own"
+    assert tree.warnings == (f"{message}: Class_01 and class_01, {divided} and {composed}, dog and dog ",)
 
 
 def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path) -> None:

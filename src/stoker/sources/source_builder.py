@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections import Counter
 from dataclasses import replace
 from itertools import islice, repeat
@@ -305,9 +306,12 @@ class SourceBuilder:
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
         alike: dict[str, list[bytes]] = {}
         for name in self._names if self.labels is None and not self.numbered else ():
-            alike.setdefault("".join(os.fsdecode(name).casefold().split()), []).append(name)
+            text = unicodedata.normalize("NFKC", os.fsdecode(name))
+            alike.setdefault("".join(text.casefold().split()), []).append(name)
         same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
-        self.skipped.warn(same, "classes whose names differ in case or blanks alone have labels of their own: {names}")
+        self.skipped.warn(
+            same, "classes whose names differ in case, blanks or Unicode form alone have labels of their own: {names}"
+        )
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(classes.difference(name for name in train if name is not None))
