@@ -111,30 +111,63 @@ Given = RecordSequence | Iterable[Any]
 """Records as a program gives them."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Sequences:
+    """What is known of sequences of records once a few of them were read."""
+
+    given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
+    fields: RecordFields  # what makes images of their records
+    # what stands for all of their values; empty where their library does not say, so that they are witnessed as read
+    version: str
+    size_bytes: int  # mean bytes of a few of their images
+    latency: Latency  # what reading these waits for
+    identity: str  # of the whole source
+
+    @classmethod
+    def look(
+        cls, given: Mapping[str, RecordSequence], chosen: Mapping[str, Field] | None, progress: Progress | None
+    ) -> Self:
+        """Find out the fields, and the names of the classes where labels are text."""
+        versions = [version_of(records) for records in given.values()]
+        version = f"fingerprints {' '.join(versions)}" if all(versions) else ""
+        given = {name: undecoded(records) for name, records in given.items()}
+        filled = next((records for records in given.values() if len(records)), None)
+        if filled is None:
+            raise SourceError(f"{ROOT} holds no records")
+        record_fields = chosen if chosen is not None else fields_of_first(filled, lambda: read_record(filled, 0))
+        reader = RecordFields.of(record_fields, is_guess=chosen is None)
+        name = "label" if reader.may_be_ids else reader.roles.label
+        has_no_names = reader.label is None or reader.label.names is None
+        if has_no_names and name is not None and (label := _label_of_all(given, filled, name, progress)) is not None:
+            reader = RecordFields.of({**record_fields, name: label}, is_guess=chosen is None)
+        lengths = sorted((name, len(records)) for name, records in given.items())
+        digest = hashlib.sha256(repr((lengths, reader.description())).encode())
+        sizes, places = [], []
+        for records in given.values():
+            for position in _sampled(len(records)):
+                if (record := _readable(records, position)) is not None:
+                    digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
+                    sizes.append(size_of(record.get(reader.roles.image)))
+                    places.append(place_of(record.get(reader.roles.image)))
+        known = [size for size in sizes if size]
+        size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
+        return cls(given, reader, version, size_bytes, latency_of(places), digest.hexdigest()[:32])
+
+
 class SequenceReader(RecordReader, IndexedReader):
     """Reads records of sequences: an item's ``number`` is its position in all of them, one after another."""
 
     has_witness = True
 
-    def __init__(
-        self,
-        given: Sequence[RecordSequence],
-        record_fields: RecordFields,
-        latency: Latency,
-        identity: str,
-        version: str,
-        readers: int,
-    ) -> None:
-        super().__init__(record_fields, latency)
-        self._given = given
-        self._identity = identity  # of the source
-        # what stands for all of their values; empty where nothing does, so that they are witnessed as read
-        self._version = version
+    def __init__(self, known: _Sequences, readers: int) -> None:
+        super().__init__(known.fields, known.latency)
+        self._given = [*known.given.values()]
+        self._identity, self._version = known.identity, known.version
         self._readers = readers  # how many threads may read a record at the same time
         self._turns = PerProcess(partial(threading.Semaphore, readers))
-        self._starts = np.cumsum([0, *map(len, given)])
+        self._starts = np.cumsum([0, *map(len, self._given)])
         # what stands for the values of each record, once it was read
-        self._digests = new_column(0 if version else int(self._starts[-1]), np.uint64)
+        self._digests = new_column(0 if known.version else int(self._starts[-1]), np.uint64)
 
     @property
     def identity(self) -> str:
@@ -260,9 +293,7 @@ def list_records(
         objects=np.broadcast_to(np.int32(-1), total),
     )
     splits = {name: numbers[starts[at] : starts[at + 1]] for at, name in enumerate(known.given) if known.given[name]}
-    sequences = [*known.given.values()]
-    reader = SequenceReader(sequences, known.fields, known.latency, known.identity, known.version, readers)
-    return Source(ROOT, classes, (b"",) * len(classes), table, splits, reader)
+    return Source(ROOT, classes, (b"",) * len(classes), table, splits, SequenceReader(known, readers))
 
 
 def index_records(
@@ -297,55 +328,14 @@ def index_records(
     if known.fields.label is not None and not classes:  # counted over all splits, as those of a build
         others = replace(known, given={name: records for name, records in known.given.items() if name != split})
         classes = max(_numbered(table.labels), _numbered(_class_ids(others, progress)), key=len)
-    sequence = [known.given[split]]
-    reader = SequenceReader(sequence, known.fields, "disk", digest.hexdigest()[:32], known.version or _NOT_WITNESSED, 1)
-    tree = Source(ROOT, classes, (b"",) * len(classes), table, {split: row_range(0, len(table))}, reader)
+    identity, version = digest.hexdigest()[:32], known.version or _NOT_WITNESSED
+    known = replace(known, given={split: known.given[split]}, latency="disk", identity=identity, version=version)
+    splits = {split: row_range(0, len(table))}
+    tree = Source(ROOT, classes, (b"",) * len(classes), table, splits, SequenceReader(known, 1))
     if missing:
         message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
         tree = replace(tree, listing_warnings=(f"{message}, such as {os.fsdecode(missing[0])!r}",))
     return tree
-
-
-@dataclass(frozen=True, slots=True)
-class _Sequences:
-    """What is known of sequences of records once a few of them were read."""
-
-    given: Mapping[str, RecordSequence]  # the sequences, by split; of the library ``datasets`` without pixels
-    fields: RecordFields  # what makes images of their records
-    version: str  # what their library says stands for all of their values; empty where it says nothing
-    size_bytes: int  # mean bytes of a few of their images
-    latency: Latency  # what reading these waits for
-    identity: str  # of the whole source
-
-    @classmethod
-    def look(
-        cls, given: Mapping[str, RecordSequence], chosen: Mapping[str, Field] | None, progress: Progress | None
-    ) -> Self:
-        """Find out the fields, and the names of the classes where labels are text."""
-        versions = [version_of(records) for records in given.values()]
-        version = f"fingerprints {' '.join(versions)}" if all(versions) else ""
-        given = {name: undecoded(records) for name, records in given.items()}
-        filled = next((records for records in given.values() if len(records)), None)
-        if filled is None:
-            raise SourceError(f"{ROOT} holds no records")
-        record_fields = chosen if chosen is not None else fields_of_first(filled, lambda: read_record(filled, 0))
-        reader = RecordFields.of(record_fields, is_guess=chosen is None)
-        name = "label" if reader.may_be_ids else reader.roles.label
-        has_no_names = reader.label is None or reader.label.names is None
-        if has_no_names and name is not None and (label := _label_of_all(given, filled, name, progress)) is not None:
-            reader = RecordFields.of({**record_fields, name: label}, is_guess=chosen is None)
-        lengths = sorted((name, len(records)) for name, records in given.items())
-        digest = hashlib.sha256(repr((lengths, reader.description())).encode())
-        sizes, places = [], []
-        for records in given.values():
-            for position in _sampled(len(records)):
-                if (record := _readable(records, position)) is not None:
-                    digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
-                    sizes.append(size_of(record.get(reader.roles.image)))
-                    places.append(place_of(record.get(reader.roles.image)))
-        known = [size for size in sizes if size]
-        size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
-        return cls(given, reader, version, size_bytes, latency_of(places), digest.hexdigest()[:32])
 
 
 def _index(

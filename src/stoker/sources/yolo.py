@@ -249,7 +249,7 @@ def _list(look: Look, contents: _Contents) -> Source:
     listed.report()
     _warn_of_turned(builder)
     cells = _masks(builder, contents) if look.options.masks else None
-    labels = _YoloLabels(builder.base, len(contents.names), contents.is_beside)
+    labels = _YoloLabels(builder.base, contents.is_beside)
     boxes = {group.split: labels for group in builder.collector.groups if group.split is not None}
     return builder.finish(boxes, cells=cells, box_classes=contents.names)
 
@@ -420,7 +420,6 @@ class _YoloLabels:
     """`stoker.sources.Annotations` that are texts beside images, read image by image."""
 
     base: bytes  # folder that paths of images are relative to
-    classes: int  # how many classes there are
     is_beside: bool = False  # see `_Contents`
     name: ClassVar[str] = "yolo"
     has_labels: ClassVar[bool] = True
@@ -432,7 +431,7 @@ class _YoloLabels:
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
         boxes = []
         text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
-        for _, label, numbers in _read_labels(text, self.classes):
+        for _, label, numbers in _read_labels(text, len(class_names)):
             if len(numbers) == _BOX_NUMBERS:
                 x, y, width, height = numbers
                 numbers = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]  # noqa: PLW2901 - two corners
@@ -446,7 +445,7 @@ class _YoloLabels:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        return cls(to_bytes(described["base"]), classes, bool(described.get("is_beside")))
+        return cls(to_bytes(described["base"]), bool(described.get("is_beside")))
 
 
 def _text_of(path: bytes, *, is_beside: bool) -> bytes:
