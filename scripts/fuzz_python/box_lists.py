@@ -10,11 +10,10 @@ import numpy as np
 from scripts.fuzz_python.made import tar_of
 from scripts.fuzz_python.scratch import folder
 from stoker.sources import Item, ItemTableBuilder
-from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar, read_tiny_boxes
-from stoker.sources.table_boxes import BOX
+from stoker.sources.boxes import BOX, read_box_csv, read_box_tar, read_tiny_boxes
 
 if TYPE_CHECKING:
-    from stoker.sources.table_boxes import BoxTable
+    from stoker.sources.boxes import BoxTable
 
 _FOLDER = folder()
 _NAMES = frozenset((b"n1", b"n2"))

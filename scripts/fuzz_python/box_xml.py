@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from scripts.fuzz_python.scratch import folder
-from stoker.sources.table_boxes import read_boxes
+from stoker.sources.boxes import read_boxes
 
 _FILE = folder() / "a.xml"
 _PATH = os.fsencode(_FILE)

@@ -10,10 +10,9 @@ import numpy as np
 from scripts.fuzz_python.scratch import folder
 from stoker import _native
 from stoker.sources import Annotations, ItemTableBuilder, Source, read_listing, write_listing
+from stoker.sources.boxes import BOX, MappedBoxes, TableBoxes
 from stoker.sources.columns import GrowingBlobs
-from stoker.sources.imagenet.boxes import MappedBoxes
 from stoker.sources.items import Item
-from stoker.sources.table_boxes import BOX, TableBoxes
 from stoker.sources.tar_format import MemberReader
 from stoker.storage import location
 

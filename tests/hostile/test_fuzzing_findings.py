@@ -26,7 +26,7 @@ from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.manifest import parse_manifest
 from stoker.loader.cache_directory import find_entries
 from stoker.sources import list_source, read_label_map
-from stoker.sources.table_boxes import parse_annotation
+from stoker.sources.boxes import parse_annotation
 
 if TYPE_CHECKING:
     from pathlib import Path

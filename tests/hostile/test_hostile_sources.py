@@ -13,7 +13,7 @@ from PIL import Image
 from sources.making import tar_bytes, xml
 from stoker.cli.main import main
 from stoker.format import read_rejects
-from stoker.sources.table_boxes import parse_annotation
+from stoker.sources.boxes import parse_annotation
 
 if TYPE_CHECKING:
     from pathlib import Path

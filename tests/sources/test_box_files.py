@@ -18,8 +18,7 @@ import stoker
 from sources.making import fill, tar_bytes, xml
 from stoker.errors import DestinationError, SourceError
 from stoker.sources import BoxFolder, Item, ItemTableBuilder, SourceOptions, list_source
-from stoker.sources.imagenet.boxes import read_box_csv, read_box_tar
-from stoker.sources.table_boxes import BoxTable, NamedBox, TableBoxes
+from stoker.sources.boxes import BoxTable, NamedBox, TableBoxes, read_box_csv, read_box_tar
 from stoker.storage import location
 from stoker.types import Box
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sources.making import content, tar_bytes, tar_of, train_tar
 from stoker.errors import SourceError
 from stoker.sources import list_source
-from stoker.sources.imagenet.boxes import read_box_tar
+from stoker.sources.boxes import read_box_tar
 from stoker.storage import location
 
 if TYPE_CHECKING:

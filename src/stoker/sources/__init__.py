@@ -5,13 +5,13 @@
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
 - ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
 - ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
-- ``table_boxes``: boxes; ``drawn_masks``: masks
+- ``boxes``: boxes; ``drawn_masks``: masks
 - ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``records``: what a program has, in sequences and in iterables
 - ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
 - ``source``: the result, which ``listing`` writes and reads as a file
-- ``imagenet``: formats of labels and boxes
+- ``imagenet``: formats of labels
 - ``walking``, ``tar_format``, ``reading``: reading folders, tars and files; ``moved_files``: paths of other computers
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
@@ -21,9 +21,9 @@ reached. Docstrings of what this package exports say which, others what is more.
 
 from __future__ import annotations
 
+from stoker.sources.boxes import Annotations, BoxFolder, read_boxes
 from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, shuffled
-from stoker.sources.imagenet.boxes import BoxFolder
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
@@ -36,6 +36,5 @@ from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, S
 from stoker.sources.record_reader import image_digest
 from stoker.sources.records import Given, RecordSequence, RecordStream, given_splits, index_records, list_records
 from stoker.sources.source import Source, with_objects
-from stoker.sources.table_boxes import Annotations, read_boxes
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.walking import is_dataset

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import SPLIT_NAMES
 from stoker.errors import SourceError
-from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
+from stoker.sources.boxes import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
 from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
 from stoker.storage import Location, from_uri, join

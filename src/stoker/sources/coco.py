@@ -26,6 +26,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
+from stoker.sources.boxes import BOX, TableBoxes, place_box
 from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_year
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
@@ -36,7 +37,6 @@ from stoker.sources.moved_files import find_moved, path_ends
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import conversion_of, in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_boxes import BOX, TableBoxes, place_box
 from stoker.sources.walking import is_dataset, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant

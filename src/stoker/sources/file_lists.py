@@ -26,10 +26,10 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
+from stoker.sources.boxes import MappedBoxes, annotations_beside
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
-from stoker.sources.imagenet.boxes import MappedBoxes, annotations_beside
 from stoker.sources.imagenet.config_file import is_config, read_config
 from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
@@ -44,8 +44,8 @@ from stoker.storage import from_uri, is_absolute, is_path_error, is_web, join, l
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from stoker.sources.boxes import Annotations, BoxTable
     from stoker.sources.source import Source
-    from stoker.sources.table_boxes import Annotations, BoxTable
     from stoker.storage import FileInfo, Location
 
 

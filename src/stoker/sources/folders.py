@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
+from stoker.sources.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among, splits_called_like
 from stoker.sources.coco import coco_of_classes, find_coco
 from stoker.sources.image_tables import split_in_name
-from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     LABEL_LISTS,

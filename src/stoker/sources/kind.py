@@ -31,8 +31,8 @@ from stoker.storage import Location, location
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from stoker.sources.boxes import Annotations
     from stoker.sources.source import Source
-    from stoker.sources.table_boxes import Annotations
     from stoker.types import Progress
 
 

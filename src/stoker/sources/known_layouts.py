@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
+from stoker.sources.boxes import ANNOTATION_FOLDERS
 from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among, without_year
 from stoker.sources.coco import coco_of_classes, is_coco
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
-from stoker.sources.imagenet.boxes import ANNOTATION_FOLDERS
 from stoker.sources.items import SPLITS
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.reading import in_order

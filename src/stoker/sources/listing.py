@@ -24,13 +24,13 @@ import numpy as np
 from stoker import _native
 from stoker.config import refuse_ineffective
 from stoker.errors import ConfigError, SourceError
+from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
 from stoker.sources.coco import COCO
 from stoker.sources.columns import Blobs, Column, chunks, row_range
 from stoker.sources.file_lists import FILE_LISTS
 from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
-from stoker.sources.imagenet.boxes import BoxFolder, MappedBoxes
 from stoker.sources.items import SPLITS, ItemTable
 from stoker.sources.kind import Look
 from stoker.sources.mask_folders import MASK_FOLDERS
@@ -38,7 +38,6 @@ from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
-from stoker.sources.table_boxes import Annotations, TableBoxes
 from stoker.sources.tars import TARS
 from stoker.sources.url_lists import URLS
 from stoker.sources.voc import VOC

@@ -14,10 +14,10 @@ import numpy as np
 
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
+from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes
 from stoker.sources.class_folders import classes_beside
 from stoker.sources.columns import GrowingBlobs, counts_of
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
-from stoker.sources.imagenet.boxes import find_boxes
 from stoker.sources.imagenet.labels import (
     CLASS_LISTS,
     bundled_label_map,
@@ -30,7 +30,6 @@ from stoker.sources.items import ItemCollector, ItemTable
 from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
-from stoker.sources.table_boxes import Annotations, BoxTable, TableBoxes
 from stoker.sources.walking import Skipped, Walk, shown_names
 from stoker.storage import Location, from_uri, is_absolute
 from stoker.types import MAX_CLASSES
@@ -159,7 +158,7 @@ class SourceBuilder:
     def find_boxes(
         self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes]
     ) -> dict[str, Annotations | BoxTable]:
-        """Return the annotations that the user names, or that lie in a source; see `stoker.sources.imagenet.boxes`."""
+        """Return the annotations that the user names, or that lie in a source; see `stoker.sources.boxes`."""
         return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:

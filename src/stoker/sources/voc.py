@@ -1,7 +1,7 @@
 """Pascal VOC's folders, and what CVAT, Roboflow and LabelImg write as such: XML beside images, masks, lists of splits.
 
 docs/reference/images.md says which folders and lists are read. Images have no class; their boxes do. Coordinates are
-read as `stoker.sources.table_boxes` reads them: divided by the size that the XML states. Every annotation is read
+read as `stoker.sources.boxes` reads them: divided by the size that the XML states. Every annotation is read
 once.
 """
 
@@ -18,6 +18,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
+from stoker.sources.boxes import BOX, NamedBox, TableBoxes, parse_annotation
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
@@ -27,7 +28,6 @@ from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
-from stoker.sources.table_boxes import BOX, NamedBox, TableBoxes, parse_annotation
 from stoker.sources.walking import divide_suffix, is_image_name, is_sidecar
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field

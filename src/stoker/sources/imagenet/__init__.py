@@ -1,7 +1,6 @@
-"""The 1,000 classes of ILSVRC 2012, which come with Stoker; formats of labels and boxes of ImageNet and the like.
+"""The 1,000 classes of ILSVRC 2012, which come with Stoker; formats of labels of ImageNet and the like.
 
 - ``labels``: label maps, texts of classes, and classes of validation images without class folders
-- ``boxes``: which boxes lie where in a source: PASCAL VOC's XML in folders or a tar, a CSV, Tiny ImageNet's lists
 - ``config_file``: ``ilsvrc.json``
 
 A line of ``classes.tsv`` is a WordNet id, the number that the development kit of the challenge gives to that class, and
