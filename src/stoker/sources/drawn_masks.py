@@ -230,11 +230,9 @@ def _checked_length(polygons: list[Any]) -> float:
         if not set(map(type, polygon)) <= {int, float}:
             wrong = next(coordinate for coordinate in polygon if type(coordinate) not in (int, float))
             raise ValueError(f"polygon {number} has {shown(wrong)} among its coordinates")
-        wrong = next(
-            (coordinate for coordinate in polygon if not -_MAX_COORDINATE < coordinate < _MAX_COORDINATE), None
-        )
-        if wrong is not None:
-            raise ValueError(f"polygon {number} has the coordinate {shown(wrong)}, too far outside the image")
+        far = [coordinate for coordinate in polygon if not -_MAX_COORDINATE < coordinate < _MAX_COORDINATE]
+        if far:
+            raise ValueError(f"polygon {number} has the coordinate {shown(far[0])}, too far outside the image")
         points = np.array(polygon, np.float64).reshape(-1, 2)
         length = float(np.abs(points - np.roll(points, -1, axis=0)).max(axis=1).sum())
         if length > _MAX_POLYGON_EDGE:

@@ -15,6 +15,7 @@ import os
 import re
 from collections import Counter
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -388,12 +389,10 @@ class _Rows:
         columns = [head.label] if head.label is not None else []
         columns += [image] if head.columns.has_paths else []
         if not columns:
-            yield from ((None, None) for _ in range(file.rows))
-            return
-        for batch in file.batches(columns, _LABEL_ROWS):
+            yield from repeat((None, None), file.rows)
+        for batch in file.batches(columns, _LABEL_ROWS) if columns else ():
             with reported_damage(str(file.place), file.place):
-                nothing = [None] * batch.num_rows
-                labels, paths = nothing, nothing
+                labels = paths = [None] * batch.num_rows
                 if head.label is not None:
                     labels = batch.column(head.label).to_pylist()
                 if head.columns.has_paths:
