@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scripts.fuzz_python.scratch import folder
 from stoker.sources import list_source
-from stoker.sources.imagenet.config_file import read_config
+from stoker.sources.file_lists import read_config
 
 _FOLDER = folder()
 for _name in ("n1", "n2"):

@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from stoker.sources.boxes import Annotations, BoxFolder, read_boxes
 from stoker.sources.columns import counts_of, new_column, sum_of
-from stoker.sources.file_lists import find_files, shuffled
-from stoker.sources.imagenet.config_file import is_config, read_config
+from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
 from stoker.sources.imagenet.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence, open_datasets

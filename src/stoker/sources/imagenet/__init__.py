@@ -1,7 +1,6 @@
 """The 1,000 classes of ILSVRC 2012, which come with Stoker; formats of labels of ImageNet and the like.
 
 - ``labels``: label maps, texts of classes, and classes of validation images without class folders
-- ``config_file``: ``ilsvrc.json``
 
 A line of ``classes.tsv`` is a WordNet id, the number that the development kit of the challenge gives to that class, and
 its text. The lines are in the order of the WordNet ids, so line 1 is label 0, or 1 where labels start at 1: as Google's
