@@ -426,7 +426,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
         consumed = 0
 
 
-def _group(order: EpochOrder, consumed: int) -> int:
+def _group(order: EpochOrder, position: int) -> int:
     """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
 
     That is near enough: a last block that is shorter moves the edges by less than a block.
@@ -434,4 +434,4 @@ def _group(order: EpochOrder, consumed: int) -> int:
     if not isinstance(order.shuffle, BlockShuffle):
         return order.epoch % 2**31
     span = order.shuffle.block * order.shuffle.window
-    return (order.epoch % 2**31 << 32) + consumed // span
+    return (order.epoch % 2**31 << 32) + position // span
