@@ -46,6 +46,7 @@ class Breaking:
     """A store that keeps an order of its own, and breaks off after every second entry."""
 
     name = "test://"
+    has_listings = True
 
     def __init__(self, keys: list[str]) -> None:
         self.keys = keys
