@@ -28,7 +28,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.boxes import BOX, TableBoxes, place_box
 from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_year
-from stoker.sources.columns import GrowingBlobs, GrowingColumn, GrowingNames
+from stoker.sources.columns import GrowingBlobs, GrowingColumn
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
 from stoker.sources.imagenet.labels import has_control_character
@@ -357,10 +357,7 @@ class _Objects:
     """What masks are drawn from: the annotations in the order of the file."""
 
     def __init__(self) -> None:
-        self._images = GrowingColumn("q")
-        self._categories = GrowingColumn("q")
-        self._ends = GrowingColumn("q", 0)
-        self._texts = GrowingNames()
+        self._images, self._categories, self._texts = GrowingColumn("q"), GrowingColumn("q"), GrowingBlobs()
 
     def __len__(self) -> int:
         return len(self._images)
@@ -371,19 +368,16 @@ class _Objects:
         annotation = [number, value.get("id"), category, value.get("segmentation")]
         self._images.append(image)
         self._categories.append(category if _is_id(category) else _NO_CATEGORY)
-        self._ends.append(self._texts.append(json_bytes(annotation)))
+        self._texts.append(json_bytes(annotation))
 
     def rows(self, images: Sequence[int], numbers: Mapping[int, int]) -> Iterator[bytes]:
         """Yield the annotations of some images as a JSON list for each; for use once."""
-        of, categories, ends = (column.finish() for column in (self._images, self._categories, self._ends))
-        texts = self._texts.finish()
+        of, categories, texts = self._images.finish(), self._categories.finish(), self._texts.finish()
         order = np.argsort(of, kind="stable")
         starts = np.searchsorted(of, images, "left", order), np.searchsorted(of, images, "right", order)
         for first, end in zip(*(some.tolist() for some in starts), strict=True):
-            objects = []
-            for at in order[first:end].tolist():
-                number = numbers.get(int(categories[at]), 0)
-                objects.append(b"[%d,%b" % (number, texts[int(ends[at]) + 1 : int(ends[at + 1])]))
+            some = order[first:end].tolist()
+            objects = (b"[%d,%b" % (numbers.get(int(categories[at]), 0), texts[at][1:]) for at in some)
             yield b"[" + b",".join(objects) + b"]"
 
 

@@ -80,38 +80,6 @@ class GrowingColumn:
             return np.frombuffer(mmap.mmap(file.fileno(), 0), kind)
 
 
-class GrowingNames:
-    """Bytes that grow at their end."""
-
-    def __init__(self) -> None:
-        self._tail = io.BytesIO()
-        self._file: IO[bytes] | None = None
-        self._size = 0
-
-    def append(self, name: bytes) -> int:
-        """Append some bytes and return how many there are now."""
-        self._tail.write(name)
-        end = self._size + self._tail.tell()
-        if end - self._size > HELD_NAME_BYTES:
-            self._spill()
-        return end
-
-    def _spill(self) -> None:
-        if self._file is None:
-            self._file = scratch_file(_WHY)
-        append_to_scratch(self._file, self._tail.getvalue(), _WHY)
-        self._size += self._tail.tell()
-        self._tail = io.BytesIO()
-
-    def finish(self) -> bytes | mmap.mmap:
-        """Return all bytes; nothing can be appended afterwards."""
-        if self._file is None:
-            return self._tail.getvalue()
-        self._spill()
-        with self._file as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self._size else b""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Blobs:
     """A column of bytes. Read-only; safe to share between threads."""
@@ -132,16 +100,14 @@ class Blobs:
 
     def take(self, rows: NDArray[np.int64]) -> Blobs:
         """Return the values of some rows, in that order; they share nothing with these."""
-        taken, starts = GrowingNames(), new_column(len(rows) + 1, np.int64)
-        starts[0] = 0
-        data = np.frombuffer(self.data, np.uint8)
+        taken, data = GrowingBlobs(), np.frombuffer(self.data, np.uint8)
         for first in range(0, len(rows), _TAKEN_ROWS):
             some = rows[first : first + _TAKEN_ROWS]
             lengths = self.starts[some + 1] - self.starts[some]
             ends = np.cumsum(lengths)
-            taken.append(data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])].tobytes())
-            starts[first + 1 : first + 1 + len(some)] = starts[first] + ends
-        return Blobs(taken.finish(), starts)
+            own = data[np.repeat(self.starts[some] - (ends - lengths), lengths) + np.arange(ends[-1])]
+            taken.extend(own.tobytes(), lengths)
+        return taken.finish()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +140,9 @@ class GrowingBlobs:
     """A `Blobs` that grows at its end."""
 
     def __init__(self) -> None:
-        self._names = GrowingNames()
+        self._tail = io.BytesIO()
+        self._file: IO[bytes] | None = None
+        self._size = 0  # of what is in the file
         self._starts = GrowingColumn("q", 0)
 
     def __len__(self) -> int:
@@ -182,16 +150,35 @@ class GrowingBlobs:
 
     def append(self, value: bytes) -> None:
         """Append one value."""
-        self._starts.append(self._names.append(value))
+        self._starts.append(self._write(value))
 
     def extend(self, data: bytes, lengths: NDArray[np.int64]) -> None:
         """Append values, given end to end, and the length of each."""
         ends = np.cumsum(lengths)
-        self._starts.extend(ends + (self._names.append(data) - ends[-1]))
+        self._starts.extend(ends + (self._write(data) - ends[-1]))
+
+    def _write(self, data: bytes) -> int:
+        """Append some bytes, and return how many there are now."""
+        self._tail.write(data)
+        if self._tail.tell() > HELD_NAME_BYTES:
+            self._spill()
+        return self._size + self._tail.tell()
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = scratch_file(_WHY)
+        append_to_scratch(self._file, self._tail.getvalue(), _WHY)
+        self._size += self._tail.tell()
+        self._tail = io.BytesIO()
 
     def finish(self) -> Blobs:
         """Return all values; nothing can be appended afterwards."""
-        return Blobs(self._names.finish(), self._starts.finish())
+        starts = self._starts.finish()
+        if self._file is None:
+            return Blobs(self._tail.getvalue(), starts)
+        self._spill()
+        with self._file as file:
+            return Blobs(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), starts)
 
 
 Column: TypeAlias = "NDArray[Any] | Blobs"
