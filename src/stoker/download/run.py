@@ -68,22 +68,17 @@ def download(
     account: Account | None = None,
     ask: Callable[[], Account] | None = None,
 ) -> DownloadReport:
-    """Download a dataset; what an earlier run left is continued.
+    """Download a dataset; what an earlier run left is continued, also after an error of the disk or Ctrl-C.
 
-    Args:
-        dataset: Which.
-        directory: Where to; created if missing.
-        watcher: Receives the progress, from the calling thread.
-        place: URL with a slash at its end, of a mirror that has all files; None for the places of the dataset.
-        account: For servers that want one.
-        ask: Asks a person for the account, once, when a server wants it and ``account`` is None.
+    ``place`` is the URL, with a slash at its end, of a mirror that has all files; by default those of the dataset are
+    asked. ``ask`` asks a person for the account, once, when a server wants one and ``account`` is None. The watcher is
+    told of the progress in the calling thread.
 
     Raises:
         DownloadError: A file cannot be had, its bytes are wrong, or it cannot be unpacked.
         DestinationError: The directory is a file, or another process downloads to it.
         ConfigError: ``ask`` could not ask a person.
-        OSError: The disk is full, or will be; or the like. What was fetched stays, and the next run resumes.
-        KeyboardInterrupt: The same.
+        OSError: The disk is full, or will be; or the like.
     """
     started = time.monotonic()
     if directory.exists() and not directory.is_dir():

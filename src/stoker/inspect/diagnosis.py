@@ -97,11 +97,7 @@ class Doctor:
 
     Entering starts one thread, which looks every 8 ms and adds up what it saw; leaving stops it, and makes and prints
     the report. The loop may be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made
-    in every case, and printed unless there was an error.
-
-    Args:
-        loader: The loader.
-        quiet: Whether nothing is printed.
+    in every case, and printed unless it is ``quiet`` or there was an error.
     """
 
     def __init__(self, loader: Loader, *, quiet: bool) -> None:

@@ -76,15 +76,11 @@ _PY_SPY = "'py-spy top --pid PID' shows where its time goes"
 
 @dataclass(frozen=True, slots=True)
 class OtherThread:
-    """A thread of this process that runs Python and is not the consumer.
+    """A thread of this process that runs Python and is not the consumer."""
 
-    Attributes:
-        name: As ``threading`` knows it.
-        busy_share: Of the time, that in which it ran, or was ready to run and no CPU was free: not waiting, not for
-            the interpreter's lock either.
-    """
-
-    name: str
+    name: str  # as ``threading`` knows it
+    # of the time, that in which it ran, or was ready to run and no CPU was free: not waiting, not for the
+    # interpreter's lock either
     busy_share: float
 
 
@@ -93,16 +89,12 @@ class Consumer:
     """What the thread of the training loop did between taking a batch and asking for the next.
 
     Shares are of that time; all are 0 where the system does not say.
-
-    Attributes:
-        cpu_share: In which it ran on a CPU.
-        queue_share: In which it was ready to run and no CPU was free.
-        blocked_share: The most in which it may have waited for the interpreter's lock: it was off the CPU, and came
-            back to it as often as a thread that waits for the lock does. One sleep, however long, is not that.
     """
 
-    cpu_share: float = 0.0
-    queue_share: float = 0.0
+    cpu_share: float = 0.0  # it ran on a CPU
+    queue_share: float = 0.0  # it was ready to run and no CPU was free
+    # the most in which it may have waited for the interpreter's lock: it was off the CPU, and came back to it as often
+    # as a thread that waits for the lock does. One sleep, however long, is not that
     blocked_share: float = 0.0
 
 
@@ -151,51 +143,29 @@ class Evidence:
     """All figures of one diagnosis, gathered before any of them is judged. Shares are 0..1.
 
     ``wait_share``, ``gil_share`` and ``consumer_share`` add up to 1: what became of the consumer's time.
-
-    Attributes:
-        files: Where the samples lie.
-        setup: The loader's settings.
-        seconds: Of the consumer's time; the first batches, and what lies between two epochs, are not among it.
-        batches: Batches of that time.
-        samples: Samples of that time.
-        wait_share: The consumer waited for a batch that was not ready.
-        gil_share: The batch was ready, and the consumer waited for the interpreter's lock.
-        consumer_share: Between taking a batch and asking for the next.
-        busy_share: Of the decoding threads' time, that in which they had something to do.
-        cpu_share: Of their busy time, that in which they ran on a CPU.
-        queue_share: Of their busy time, that in which they were ready to run and no CPU was free.
-        stages: Share of their busy time that each stage took: read, remote, check, parse, decode, resample, convert,
-            write.
-        pillow_share: Of the samples, those whose image Pillow decoded.
-        bytes_per_second: Read from files or a store.
-        process_cpus: CPUs that this process kept busy.
-        other_cpus: CPUs that other programs kept busy; None where the system does not say.
-        gil_held_share: How often the interpreter's lock was taken when a thread that had slept came for it.
-        consumer: What the consumer did.
-        threads: Other threads that run Python, the busiest first.
-        unreadable: Images that could not be loaded, as far as that was counted.
     """
 
     files: Files
     setup: Setup
-    seconds: float = 0.0
-    batches: int = 0
-    samples: int = 0
-    wait_share: float = 0.0
-    gil_share: float = 0.0
-    consumer_share: float = 0.0
-    busy_share: float = 0.0
-    cpu_share: float = 0.0
-    queue_share: float = 0.0
+    seconds: float = 0.0  # of the consumer's time, without the first batches and what lies between two epochs
+    batches: int = 0  # of that time
+    samples: int = 0  # of that time
+    wait_share: float = 0.0  # the consumer waited for a batch that was not ready
+    gil_share: float = 0.0  # the batch was ready, and the consumer waited for the interpreter's lock
+    consumer_share: float = 0.0  # between taking a batch and asking for the next
+    busy_share: float = 0.0  # of the decoding threads' time, that in which they had something to do
+    cpu_share: float = 0.0  # of their busy time, that in which they ran on a CPU
+    queue_share: float = 0.0  # of their busy time, that in which they were ready to run and no CPU was free
+    # of their busy time, what each stage took: read, remote, check, parse, decode, resample, convert, write
     stages: Mapping[str, float] = field(default_factory=dict)
-    pillow_share: float = 0.0
-    bytes_per_second: float = 0.0
-    process_cpus: float = 0.0
-    other_cpus: float | None = None
-    gil_held_share: float = 0.0
+    pillow_share: float = 0.0  # of the samples, those whose image Pillow decoded
+    bytes_per_second: float = 0.0  # read from files or a store
+    process_cpus: float = 0.0  # CPUs that this process kept busy
+    other_cpus: float | None = None  # CPUs that other programs kept busy; None where the system does not say
+    gil_held_share: float = 0.0  # how often the lock was taken when a thread that had slept came for it
     consumer: Consumer = field(default_factory=Consumer)
-    threads: tuple[OtherThread, ...] = ()
-    unreadable: int = 0
+    threads: tuple[OtherThread, ...] = ()  # others that run Python, the busiest first
+    unreadable: int = 0  # images that could not be loaded, as far as that was counted
 
     @property
     def speed(self) -> float:

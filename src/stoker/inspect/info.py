@@ -71,19 +71,12 @@ _LABELS_SUFFIX = ".labels.txt"
 
 @dataclass(frozen=True, slots=True)
 class ClassCount:
-    """How often one class occurs.
+    """How often one class occurs."""
 
-    Attributes:
-        label: Its id.
-        name: Its name; empty when ``labels.txt`` does not say.
-        text: The class in words; empty when unknown.
-        counts: Records by split.
-    """
-
-    label: int
-    name: str
-    text: str
-    counts: dict[str, int]
+    label: int  # its id
+    name: str  # empty when ``labels.txt`` does not say
+    text: str  # the class in words; empty when unknown
+    counts: dict[str, int]  # records by split
 
     @property
     def total(self) -> int:
