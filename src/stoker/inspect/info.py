@@ -227,7 +227,10 @@ class Splits:
 
 
 def label_counts(dataset: Dataset) -> dict[int, int]:
-    """Return how often each label occurs, -1 for none."""
+    """Return how often each label occurs, -1 for none; of a dataset that was built, as its manifest says."""
+    if dataset.manifest is not None:
+        split = dataset.manifest.splits[dataset.split]
+        return {label: count for label, count in [*enumerate(split.class_counts), (-1, split.unlabelled)] if count}
     labels, counts = np.unique(dataset.labels, return_counts=True)
     return dict(zip(labels.tolist(), counts.tolist(), strict=True))
 

@@ -187,9 +187,11 @@ def dataset_portrait(
     splits = open_splits(path, keys, options)
     some = next(iter(splits.values()))
     measured = _measure(Splits(splits), samples, progress)
-    counts: Mapping[str, Mapping[int, int]] = {name: _counts(dataset) for name, dataset in splits.items()}
+    counts: Mapping[str, Mapping[int, int]]
     if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
         counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
+    else:
+        counts = {name: label_counts(dataset) for name, dataset in splits.items()}
     manifest = some.manifest
     if manifest is None:
         root, unreadable = location(path), [header for header in measured.seen if header.problem]
@@ -223,15 +225,6 @@ def _split(dataset: Dataset) -> SplitPortrait:
         shard_bytes=tuple(shard.size_bytes for shard in shards),
         rejects=None if recorded is None else recorded.rejects,
     )
-
-
-def _counts(dataset: Dataset) -> dict[int, int]:
-    """Return how often each label occurs, -1 for none, where that is known without reading records."""
-    if dataset.manifest is not None:
-        split = dataset.manifest.splits[dataset.split]
-        counted = {label: count for label, count in enumerate(split.class_counts) if count}
-        return counted | ({-1: split.unlabelled} if split.unlabelled else {})
-    return {} if dataset.shards else label_counts(dataset)
 
 
 # Random samples.

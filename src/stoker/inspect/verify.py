@@ -248,12 +248,6 @@ class _Checks:
 
     Where the number of records is unknown, that for the progress is estimated from the shards whose frames were
     checked.
-
-    Attributes:
-        records: Records looked into.
-        size_bytes: Bytes of the shards.
-        labels: How often each label was seen, by split.
-        formats: How often each format of images was.
     """
 
     def __init__(
@@ -270,9 +264,9 @@ class _Checks:
         self._shards, self._listed_records, self._problems = shards, records, problems
         self._lock = threading.Lock()
         self._seen_shards = self._seen_records = self._seen_bytes = 0
-        self.records = self.size_bytes = 0
-        self.labels: dict[str, Counter[int]] = {}
-        self.formats: Counter[str] = Counter()
+        self.records = self.size_bytes = 0  # records looked into; bytes of the shards
+        self.labels: dict[str, Counter[int]] = {}  # how often each label was seen, by split
+        self.formats: Counter[str] = Counter()  # how often each format of images was
 
     def check_shard(self, target: _Target) -> tuple[list[Problem], list[Problem]]:
         """Return the damage of a shard as a whole, and that of its records, in their order; a store's is copied.
