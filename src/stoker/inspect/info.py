@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
@@ -44,14 +44,14 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import box_classes, refuse_keys, refuse_source
+from stoker.loader import ImageFiles, box_classes, refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
-from stoker.sources import features_beside, is_dataset, list_source
+from stoker.sources import is_dataset, list_source
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.format import Manifest, RecordKeys, SplitShards
     from stoker.loader import Dataset
@@ -131,7 +131,7 @@ def dataset_info(
             manifest=manifest,
             histogram=_class_counts(labels, range(schema.label_base, schema.label_base + manifest.classes), counts),
             box_histogram=_class_counts(of_boxes, (*known, *more), boxes) if any(boxes.values()) else (),
-            examples=_examples(schema.fields, lambda _name, _field: first[0] if first else {}),
+            examples=_examples(schema.fields, first[0] if first else {}),
             turned=turned,
             being_built=is_unfinished(place),
         )
@@ -164,25 +164,21 @@ def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
     return first
 
 
-def _image_examples(tree: Source) -> dict[str, str]:
-    """Return the value of each field that the first image of a source has."""
-    split = next((name for name, rows in tree.splits.items() if len(rows)), None)
-    first = None
-    if tree.fields and split is not None:
+def _first_image(tree: Source) -> Features:
+    """Return what the first image of a source with fields would have as a record."""
+    split = next((name for name, rows in tree.splits.items() if len(rows) and tree.fields), None)
+    if split is not None:
         with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
-            first = tree.load(tree.table[int(tree.splits[split][0])], split)
-    return _examples(
-        tree.fields,
-        lambda name, field: features_beside(cast("bytes", first.data), {name: field}, first.fields) if first else {},
-    )
+            return ImageFiles(replace(tree, splits={split: tree.splits[split][:1]}), split).features(0)[0]
+    return {}
 
 
-def _examples(fields: Mapping[str, Field], features: Callable[[str, Field], Features]) -> dict[str, str]:
-    """Return the value of each field, which is among its features, as text; empty where it cannot be read."""
+def _examples(fields: Mapping[str, Field], features: Features) -> dict[str, str]:
+    """Return the value of each field as text; empty where it cannot be read."""
     examples = dict.fromkeys(fields, "")
     for name, field in fields.items():
         with contextlib.suppress(StokerError, OSError):
-            examples[name] = field.show(field.decode(name, features(name, field)))
+            examples[name] = field.show(field.decode(name, features))
     return examples
 
 
@@ -303,7 +299,7 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
         box_histogram=_class_counts(named, range(len(named)), boxes) if boxes else (),
         suffixes=ranked(Counter(_suffix(tree.table.paths[row]) for row in range(len(tree.table)))),
         fields=tree.fields,
-        examples=_image_examples(tree),
+        examples=_examples(tree.fields, _first_image(tree)),
         boxes={name: boxes.where for name, boxes in tree.boxes.items()},
         ignored=tree.ignored,
         warnings=tree.warnings,
