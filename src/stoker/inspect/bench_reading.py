@@ -21,15 +21,7 @@ import numpy as np
 from PIL import Image
 
 from stoker.inspect.bench import LIMIT, SEED, BenchImages, BenchSpec, Case
-from stoker.inspect.measuring import (
-    RESIZE,
-    SIDE,
-    Meter,
-    decode_endlessly,
-    drop_from_page_cache,
-    endless,
-    loader_alone,
-)
+from stoker.inspect.measuring import RESIZE, SIDE, Meter, decode_endlessly, drop_from_page_cache, endless, loader_alone
 from stoker.loader import MemoryCache, open_dataset
 
 if TYPE_CHECKING:

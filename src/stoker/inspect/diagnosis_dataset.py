@@ -35,17 +35,7 @@ from stoker.inspect.measuring import (
 )
 from stoker.loader import ReadAhead, cpu_share, mix, open_main_split
 from stoker.order import BlockShuffle
-from stoker.recipe import (
-    JpegEncode,
-    Recipe,
-    StoredSize,
-    by_decoder,
-    check,
-    convert,
-    decode,
-    is_turned,
-    sniff,
-)
+from stoker.recipe import JpegEncode, Recipe, StoredSize, by_decoder, check, convert, decode, is_turned, sniff
 from stoker.storage import stoppable_pool
 
 if TYPE_CHECKING:
