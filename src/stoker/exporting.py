@@ -196,10 +196,8 @@ def export(  # noqa: PLR0913 - settings by name
             splits[name] = ExportedSplit(writer.records, writer.files, writer.size_bytes)
         classes = next(iter(datasets.values())).classes
         if to == "webdataset" and classes:
-            names, texts = (
-                [text.encode("utf-8", "surrogateescape") for text in column]
-                for column in zip(*((class_label.name, class_label.text) for class_label in classes), strict=True)
-            )
+            names = [os.fsencode(class_label.name) for class_label in classes]
+            texts = [class_label.text.encode("utf-8", "surrogateescape") for class_label in classes]
             write_labels(folder, names, texts, 0)
     return ExportReport(splits, tuple(rejects), time.monotonic() - started)
 

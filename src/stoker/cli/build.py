@@ -105,9 +105,12 @@ def _ask_settings(args: argparse.Namespace) -> None:
     args.preset = args.preset or "imagenet-nvidia"
     if args.resize is not None or args.recipe == "keep" or args.img_size is not None:
         return
-    if not _yes(_answer("RESIZE_IMAGES", question="Resize images to one size", default="Y")):
+    answer = _answer("RESIZE_IMAGES", question="Resize images to one size", default="Y")
+    if answer.lower() in ("n", "no", "false", "0"):
         args.resize = "off"
         return
+    if answer.lower() not in ("y", "yes", "true", "1"):
+        raise ConfigError(f"{answer!r} is neither yes nor no; answer RESIZE_IMAGES with Y or n")
     height = _number("NEW_HEIGHT", "Height of the images", _SIDE)
     width = _number("NEW_WIDTH", "Width of the images", _SIDE)
     args.resize = f"exact:{width}x{height}"
@@ -129,14 +132,6 @@ def _answer(*variables: str, question: str, default: str | None = None) -> str:
             raise ConfigError(f"{message}; set the environment variable {variables[0]}, or give it on the command line")
         if chosen := answer or default:
             return chosen
-
-
-def _yes(answer: str) -> bool:
-    if answer.lower() in ("y", "yes", "true", "1"):
-        return True
-    if answer.lower() in ("n", "no", "false", "0"):
-        return False
-    raise ConfigError(f"{answer!r} is neither yes nor no; answer RESIZE_IMAGES with Y or n")
 
 
 def _number(variable: str, question: str, default: int) -> int:

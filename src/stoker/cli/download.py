@@ -8,6 +8,7 @@ import shlex
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,12 @@ def run(args: argparse.Namespace) -> int:
     if args.devkit and dataset.name != "imagenet":
         raise UsageError(f"--devkit is for imagenet; {dataset.name} has none")
     place, account = (None, None) if args.url is None else parse_base(args.url)
-    account = account or _account_of_environment(dataset)
+    names = dataset.account
+    username = key = ""
+    if names is not None:
+        username, key = (os.environ.get(name, "").strip() for name in (names.username, names.key))
+    if account is None and username and key:
+        account = Account(username, key)
     directory = Path(args.directory or _directory(dataset))
     with ProgressDisplay(is_shown=not output.is_quiet()) as display:
         watcher = _Watcher(display)
@@ -56,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
             watcher,
             place=place,
             account=account,
-            ask=None if dataset.account is None else _asker(dataset.account, display.pause),
+            ask=None if names is None else partial(_ask, names, username, key, display.pause),
         )
     if args.json:
         output.document(_document(report, dataset, directory, watcher.notes))
@@ -95,31 +101,15 @@ def _directory(dataset: RemoteDataset) -> str:
     raise UsageError(f"no directory to download to; write 'stoker download {dataset.name} DIR'{also}")
 
 
-def _account_of_environment(dataset: RemoteDataset) -> Account | None:
-    if dataset.account is None:
-        return None
-    username, key = _environment(dataset.account)
-    return Account(username, key) if username and key else None
-
-
-def _environment(names: AccountNames) -> tuple[str, str]:
-    return os.environ.get(names.username, "").strip(), os.environ.get(names.key, "").strip()
-
-
-def _asker(names: AccountNames, pause: Callable[[], None]) -> Callable[[], Account]:
-    """Return what asks the person at the terminal for what the environment does not have of the account."""
-
-    def ask() -> Account:
-        if not sys.stdin.isatty():
-            remedy = f"set {names.username} and {names.key}, or run this in a terminal"
-            raise ConfigError(f"the server requires an account (see {names.register}): {remedy}")
-        pause()
-        sys.stderr.write(f"the server requires an account; {names.register} tells how to get one\n")
-        username, key = _environment(names)
-        username = username or _answer("user name: ", "the user name")
-        return Account(username, key or _secret("access key (not shown): "))
-
-    return ask
+def _ask(names: AccountNames, username: str, key: str, pause: Callable[[], None]) -> Account:
+    """Ask the person at the terminal for what the environment does not have of the account."""
+    if not sys.stdin.isatty():
+        remedy = f"set {names.username} and {names.key}, or run this in a terminal"
+        raise ConfigError(f"the server requires an account (see {names.register}): {remedy}")
+    pause()
+    sys.stderr.write(f"the server requires an account; {names.register} tells how to get one\n")
+    username = username or _answer("user name: ", "the user name")
+    return Account(username, key or _secret("access key (not shown): "))
 
 
 def _answer(question: str, what: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import errno
 import hashlib
 import io
@@ -260,12 +261,9 @@ def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client,
         DestinationError: Another process fetches it.
         OSError: It cannot be written; what was fetched stays.
     """
-    transfer = _Transfer(file, target, client, watcher)
-    try:
+    with contextlib.closing(_Transfer(file, target, client, watcher)) as transfer:
         resumed = transfer.size
         transfer.run(places)
-    finally:
-        transfer.close()
     return transfer.fetched, resumed
 
 
