@@ -137,26 +137,22 @@ class DatasetReport:
 
     def document(self) -> dict[str, Any]:
         """Return it as what JSON can hold."""
-        report = self.diagnosis.document()
-        plain = ("images", "batch_size", "threads", "formats", "turned", "unreadable")
-        own = {name: getattr(self, name) for name in plain}
-        own["exif_orientation"] = {"images": own.pop("turned"), "looked_at": sum(self.formats.values())}
-        own["pillow"] = None if self.pillow is None else asdict(self.pillow)
-        stages, trials = [asdict(stage) for stage in self.stages], [asdict(trial) for trial in self.trials]
-        return {"spec": asdict(self.spec), **own, **report, "remedy": self.remedy, "stages": stages, "trials": trials}
+        own = asdict(self)
+        del own["diagnosis"]
+        orientation = {"images": own.pop("turned"), "looked_at": sum(self.formats.values())}
+        return {**self.diagnosis.document(), **own, "exif_orientation": orientation}
 
 
-def examine(spec: DatasetSpec, on_turn: OnTurn | None = None) -> DatasetReport:
+def examine(spec: DatasetSpec, report: OnTurn) -> DatasetReport:
     """Find out what slows down the reading of a dataset.
 
-    ``on_turn`` is called before each part with its number from 0, the number of parts, and its name.
+    ``report`` is called before each part with its number from 0, the number of parts, and its name.
     """
     dataset = open_main_split(spec.dataset, spec.split, spec.keys, source=spec.source)
     threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
     transform = spec.crop
     settings: dict[str, Any] = {"batch_size": size, "threads": threads, "transform": transform}
-    report = on_turn or (lambda *_: None)
     if spec.cold:
         require_cold(files_of(dataset))
     report(0, 2, "the pipeline")
