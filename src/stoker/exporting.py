@@ -226,6 +226,7 @@ def _write_split(
             tally.advanced(1, 0, 1)
         else:
             writer.write(record)
+            writer.records += 1
             tally.advanced(1, len(record.image), 0)
 
 
@@ -415,17 +416,15 @@ class _Folder(_Writer):
             self._made.add(record.class_name)
         place = f"{record.class_name}/" * bool(record.class_name)
         stem, _, suffix = record.name.rpartition(".")
-        row: dict[str, Any] = {"file_name": place + self._create(place, stem, record.index, suffix, record.image)}
+        row: dict[str, Any] = {"file_name": self._create(place, stem, record.index, suffix, record.image)}
         row["label"] = record.class_name or None
         for name, data in self._images(record):
             # Not called as an image is, so that readers of folders do not take it for another sample.
-            own = self._create(place, stem, record.index, name, data)
-            row[f"{name}_file_name"] = place + own
+            row[f"{name}_file_name"] = self._create(place, stem, record.index, name, data)
         if self._rows is not None:
             row |= self._json_values(record)
             with attach_filename(self._root / _METADATA):
                 self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
-        self.records += 1
 
     def _create(self, place: str, stem: str, index: int, suffix: str, data: bytes) -> str:
         """Write a file, and return its name; with the number of the record where there is one of that name."""
@@ -438,7 +437,7 @@ class _Folder(_Writer):
             with attach_filename(path), file:
                 file.write(data)
             self._count_file(len(data))
-            return name
+            return place + name
         raise DestinationError(f"there is a file of the name {path} already", path=str(path))
 
     def close(self, *, is_complete: bool) -> None:
@@ -482,7 +481,6 @@ class _Tars(_Writer):
             info.size = len(data)
             with attach_filename(self._path):
                 self._tar.addfile(info, io.BytesIO(data))
-        self.records += 1
 
     @property
     def _path(self) -> Path:
@@ -537,7 +535,6 @@ class _Parquet(_Writer):
             self._write_group()
         self._rows.append(row)
         self._group_bytes += size
-        self.records += 1
 
     def _write_group(self) -> None:
         if self._file is None:
