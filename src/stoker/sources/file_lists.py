@@ -171,9 +171,7 @@ class _FileLists:
         """Return the folders that class folders of listed images lie in, those of other splits included."""
         parents = set()
         for _, folder, class_name in self._folders:
-            path = join(self._builder.base, folder)
-            if path.endswith(b"/" + IMAGES_FOLDER):
-                path = path.removesuffix(b"/" + IMAGES_FOLDER)
+            path = join(self._builder.base, folder).removesuffix(b"/" + IMAGES_FOLDER)
             parent, _, name = path.rpartition(b"/")
             if name != class_name:  # its class comes from a list
                 continue

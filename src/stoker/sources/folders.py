@@ -192,10 +192,8 @@ class _SplitFinder:
                 loose += 1
         if loose:
             self._skipped.ignored["outside a class folder"] += loose
-            where = os.fsdecode(folder) or "the root"
-            self._skipped.warnings.append(
-                f"{format_count(loose, 'file')} in {where} outside any class folder: not used"
-            )
+            message = f"{format_count(loose, 'file')} in {os.fsdecode(folder) or 'the root'} outside any class folder"
+            self._builder.warnings.append(f"{message}: not used")
         return _SplitFolder(folder, tuple(classes), lost=tuple(lost))
 
     def _leads_nowhere(self, link: bytes) -> bool:

@@ -88,9 +88,8 @@ class Cells:
     def digest(self, table: ItemTable) -> bytes:
         """Return 32 bytes that change with any field and any value."""
         digest = hashlib.sha256(repr([column and (column[0], column[1].to_json()) for column in self.columns]).encode())
-        digest.update(
-            b"fills" * self.fills + (DrawnMask.kinds[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b"")
-        )
+        drawn = DrawnMask.kinds[self.drawn[0]].digested(self.drawn[1]) if self.drawn else b""
+        digest.update(b"fills" * self.fills + drawn)
         cells = cast("Blobs", table.columns["cells"]).take(np.flatnonzero(table.objects <= 0))  # once for all objects
         for first, end in chunks(len(cells.starts)):
             digest.update(cells.starts[first:end].tobytes())

@@ -90,10 +90,10 @@ def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict
         if type(records).__name__ == "DataFrame":
             raise ConfigError("the source is a DataFrame, whose items are columns; give df.to_dict('records')")
         if isinstance(records, (str, bytes)) or not (isinstance(records, Iterable) or is_sequence(records)):
-            what = f"the source is of type {type(records).__name__}"
-            raise ConfigError(
-                f"{what}; give a path, a sequence or an iterable of records, or a mapping of splits to such"
+            message = (
+                f"the source is of type {type(records).__name__}; give a path, a sequence or an iterable of records"
             )
+            raise ConfigError(f"{message}, or a mapping of splits to such")
     return {name: source[named[name]] for name in SPLITS if name in named}
 
 

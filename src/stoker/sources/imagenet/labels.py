@@ -146,12 +146,9 @@ def read_label_map(where: str) -> LabelMap:
         raise SourceError(f"the label map {where} does not exist or is not a file", path=where)
     head = path.read_head(128)
     if head.startswith(b"MATLAB 5.0 MAT-file") or ".tar" in PurePosixPath(path.name).suffixes or path.suffix == ".tgz":
-        message = f"{where} is the development kit of ImageNet or a part of it, not a list of classes"
-        raise SourceError(
-            f"{message}; use {option('labels')} imagenet for the 1,000 classes in the order of their WordNet ids, and "
-            f"{option('validation_labels')} for the development kit",
-            path=where,
-        )
+        message = f"{where} is the development kit of ImageNet or a part of it, not a list of classes; use"
+        message += f" {option('labels')} imagenet for the 1,000 classes in the order of their WordNet ids, and"
+        raise SourceError(f"{message} {option('validation_labels')} for the development kit", path=where)
     if head.startswith(_GZIP_MAGIC) or head.lstrip().startswith(b"{"):
         return _numbered(where, _json_entries(_read_json(path), where))
     lines = list(islice(nonblank_lines(path), MAX_CLASSES + 1))
@@ -374,9 +371,8 @@ class ValidationLabels:
         message = f"{self.where} has no label for {shown}"
         if self.by_number:
             message += f": it has {len(self.by_number)} lines, for ILSVRC2012_val_00000001.JPEG and so on"
-        raise SourceError(
-            f"{message}; give the list of these images with {option('validation_labels')}", path=self.where
-        )
+        message += f"; give the list of these images with {option('validation_labels')}"
+        raise SourceError(message, path=self.where)
 
     def class_names(self) -> set[bytes]:
         """Return all classes that the list names."""
@@ -473,19 +469,15 @@ def _from_devkit(path: Location, lines: Sequence[tuple[int, bytes]], *, named: b
         label = int(line) if line.strip().isdigit() and len(line) < 20 else 0
         if not 1 <= label <= len(classes):
             message = f"line {number} of {path} is {line[:40]!r}, not a number from 1 to {len(classes)}"
-            raise SourceError(
-                f"{message} of the development kit of ILSVRC 2012; give a list of WordNet ids, one for each image, "
-                f"with {option('validation_labels')}",
-                path=str(path),
-            )
+            message += " of the development kit of ILSVRC 2012; give a list of WordNet ids, one for each image, with"
+            raise SourceError(f"{message} {option('validation_labels')}", path=str(path))
         digest.update(b"\n%d" % label if names else b"%d" % label)
         names.append(classes[label - 1])
     whole = len(names) == _VALIDATION_IMAGES or not named
     if whole and digest.hexdigest() != _GROUND_TRUTH_SHA256:
         message = f"the {len(names):,} numbers in {path} are not those of the development kit of ILSVRC 2012"
-        raise SourceError(
-            f"{message}; fetch it with 'stoker download imagenet DIR --devkit', or give a list of WordNet ids, one for "
-            f"each image, with {option('validation_labels')}",
-            path=str(path),
+        message += (
+            "; fetch it with 'stoker download imagenet DIR --devkit', or give a list of WordNet ids, one for each"
         )
+        raise SourceError(f"{message} image, with {option('validation_labels')}", path=str(path))
     return ValidationLabels(str(path), names)
