@@ -110,8 +110,8 @@ def _find_all(look: Look) -> list[CocoFile]:
     if look.layout is None:
         return []
     root = look.path.resolve()
-    names = look.look_into(root)[0]
-    alone = [inner for name in names if len(names) == 1 and look.look_into(inner := root / name)[0]]
+    names = look.look_into(root).folders
+    alone = [inner for name in names if len(names) == 1 and look.look_into(inner := root / name).folders]
     places = dict.fromkeys((look.layout.base, root, *alone))
     return next(filter(None, (_coco_at(look, place) for place in places)), [])
 
@@ -130,7 +130,7 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
 
 def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str, Location]:
     """Return the folders that may have the images of files beside them, by the word that these end with."""
-    inner = look.look_into(base / _IMAGES)[0] if _IMAGES in names else []
+    inner = look.look_into(base / _IMAGES).folders if _IMAGES in names else []
     folders = {name: base / _IMAGES / name for name in inner}
     folders |= {name: base / name for name in names if _IMAGE_FOLDER.match(name)}
     folders |= {without_year(name): folder for name, folder in folders.items() if without_year(name) not in folders}

@@ -139,7 +139,7 @@ def _list(look: Look, contents: _Contents) -> Source:
                 message += "write a table of all images with the columns file_name and label"
             builder.label_warnings.append(message)
     if beside.keys() - {".txt"} or 2 * beside.total() >= count:
-        files = (name for path in contents.listings for name in look.look_into(contents.base / os.fsdecode(path))[1])
+        files = (name for path in contents.listings for name in look.look_into(contents.base / os.fsdecode(path)).files)
         first = next((f", such as {name}" for name in files if name.lower().endswith(_ANNOTATIONS)), "")
         hint = f"if they are boxes of YOLO's, name the classes in {look.path / 'classes.txt'}, one a line"
         hint = f"{hint}; write captions into metadata.csv" if 2 * beside[".txt"] >= count else CONVERT
@@ -151,7 +151,7 @@ def _list(look: Look, contents: _Contents) -> Source:
     if belonging := belonging_beside(look):
         builder.warnings.append(f"not read: {belonging}")
     if b"" not in contents.listings:
-        names = [name for name in look.look_into(contents.base)[1] if not is_submission(name)]
+        names = [name for name in look.look_into(contents.base).files if not is_submission(name)]
         tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
         builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)

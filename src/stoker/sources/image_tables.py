@@ -19,7 +19,7 @@ from stoker.errors import SourceError
 from stoker.sources.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
 from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
-from stoker.sources.kind import TABLE_OPTIONS, Look
+from stoker.sources.kind import TABLE_OPTIONS, FolderContents, Look
 from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX
@@ -222,8 +222,8 @@ def _tables_that_name(
     tables = sorted(tables, key=is_text)
     if not tables:
         return None, []
-    tops = [*folders] or [base / name for name in look.look_into(base)[0][:_FEW]]
-    tops += [top / name for top in tops for name in look.look_into(top)[0][:_FEW]]
+    tops = [*folders] or [base / name for name in look.look_into(base).folders[:_FEW]]
+    tops += [top / name for top in tops for name in look.look_into(top).folders[:_FEW]]
     tops = [top for top in tops if not _MASKS.fullmatch(top.name)]
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     tables = _without_texts_of_images(tables, known)
@@ -280,7 +280,7 @@ def without_images(look: Look, place: Location, folder: Location) -> str:
         return f"{place} is not read: {error}"
     if not rows:
         return f"{place} has no rows"
-    files = look.look_into(folder)[1]
+    files = look.look_into(folder).files
     stems = {name.rpartition(".")[0] for name in files}
     name = next(filter(None, rows[0]), "")
     cells = [str(row.get(name)) for row in rows]
@@ -310,25 +310,21 @@ def _names_lost_images(tabled: Mapping[Location, Sequence[dict[str, Any]]]) -> b
     )
 
 
-def _without_texts_of_images(
-    tables: Iterable[Location], known: Mapping[Location, tuple[list[str], list[str], str]]
-) -> list[Location]:
+def _without_texts_of_images(tables: Iterable[Location], known: Mapping[Location, FolderContents]) -> list[Location]:
     """Return the tables without the texts that are called as an image, which have its boxes or its caption."""
-    images = {name.rpartition(".")[0] for _, files, _ in known.values() for name in files if not name.endswith(TEXTS)}
+    images = {name.rpartition(".")[0] for own in known.values() for name in own.files if not name.endswith(TEXTS)}
 
     def is_of_image(place: Location) -> bool:
-        stem, end = place.name.removesuffix(place.suffix), known.get(place.parent, ((), (), ""))[2]
+        stem, end = place.name.removesuffix(place.suffix), known[place.parent].ending if place.parent in known else ""
         has_image = end != place.suffix and (place.parent / (stem + end)).is_file()
         return is_text(place) and (stem in images or has_image)
 
     return [*islice((place for place in tables if not is_of_image(place)), _SOME)]
 
 
-def _mentions(
-    place: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, tuple[list[str], list[str], str]]
-) -> bool:
+def _mentions(place: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, FolderContents]) -> bool:
     """Return whether most of the first rows of a text have the name of an image among other words."""
-    images = {name for _, files, _ in known.values() for name in files if is_image_name(os.fsencode(name))}
+    images = {name for own in known.values() for name in own.files if is_image_name(os.fsencode(name))}
     words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
     count = sum(not images.isdisjoint(each) for each in words)
     return is_text(place) and len(rows[0]) > 1 and 2 * count > len(words)
@@ -373,10 +369,10 @@ def find_tables_of_splits(look: Look) -> list[ImageTable]:
     if look.layout is None:
         return []
     base, tables = look.layout.base, list[ImageTable]()
-    names = {name for name in map(os.fsencode, look.look_into(base)[0]) if name in SPLIT_FOLDERS}
+    names = {name for name in map(os.fsencode, look.look_into(base).folders) if name in SPLIT_FOLDERS}
     for name, split in splits_among(names).items():
         top = base / os.fsdecode(name)
-        if look.look_into(top)[0]:
+        if look.look_into(top).folders:
             return []
         files = [top / os.fsdecode(child.name) for child in top.some_children() if child.is_file]
         tables += [dataclasses.replace(table, split=split) for table in find_tables(look, base, files, [top])[:1]]
@@ -388,7 +384,7 @@ def _look_at(
     base: Location,
     place: Location,
     rows: Sequence[dict[str, Any]],
-    known: Mapping[Location, tuple[list[str], list[str], str]],
+    known: Mapping[Location, FolderContents],
 ) -> _Seen | None:
     """Return what the first rows of a table say of images; None if they name none."""
     wanted = look.options.image_column
@@ -402,7 +398,7 @@ def _look_at(
     own = own_names(base)
     # Classes may be called as some images are, without their endings.
     repeated = {name for name in names if wanted is None and 2 * len({str(row.get(name)) for row in rows}) <= len(rows)}
-    lower = {top: {name.lower() for name in files} for top, (_, files, _) in known.items()}
+    lower = {top: {name.lower() for name in own.files} for top, own in known.items()}
 
     def hits(key: tuple[str, Location, str]) -> int:
         column, top, end = key
@@ -413,7 +409,7 @@ def _look_at(
         ends = [map(os.fsdecode, path_ends(os.fsencode(cell))) if cell.isprintable() else () for cell in cells]
         return sum(any(name.lower() in lower[top] or (top / name).is_file() for name in names) for names in ends)
 
-    ends = sorted({(top, end) for top, (_, _, most) in known.items() for end in ("", most)})
+    ends = sorted({(top, end) for top, own in known.items() for end in ("", own.ending)})
     keys = [(name, top, end) for name in names for top, end in ends]
     counts = dict(zip(keys, in_order(hits, keys, look.path.requests_at_once), strict=True))
     stem = place.name.removesuffix(place.suffix).lower()
@@ -468,7 +464,7 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
         message += f" ({format_some([*filter(None, rows[0])], _FEW)}); for example, give {typed}, or"
         raise SourceError(f"{message} {option_with('label_column', 'none')} to read no classes", path=str(table.place))
     inside = f"in {table.top.name}/" if table.top != base else "beside it"
-    are_several = table.top.parent != base and len(look.look_into(table.top.parent)[0]) > 1
+    are_several = table.top.parent != base and len(look.look_into(table.top.parent).folders) > 1
     if table.top != base and (are_several or table.hits < len(table.rows[:_FEW])):
         inside = f"some {inside}"
     note = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(

@@ -20,7 +20,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from stoker.sources.class_folders import NOT_CLASSES
 from stoker.sources.options import SourceOptions
@@ -117,6 +117,14 @@ def _holds_folders(look: Look) -> bool:
     return look.layout is not None and any(_other_folders(look.layout.base, NOT_CLASSES, look.without))
 
 
+class FolderContents(NamedTuple):
+    """What lies in a folder: names without hidden ones, sorted, of many only some."""
+
+    folders: list[str]
+    files: list[str]
+    ending: str  # how the names of most images end
+
+
 class Look:
     """A place that a user named, and what they say about it; what is seen there is remembered."""
 
@@ -146,7 +154,7 @@ class Look:
         """Return the files in a folder, and some in the folders in which lists and annotations are looked for."""
         names = sorted(child.name for child in base.some_children() if child.is_file)
         tops = [] if self.layout is None else [top for top in self.layout.tops if top != self.layout.base]
-        around = [top / name for top in tops for name in self.look_into(top)[1]]
+        around = [top / name for top in tops for name in self.look_into(top).files]
         return [*(base / os.fsdecode(name) for name in names), *around]
 
     def once(self, find: Callable[[Look], T]) -> T:
@@ -163,16 +171,13 @@ class Look:
         names: list[bytes] = self._results[where]
         return names
 
-    def look_into(self, folder: Location) -> tuple[list[str], list[str], str]:
-        """Return some folders and some files in a folder, sorted names without hidden ones, and how most images end.
-
-        Each folder is listed once.
-        """
+    def look_into(self, folder: Location) -> FolderContents:
+        """Return some of what lies in a folder; each is listed once."""
         if folder not in self._results:
             some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
             shown = [(name, is_folder) for name, is_folder in sorted(some) if name[0] != "."]
             folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
             ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
-            self._results[folder] = folders, files, max(ends, key=lambda end: ends[end], default="")
-        contents: tuple[list[str], list[str], str] = self._results[folder]
+            self._results[folder] = FolderContents(folders, files, max(ends, key=lambda end: ends[end], default=""))
+        contents: FolderContents = self._results[folder]
         return contents

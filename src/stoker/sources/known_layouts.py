@@ -101,7 +101,7 @@ def check_class_folders(
     tell_nothing = len({*words.values()} - {""}) <= 1
     near = look.files_near(base)
     of_tables = [folder for folder in folders[:_FEW] if tell_nothing or not _may_hold_images(look, folder)]
-    near += [top / name for top in (*of_tables, *(levels.keys() - {base})) for name in look.look_into(top)[1]]
+    near += [top / name for top in (*of_tables, *(levels.keys() - {base})) for name in look.look_into(top).files]
     files = [file for file in near if not (options.boxes or "").endswith(file.name)]
     try:
         if tell_nothing and (tables := find_tables(look, base, files, folders[:_FEW])):
@@ -118,7 +118,7 @@ def check_class_folders(
     parts = [name for name in names if "train" in name.lower() and words[name] and repeated[words[name]] > 1]
     parts += names if any(map(_TRAIN, names)) and all(map(_OF_SPLIT, names)) else []
     if len(names) > 1 and (are_neutral or parts) and builder.labels is None:
-        if any(look.look_into(folder)[2] in (PARQUET_SUFFIX, ARROW_SUFFIX) for folder in folders[:_FEW]):
+        if any(look.look_into(folder).ending in (PARQUET_SUFFIX, ARROW_SUFFIX) for folder in folders[:_FEW]):
             return []  # which `folders` refuses as what they are
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"
@@ -132,7 +132,7 @@ def check_class_folders(
         any(map(is_table, files))
         or are_neutral
         or YEAR.fullmatch(names[0])
-        or begin_with_numbers(look.look_into(folders[0])[1])
+        or begin_with_numbers(look.look_into(folders[0]).files)
     ):
         message = f"all images of {root} are of one class, {names[0]!r}, the name of their folder"
         message += f"; to read them without classes give {folders[0]}" if b"" in classes else ""
@@ -149,7 +149,7 @@ def check_class_folders(
 def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
     """Return a warning of class folders called after views of scenes, which hold images of the same names."""
     for top, names in levels.items():
-        files = look.look_into(top / names[0])[1][:_SOME] if names and all(map(VIEW.fullmatch, names)) else []
+        files = look.look_into(top / names[0]).files[:_SOME] if names and all(map(VIEW.fullmatch, names)) else []
         places = [top / folder / name for folder in names[1:] for name in files]
         if places and all(in_order(methodcaller("is_file"), places, top.requests_at_once)):
             message = f"the classes are {format_some(names, _FEW)}, with images of the same names, such as {files[0]}"
@@ -162,8 +162,8 @@ def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
 def _without_classes(look: Look, base: Location, folder: Location) -> str:
     """Return what to type to read images in folders that are no classes."""
     for _ in range(_FEW):
-        folder = folder / inner[0] if (inner := look.look_into(folder)[0]) else folder
-    rows = f"find * -type f -name '*{look.look_into(folder)[2]}' | sed 's/$/,/'"
+        folder = folder / inner[0] if (inner := look.look_into(folder).folders) else folder
+    rows = f"find * -type f -name '*{look.look_into(folder).ending}' | sed 's/$/,/'"
     return f"to read all without classes, type: {typed_table(base, rows)}"
 
 
@@ -230,12 +230,13 @@ def _class_words(name: str) -> str:
 
 def refuse_arrays(look: Look, top: Location) -> None:
     """Refuse a folder that has files of pixels as torchvision downloads them, or holds one that has, and no splits."""
-    if look.options.labels is not None or any(os.fsencode(name) in SPLIT_FOLDERS for name in look.look_into(top)[0]):
+    names = look.look_into(top).folders
+    if look.options.labels is not None or any(os.fsencode(name) in SPLIT_FOLDERS for name in names):
         return
-    below = [top, *(top / name for name in look.look_into(top)[0][:_FEW])]
-    below += [folder / "raw" for folder in below if "raw" in look.look_into(folder)[0]]
+    below = [top, *(top / name for name in names[:_FEW])]
+    below += [folder / "raw" for folder in below if "raw" in look.look_into(folder).folders]
     for folder in below:
-        files = {name.removesuffix(".gz") for name in look.look_into(folder)[1]}
+        files = {name.removesuffix(".gz") for name in look.look_into(folder).files}
         kind = next((_ARRAYS[name] for name in _ARRAYS if name in files), "CIFAR100" if files >= _CIFAR_100 else None)
         if kind is not None:
             root = {"MNIST": folder.parent.parent, "SVHN": folder}.get(kind, folder.parent)
@@ -261,7 +262,7 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
                 break
             same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
             first = places[0] / (same or sorted(inner[0]))[0]
-            end = look.look_into(first)[2]
+            end = look.look_into(first).ending
             if end and (len(same) > 1 or _differ(names, inner) or all(map(_LETTER.fullmatch, names))):
                 message = f"the classes are {format_some(names, _FEW)}, not the folders in them, such as {first}; to"
                 typed = f"stoker list {shlex.quote(str(top / ('*/' * depth + f'*{end}')))} --out inner.txt"
@@ -359,7 +360,7 @@ def masks_among(folder: Location, files: Sequence[str]) -> str | None:
 
 def _paired(look: Look, images: Location, masks: Location) -> str | None:
     """Return what was seen if one folder holds the masks or annotations of the images in another."""
-    files, end = look.look_into(masks)[1][:_SOME], look.look_into(images)[2]
+    files, end = look.look_into(masks).files[:_SOME], look.look_into(images).ending
     places = [images / (name.rpartition(".")[0] + end) for name in files]
     if _FEW * sum(in_order(methodcaller("is_file"), places, images.requests_at_once)) < max(1, 3 * len(places)):
         return None
@@ -371,7 +372,7 @@ def _paired(look: Look, images: Location, masks: Location) -> str | None:
 
 def _grey(look: Look, folder: Location) -> Iterator[bool]:
     """Yield whether each of some images has a palette or a single channel."""
-    files = [folder / name for name in look.look_into(folder)[1][:_SOME]]
+    files = [folder / name for name in look.look_into(folder).files[:_SOME]]
     for head in in_order(methodcaller("read_head", _HEAD_BYTES), files, folder.requests_at_once):
         try:
             yield _native.probe_jpeg(head).components == 1

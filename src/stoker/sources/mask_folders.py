@@ -140,7 +140,7 @@ def _claim(look: Look) -> _Contents | None:
         insisting = f"if its folders are classes, name them in a file and give {option_with('labels', 'FILE')}"
         raise SourceError(f"{message}; {insisting}", path=look.root)
     others = [folder.path for folder in known if folder.split == _OTHER]
-    tables = [name for name in look.look_into(root)[1] if name.lower().endswith(_TABLES) and name not in EXAMPLES]
+    tables = [name for name in look.look_into(root).files if name.lower().endswith(_TABLES) and name not in EXAMPLES]
     message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
     builder.skipped.warn([*map(os.fsencode, tables)], message)
     return _Contents(builder, pairs, mask, colours, others)

@@ -152,7 +152,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Locatio
     for place, is_beside in _places(look):
         is_top = place.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
         children = place.some_children() if is_top else ()  # of many, of which those that are looked into are a few
-        names = {*look.look_into(place)[1], *(os.fsdecode(child.name) for child in children if child.is_file)}
+        names = {*look.look_into(place).files, *(os.fsdecode(child.name) for child in children if child.is_file)}
         of_splits, others, unclear = find_lists(names)
         lists = [_List(split, place / name) for split, name in of_splits.items()]
         lists += [_List(None, place / name) for name in others]
@@ -188,9 +188,9 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
     for top in dict.fromkeys((*tops, root, *beside)):
         # A folder above need not be readable.
         with contextlib.suppress(SourceError, OSError) if top in beside else contextlib.nullcontext():
-            folders = [top / name for name in look.look_into(top)[0] if name.lower() in _PLACES]
+            folders = [top / name for name in look.look_into(top).folders if name.lower() in _PLACES]
             for folder in [*folders]:
-                folders += [folder / name for name in look.look_into(folder)[0] if name.lower() in _PLACES]
+                folders += [folder / name for name in look.look_into(folder).folders if name.lower() in _PLACES]
             yield from ((folder, top in beside) for folder in (top, *folders))
 
 

@@ -109,7 +109,7 @@ def _are_masks(look: Look, base: bytes, annotations: bytes) -> bool:
 
 def _annotated(look: Look, base: bytes, top: bytes, split: str) -> _Part | None:
     """Return the images of a folder, if they lie beside XML of VOC's or in a folder beside one of it."""
-    folders = [*map(os.fsencode, look.look_into(_at(base, top))[0])]
+    folders = [*map(os.fsencode, look.look_into(_at(base, top)).folders)]
     pairs = [(top, top)]
     pairs += [
         (top + images + b"/", top + annotations + b"/")
@@ -128,7 +128,7 @@ def _holds_both(look: Look, base: bytes, part: _Part) -> bool:
     images, annotations = _at(base, part.images), _at(base, part.annotations)
     folders, files, _ = look.look_into(images)
     ends = sorted({divide_suffix(name)[1] for name in map(os.fsencode, files) if not is_sidecar(name)})[:_TRIED]
-    stems = [name.removesuffix(_XML) for name in look.look_into(annotations)[1] if name.endswith(_XML)][:_TRIED]
+    stems = [name.removesuffix(_XML) for name in look.look_into(annotations).files if name.endswith(_XML)][:_TRIED]
     return (images == annotations or not folders) and any(
         any((images / (stem + os.fsdecode(end))).is_file() for end in ends)
         and b"<annotation" in (annotations / (stem + _XML)).read_head(_HEAD_BYTES)
@@ -169,8 +169,8 @@ def _colours(look: Look, tops: Sequence[Location]) -> Colours | None:
     """Return what the colours of masks are; None where these have ids."""
     folders = [folder for top in tops if (folder := top / os.fsdecode(_MASKS[:-1])).is_dir()]
     for _ in range(_DEPTH):
-        folders += [folder / name for folder in folders for name in look.look_into(folder)[0][:1]]
-    some = (folder / name for folder in folders for name in look.look_into(folder)[1][:_TRIED])
+        folders += [folder / name for folder in folders for name in look.look_into(folder).folders[:1]]
+    some = (folder / name for folder in folders for name in look.look_into(folder).files[:_TRIED])
     return (read_colours(tops) or voc_colours()) if are_coloured(some) else None
 
 

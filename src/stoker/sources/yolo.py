@@ -74,7 +74,7 @@ def _claim(look: Look) -> _Contents | None:
         return None
     files = (look.path / _NAME, *_darknet_files(look))
     documents = {path: _read(path) for path in files[:2] if path.is_file()}
-    names = () if documents else look.look_into(look.path)[1]
+    names = () if documents else look.look_into(look.path).files
     for name in (name for name in names if name.endswith(_SUFFIXES[:2])):
         try:
             document = _read(look.path / name) or {}
@@ -93,12 +93,12 @@ def _claim(look: Look) -> _Contents | None:
 
 def _without_yaml(look: Look) -> _Contents | None:
     """Return what a list of the classes says where texts lie in ``labels`` beside ``images``, or beside the images."""
-    folders = look.look_into(look.path)[0]
+    folders = look.look_into(look.path).folders
     splits = splits_among({*map(os.fsencode, folders)})
     if {"images", "labels"} <= {*folders}:
         tops, texts = {"train": ("images",)}, look.path / "labels"
         is_beside = False
-        if not all(name.endswith(".txt") for name in look.look_into(texts)[1] or ("",)):
+        if not all(name.endswith(".txt") for name in look.look_into(texts).files or ("",)):
             return None
     else:
         alone = "" if splits or not folders else folders[0]
@@ -144,8 +144,8 @@ def _read_darknet(path: Location) -> dict[str, Any] | None:
 
 def _darknet_files(look: Look) -> list[Location]:
     """Return the file ``obj.data`` of a folder, or of its folder ``data``, in which darknet has it."""
-    tops = [look.path, *(look.path / name for name in look.look_into(look.path)[0] if name == "data")]
-    return [top / _DARKNET for top in tops if _DARKNET in look.look_into(top)[1]]
+    tops = [look.path, *(look.path / name for name in look.look_into(look.path).folders if name == "data")]
+    return [top / _DARKNET for top in tops if _DARKNET in look.look_into(top).files]
 
 
 def _read(path: Location) -> dict[str, Any] | None:
