@@ -170,6 +170,7 @@ NAMES = _answers(
         "Subset": "use dataset[[5, 3, 7]]",
         "random_split": "use dataset.random_split([0.9, 0.1])",
         "StokerError SourceError ConfigError ImageError": "it is in stoker.errors",
+        "verify plan repack index info show bench": "it is a command of the shell, see 'stoker --help'",
     }
 )
 """Names in the module `stoker`."""

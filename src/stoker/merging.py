@@ -67,6 +67,7 @@ _COPIED_AT_ONCE_REMOTE = 16
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 _TEXT = "image/class/text"
 _WITH_TEXTS = ("imagenet", "dlbs")
+_KEPT_BY_REPACK = ("the fields", "whether boxes have classes of their own")
 _NUMBERED_LABELS = ("imagenet", "imagenet-nvidia", "dlbs", "tfds")
 """Layouts whose records name a class by its id alone, under the label and under the labels of the boxes."""
 
@@ -199,7 +200,8 @@ class _Part:
             raise DatasetNotFoundError(message, path=str(place))
         if is_unfinished(place) or not (place / MANIFEST_NAME).lexists():
             what = "is an unfinished build" if is_unfinished(place) else f"has no {MANIFEST_NAME}"
-            remedy = "finish it first" if is_unfinished(place) else "'stoker repack' makes a dataset of TFRecords"
+            makes = "'stoker build' makes a dataset of images, 'stoker repack' of TFRecords"
+            remedy = "finish it first" if is_unfinished(place) else makes
             raise DatasetNotFoundError(f"{place} {what}, so it cannot be merged; {remedy}", path=str(place))
         manifest = read_manifest(place)
         return cls(place, manifest, read_classes(place, manifest))
@@ -323,7 +325,9 @@ def _refuse_unlike(parts: Sequence[_Part]) -> None:
         for what, theirs in _common(part.manifest).items():
             if common[what] != theirs:
                 message = f"{parts[0].place} and {part.place} differ in {what}: {common[what]!r} and {theirs!r}"
-                raise ConfigError(f"{message}; make one like the other with 'stoker repack', then merge")
+                alike = "make one like the other with 'stoker repack', then merge"
+                kept = "a repack keeps them, so train on both as they are, with stoker.mix([first, second])"
+                raise ConfigError(f"{message}; {kept if what in _KEPT_BY_REPACK else alike}")
 
 
 def _common(manifest: Manifest) -> dict[str, object]:

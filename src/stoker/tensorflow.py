@@ -149,7 +149,8 @@ def dataset(
         read_ahead: How much of a dataset in a bucket or in HDFS is fetched ahead.
         on_bad: What happens where a sample cannot be loaded.
         max_bad: Number of bad samples that an epoch may replace on this rank.
-        elements: What elements hold, in this order. Default: ``images`` and ``labels``, and with ``fields=`` these.
+        elements: What elements hold, in this order. Default: ``images``, ``labels``, and ``boxes`` and ``fields``
+            where those are given.
         state: Where to begin: a state of any loader of the same dataset, seed and shuffle, in any framework.
         unknown: Nothing; a keyword of another library is refused with the setting to use instead.
 
@@ -160,7 +161,7 @@ def dataset(
     """
     settings = settings_given("stoker.tensorflow.dataset", locals())
     if elements is None:
-        elements = ("images", "labels", "fields") if fields else ("images", "labels")
+        elements = ("images", "labels", *["boxes"] * (boxes is not None), *["fields"] * bool(fields))
     _check_elements(elements, boxes)
     # JSON is text to TensorFlow, which has nothing to hold what it says.
     chosen = chosen_fields(dataset, fields).items()

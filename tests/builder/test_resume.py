@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -298,6 +299,8 @@ def test_a_directory_that_holds_something_else_is_refused_and_not_touched(
     assert [path.name for path in out.iterdir()] == [entry.split("/", maxsplit=1)[0]]
     with pytest.raises(DestinationError, match="is a file"):
         run(source, source / "../src/../out" / entry)
+    with pytest.raises(DestinationError, match=rf"cannot be made: {re.escape(str(out / entry))} is not a directory"):
+        run(source, out / entry / "new/dataset")
 
 
 def test_a_device_or_a_link_to_nothing_is_no_destination(tmp_path: Path, source: Path) -> None:

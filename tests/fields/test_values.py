@@ -223,7 +223,7 @@ def test_ids_of_masks() -> None:
         assert fields.mask_pixels("m", ids, 8).dtype == np.uint8
         assert fields.mask_pixels("m", ids, 16).dtype == np.uint16
     for ids, message in (
-        (np.full((2, 2), 256), "has the class id 256, but .* 0 to 255; give fields.Mask"),
+        (np.full((2, 2), 256), "has the class id 256, but .* 0 to 255; records with fields.Mask"),
         (np.full((2, 2), -1), "has the class id -1, but .* 0 to 255$"),
         (np.zeros((2, 2)), "an array of float64 of shape"),
         (np.zeros((2, 2, 3), int), "must be class ids"),

@@ -127,6 +127,13 @@ ANSWERS = {
     "sum([train, train])": "stoker.mix([first, second])",
     "stoker.torch.Loader(train, 4)": "did you mean DataLoader?",
     "stoker.CentreCrop(9)": "did you mean CenterCrop?",
+    "stoker.verify(folder)": "it is a command of the shell",
+    "stoker.open(train)": "is open already; give it to a loader as it is",
+    "stoker.export(train[:2], folder, 'folder')": "not a value of type Dataset; of a part of a dataset, or of records, "
+    "stoker.build",
+    "stoker.audit([{'image': 'a.png'}])": "not a value of type list",
+    "loader(train, fields=['boxes'])": "give boxes=stoker.BoxOutput()",
+    "loader(train, fields=['label'])": "batch.labels has it",
 }
 
 

@@ -56,6 +56,12 @@ def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
     assert valid.numpy().tolist() == [True, True, False, False]
 
 
+def test_boxes_that_were_asked_for_come_behind_the_labels(train: stoker.Dataset) -> None:
+    made = stoker.tensorflow.dataset(train, boxes=stoker.BoxOutput(pad_to=2), **SETTINGS)
+    images, labels, boxes = next(iter(made))
+    assert (len(images), len(labels), boxes["corners"].shape) == (4, 4, (4, 2, 4))
+
+
 def test_several_transforms_are_a_tuple(train: stoker.Dataset) -> None:
     transform = stoker.MultiCrop(stoker.RandomResizedCrop(24), stoker.CenterCrop(8, 16))
     made = stoker.tensorflow.dataset(train, **{**SETTINGS, "transform": transform})

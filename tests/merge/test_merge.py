@@ -176,6 +176,12 @@ def test_unlike_datasets_are_refused(pair: tuple[Path, Path], tmp_path: Path, op
     assert not (tmp_path / "whole").exists()
 
 
+def test_what_a_repack_cannot_make_alike_is_not_to_be_repacked(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    stoker.build([{"image": pictures.jpeg(20, 24, 1), "caption": "an ant"}], tmp_path / "captioned", progress=False)
+    with pytest.raises(ConfigError, match=r"differ in the fields: .*; a repack keeps them, .* stoker.mix"):
+        merge([pair[0], tmp_path / "captioned"], tmp_path / "whole")
+
+
 def test_layouts_of_one_hot_labels_need_the_same_classes(tmp_path: Path) -> None:
     options = ["--preset", "dogs-onehot", "--shard-names", "default"]
     first = build(tmp_path / "a", {"ant": 2, "bee": 2}, *options)
@@ -189,7 +195,9 @@ def test_layouts_of_one_hot_labels_need_the_same_classes(tmp_path: Path) -> None
 
 def test_what_cannot_be_merged_is_named(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001.tfrecord").write_bytes(b"")
-    with pytest.raises(DatasetNotFoundError, match=r"has no manifest.json, so it cannot be merged; 'stoker repack'"):
+    with pytest.raises(
+        DatasetNotFoundError, match=r"has no manifest.json, so it cannot be merged; 'stoker build' makes"
+    ):
         merge([pair[0], tmp_path], tmp_path / "whole")
     with pytest.raises(DatasetNotFoundError, match="none is not a dataset: there is no such directory"):
         merge([pair[0], tmp_path / "none"], tmp_path / "whole")

@@ -559,13 +559,13 @@ def test_rows_without_an_image_are_rejects_that_name_them(tmp_path: Path, images
     assert [reject.key for reject in caught.value.report.rejects] == ["p.parquet/000000000"]
 
 
-@pytest.mark.parametrize("inside", ["bbox", "mask"])
-def test_objects_with_boxes_are_told(inside: str, tmp_path: Path) -> None:
-    columns = {"image": [image(picture(0))], "objects": pa.array([{inside: [["1", "2"]]}])}
+@pytest.mark.parametrize(("name", "inside"), [("objects", "bbox"), ("objects", "mask"), ("boxes", "xmin")])
+def test_columns_of_boxes_are_told(name: str, inside: str, tmp_path: Path) -> None:
+    columns = {"image": [image(picture(0))], name: pa.array([{inside: [["1", "2"]]}])}
     tree = list_source(str(write_rows(tmp_path / "p.parquet", columns)))
-    assert [*tree.fields] == ["objects"]
-    assert [warning.partition(";")[0] for warning in tree.warnings] == ["'objects' is a field of JSON"] * (
-        inside == "bbox"
+    assert [*tree.fields] == [name]
+    assert [warning.partition(";")[0] for warning in tree.warnings] == [f"{name!r} is a field of JSON"] * (
+        inside != "mask"
     )
 
 

@@ -783,6 +783,9 @@ def test_boxes_of_kaggle_and_of_hugging_face_are_told(tmp_path: Path) -> None:
     row = json.dumps({"file_name": "1.jpg", "objects": {"bbox": [[1, 2, 3, 4]], "categories": [0]}})
     root = write(tmp_path / "hub", {"1.jpg": picture(1), "metadata.jsonl": row})
     assert listed(root).warnings[0].startswith("'objects' is a field of JSON; docs/how-to")
+    row = json.dumps({"file_name": "1.jpg", "boxes": [{"xmin": 0, "ymin": 0, "xmax": 1, "ymax": 1, "label": 0}]})
+    root = write(tmp_path / "exported", {"1.jpg": picture(1), "metadata.jsonl": row})
+    assert listed(root).warnings[0].startswith("'boxes' is a field of JSON; docs/how-to")
     row = '1.jpg,9,{},2,0,"{""name"":""rect""}",{}'
     header = "filename,file_size,file_attributes,region_count,region_id,region_shape_attributes,region_attributes"
     root = write(tmp_path / "via", {"1.jpg": picture(1), "via.csv": f"{header}\n{row}\n{row.replace(',0,', ',1,')}\n"})

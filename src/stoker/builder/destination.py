@@ -64,6 +64,9 @@ def check_destination(destination: Location, *sources: str | None) -> None:
     if any(source is not None and destination.is_same(location(source)) for source in sources):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
+    above = next((folder for folder in destination.parents if folder.lexists()), None) if destination.is_local else None
+    if above is not None and not above.is_dir():
+        raise DestinationError(f"{destination} cannot be made: {above} is not a directory", path=str(destination))
     if destination.lexists() and not (destination.is_local and destination.is_dir()):
         what = "is a file" if destination.is_file() else "is not a directory"
         message = f"{destination} {what}; give a directory for the dataset"

@@ -134,6 +134,6 @@ def mask_pixels(name: str, ids: NDArray[Any], bits: int) -> NDArray[Any]:
         raise refusal(name, ids, must)
     low, high = int(flat.min()), int(flat.max())
     if low < 0 or high >= 2**bits:
-        wider = "; give fields.Mask(bits=16)" if low >= 0 and high < 2**16 else ""
-        raise SourceError(f"field {name!r} has the class id {low if low < 0 else high}, but {must}{wider}")
+        wider = "; records with fields.Mask(bits=16) and images/ beside masks/ may have it" if high < 2**16 else ""
+        raise SourceError(f"field {name!r} has the class id {low if low < 0 else high}, but {must}{wider * (low >= 0)}")
     return np.ascontiguousarray(flat, np.uint8 if bits == 8 else np.uint16)

@@ -198,7 +198,9 @@ def _missing(part: Dataset, name: str) -> str:
     if not _says_fields(part):
         message = f"the records of {part.path} do not say which fields they have"
         return f"{message}; say what {name!r} is: fields={{{name!r}: stoker.fields.Text()}}"
-    return f"{part.path} has no field {name!r}; it has {', '.join(map(repr, part.schema.fields)) or 'none'}"
+    elsewhere = {"boxes": "; give boxes=stoker.BoxOutput()", "label": "; batch.labels has it"}.get(name, "")
+    known = ", ".join(map(repr, part.schema.fields)) or "none"
+    return f"{part.path} has no field {name!r}; it has {known}{elsewhere}"
 
 
 def _meaning(field: Field) -> tuple[object, ...]:

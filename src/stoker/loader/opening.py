@@ -345,6 +345,8 @@ def _open_records(
     *,
     again: bool = False,
 ) -> Dataset:
+    if isinstance(source, Dataset):
+        raise ConfigError(f"{source!r} is open already; give it to a loader as it is")
     has_splits = isinstance(source, Mapping)
     given = given_splits(source, None if has_splits else split)
     if not all(map(is_sequence, given.values())):

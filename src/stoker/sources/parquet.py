@@ -38,7 +38,15 @@ from stoker.sources.parquet_files import (
 )
 from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import LABEL, LABEL_NAME, OBJECTS_AS_JSON, check_columns, find_label, may_be_classes
+from stoker.sources.table_columns import (
+    BOXES_AS_JSON,
+    LABEL,
+    LABEL_NAME,
+    SIDES_OF_BOXES,
+    check_columns,
+    find_label,
+    may_be_classes,
+)
 from stoker.sources.tars import named_tars
 
 if TYPE_CHECKING:
@@ -201,9 +209,12 @@ def _read_head(
     columns = Columns(image, _is_image(types[image]), fields)
     unused = [name for name, field in by_column.items() if field is None]
     warnings = [f"{file.place}: column {name!r} is not used: no field can hold its type" for name in unused]
-    if isinstance(fields.get("objects"), Json) and "bbox" in str(types["objects"]):
-        warnings.append(OBJECTS_AS_JSON)
+    warnings += [message for name, message in BOXES_AS_JSON.items() if _has_boxes(fields.get(name), types.get(name))]
     return _Head(columns, label, names, tuple(warnings))
+
+
+def _has_boxes(field: Field | None, kind: Any) -> bool:
+    return isinstance(field, Json) and any(side in str(kind) for side in SIDES_OF_BOXES)
 
 
 def _image_column(types: Mapping[str, Any]) -> str | None:

@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 LABEL = "label"
 """The column of the classes."""
 
-OBJECTS_AS_JSON = "'objects' is a field of JSON; docs/how-to/detection.md shows how to read it as boxes"
-"""What is said where that column has boxes, as the library ``datasets`` writes them."""
+BOXES_AS_JSON = {
+    name: f"{name!r} is a field of JSON; docs/how-to/detection.md shows how to read it as boxes"
+    for name in ("objects", "boxes")
+}
+"""What is said where these columns have boxes, as the library ``datasets`` and `stoker.export` write them."""
+SIDES_OF_BOXES = ("bbox", "xmin")
+"""By which of their values such boxes are known."""
 
 IMAGE_NAME = "_file_name"
 """How names of columns with paths of images end."""
@@ -340,7 +345,7 @@ def field_of_image(name: str) -> Mask | Image:
 
 def _has_boxes(value: Any) -> bool:
     objects = value if isinstance(value, list) else [value]
-    return any("bbox" in each for each in objects if isinstance(each, dict))
+    return any(side in each for each in objects if isinstance(each, dict) for side in SIDES_OF_BOXES)
 
 
 def _kind(value: Any) -> str | None:
@@ -480,8 +485,8 @@ class TableRows:
             field = self._field(name, column, fills=fills)
             is_image = field is not None and field.is_image
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
-            if name == "objects" and column.has_boxes:
-                warnings.append(OBJECTS_AS_JSON)
+            if name in BOXES_AS_JSON and column.has_boxes:
+                warnings.append(BOXES_AS_JSON[name])
             if field is None:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
                 warnings.append(f"{self._place}: {what}: not used")

@@ -874,6 +874,9 @@ def location(text: LocationLike, **settings: Unpack[StoreSettings]) -> Location:
         if settings:
             _configure(str(text), settings)
         return text
+    if not isinstance(text, (str, os.PathLike)):
+        message = f"a path or a URL is wanted here, and not a value of type {type(text).__name__}"
+        raise ConfigError(f"{message}; of a part of a dataset, or of records, stoker.build(them, 'folder') makes one")
     plain = os.fspath(text)
     if not plain:
         raise ConfigError("the path is empty; for the current directory write a dot")
