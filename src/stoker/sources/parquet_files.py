@@ -18,7 +18,6 @@ import contextlib
 import dataclasses
 import fcntl
 import hashlib
-import io
 import json
 import os
 import re
@@ -38,7 +37,7 @@ from stoker.sources.columns import new_column
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
 from stoker.sources.reading import MAX_FILE_BYTES, read_file
-from stoker.storage import Location, Staging, from_uri, join, location, lock_alone, make_directory
+from stoker.storage import Location, SeekableBytes, Staging, from_uri, join, location, lock_alone, make_directory
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -240,25 +239,12 @@ def _features(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
     return features if isinstance(features, dict) else {}
 
 
-class _Bytes(io.RawIOBase):
-    """The bytes of a file, of which what is asked for is read, and nothing else. For one thread at a time."""
+class _Bytes(SeekableBytes):
+    """The bytes of a file, of which what is asked for is read, and nothing else."""
 
     def __init__(self, place: Location, size: int) -> None:
-        super().__init__()
-        self._place, self._size, self._at = place, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = max(0, {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence] + offset)
-        return self._at
+        super().__init__(size)
+        self._place = place
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._size - self._at)

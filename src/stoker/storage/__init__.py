@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stoker.storage.access import Given, given, without_signature
 from stoker.storage.copies import (
     LocalCopy,
+    SeekableBytes,
     append_to_scratch,
     error_about,
     is_scratch_full,

@@ -194,23 +194,12 @@ def _why(source: str) -> str:
     return f"{source} has to be copied there"
 
 
-class ObjectReader(io.RawIOBase):
-    """Reads an object from any place on. For one thread at a time.
+class SeekableBytes(io.RawIOBase):
+    """So many bytes, which a subclass gets from any place on. For one thread at a time."""
 
-    Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
-    through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
-    """
-
-    def __init__(self, store: RetryingStore, key: str) -> None:
+    def __init__(self, size_bytes: int) -> None:
         super().__init__()
-        self._store = store
-        self._key = key
-        self._size = store.size(key)
-        self._at = 0
-        self._chunk = memoryview(b"")
-        self._start = 0  # of the chunk
-        self._pool: ThreadPoolExecutor | None = None
-        self._ahead: tuple[int, Future[bytes]] | None = None
+        self._size, self._at = size_bytes, 0
 
     def readable(self) -> bool:
         """Return true."""
@@ -226,11 +215,28 @@ class ObjectReader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a place; nothing is read yet."""
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise ValueError(f"there is no byte {base + offset} in {self._store.name}/{self._key}")
-        self._at = base + offset
-        return self._at
+        at = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
+        if at < 0:
+            raise ValueError(f"there is no byte {at}")
+        self._at = at
+        return at
+
+
+class ObjectReader(SeekableBytes):
+    """Reads an object.
+
+    Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
+    through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
+    """
+
+    def __init__(self, store: RetryingStore, key: str) -> None:
+        super().__init__(store.size(key))
+        self._store = store
+        self._key = key
+        self._chunk = memoryview(b"")
+        self._start = 0  # of the chunk
+        self._pool: ThreadPoolExecutor | None = None
+        self._ahead: tuple[int, Future[bytes]] | None = None
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         """Fill a buffer as far as this chunk reaches; 0 at the end of the object."""
