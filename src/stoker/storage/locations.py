@@ -93,7 +93,8 @@ class Location(ABC):
 
     Make one with `location`. Immutable, hashable, comparable among its kind, can be pickled; every method may be called
     from any thread. Errors of the system and of a store are ``OSError`` and have the location as their ``filename``;
-    a store that keeps failing raises ``StorageError``, which is an ``OSError`` too.
+    a store that keeps failing raises ``StorageError``, which is an ``OSError`` too. What methods with a body return is
+    so where there are no links and no working directory.
 
     Attributes:
         is_local: Whether it is on this machine: the core can open it, a file be appended to and locked, and nothing
@@ -113,9 +114,10 @@ class Location(ABC):
         """The last part."""
 
     @property
-    @abstractmethod
     def suffix(self) -> str:
         """The end of the name from its last dot on, if it has one inside."""
+        stem, dot, end = self.name.rpartition(".")
+        return dot + end if stem and end else ""
 
     @property
     @abstractmethod
@@ -128,25 +130,28 @@ class Location(ABC):
         """The folder it lies in; the root lies in itself."""
 
     @property
-    @abstractmethod
     def parents(self) -> Sequence[Self]:
         """The parent, its parent, and so on up to the root."""
+        parents = [self]
+        while parents[-1].parent != parents[-1]:
+            parents.append(parents[-1].parent)
+        return parents[1:]
 
     @abstractmethod
     def __truediv__(self, below: str) -> Self:
         """Return what lies below it under a relative path."""
 
-    @abstractmethod
     def with_name(self, name: str) -> Self:
         """Return what lies beside it under another name."""
+        return self.parent / name
 
-    @abstractmethod
     def absolute(self) -> Self:
         """Return the same location so that it does not depend on the working directory."""
+        return self
 
-    @abstractmethod
     def resolve(self) -> Self:
         """Return the same location, absolute and without symbolic links; a loop of links is left as it is."""
+        return self
 
     @abstractmethod
     def to_uri(self) -> bytes:
@@ -156,9 +161,9 @@ class Location(ABC):
         """Return what a path or URL means that is written in this file: relative to the folder of the file."""
         return from_uri(join(self.parent.to_uri(), os.fsencode(text)))
 
-    @abstractmethod
     def normalized(self) -> Self:
         """Return the same location, absolute, and without ``..``; links stay."""
+        return self
 
     def pattern(self) -> tuple[Self, Sequence[str]] | None:
         """Return the folder before the first wildcard, and the parts from it on; None without one.
@@ -172,9 +177,9 @@ class Location(ABC):
             top /= part
         return None
 
-    @abstractmethod
     def lies_in(self, other: Location) -> bool:
         """Return whether it is ``other`` or lies below it, also by way of links."""
+        return other == self or other in self.parents
 
     # Properties and contents.
 
@@ -194,9 +199,9 @@ class Location(ABC):
     def is_dir(self) -> bool:
         """Return whether it is a folder; in a store: whether anything lies below it."""
 
-    @abstractmethod
     def exists(self) -> bool:
         """Return whether it is anything; a link counts as what it leads to."""
+        return self.is_file() or self.is_dir()
 
     @abstractmethod
     def lexists(self) -> bool:
@@ -217,9 +222,9 @@ class Location(ABC):
         A store is listed once, now; a disk is asked for each file.
         """
 
-    @abstractmethod
     def free_bytes(self) -> int | None:
         """Return the space that is free where it is or will be; None where a store does not say."""
+        return None
 
     @abstractmethod
     def children(self) -> list[Child]:
@@ -229,9 +234,9 @@ class Location(ABC):
             FileNotFoundError: There is no such folder on this machine.
         """
 
-    @abstractmethod
     def folders(self) -> list[bytes]:
         """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory."""
+        return [child.name for child in self.children() if child.is_folder]
 
     @abstractmethod
     def some_children(self) -> Iterator[Child]:
@@ -258,13 +263,13 @@ class Location(ABC):
             OSError: A folder cannot be listed, or is reached by more than a thousand paths of links (``ELOOP``).
         """
 
-    @abstractmethod
-    def leads_back(self, folder: bytes) -> bool:
+    def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - only a disk has links
         """Return whether what lies below it under a path is, by way of links, one of the folders on that path."""
+        return False
 
-    @abstractmethod
     def is_same(self, other: Location) -> bool:
         """Return whether both are the same file or folder, also by way of links; false for what is not there."""
+        return self == other
 
     @abstractmethod
     def matching(self, *, regular: bool = False) -> list[Self]:
@@ -622,35 +627,11 @@ class StoreLocation(Location):
         return self.key.rpartition("/")[2]
 
     @property
-    def suffix(self) -> str:
-        stem, dot, end = self.name.rpartition(".")
-        return dot + end if stem and end else ""
-
-    @property
     def parent(self) -> StoreLocation:
         return StoreLocation(self.root, self.key.rpartition("/")[0])
 
-    @property
-    def parents(self) -> tuple[StoreLocation, ...]:
-        parents = [self]
-        while parents[-1].key:
-            parents.append(parents[-1].parent)
-        return tuple(parents[1:])
-
-    def with_name(self, name: str) -> StoreLocation:
-        return self.parent / name
-
-    def resolve(self) -> StoreLocation:
-        """Return itself: there are no links and no working directory."""
-        return self
-
-    absolute = normalized = resolve
-
     def to_uri(self) -> bytes:
         return str(self).encode("utf-8", "surrogateescape")
-
-    def lies_in(self, other: Location) -> bool:
-        return other == self or other in self.parents
 
     is_local = False
     requests_at_once = _REQUESTS
@@ -676,9 +657,6 @@ class StoreLocation(Location):
             return None
         return FileInfo(entry.size_bytes, entry.etag or "")
 
-    def free_bytes(self) -> int | None:
-        return None
-
     def is_file(self) -> bool:
         return bool(self.key) and self.store.is_object(self.key)
 
@@ -690,18 +668,12 @@ class StoreLocation(Location):
         except FileNotFoundError:  # there is not even such a bucket
             return False
 
-    def exists(self) -> bool:
-        return self.is_file() or self.is_dir()
-
     def children(self) -> list[Child]:
         top = self._top()
         children = self.store.children(self.key)
         folders = (Child(_encoded(key[top:]), is_folder=True, is_file=False) for key in children.folders)
         files = (Child(_encoded(entry.key[top:]), is_folder=False, is_file=True) for entry in children.files)
         return sorted((*folders, *files))
-
-    def folders(self) -> list[bytes]:
-        return [child.name for child in self.children() if child.is_folder]
 
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it as the pages of a listing bring it, perhaps repeatedly."""
@@ -728,12 +700,6 @@ class StoreLocation(Location):
         # Some programs mark a folder with an empty object whose name is that of the folder and a slash. Clients show it
         # without the slash; but there is nothing under that name.
         yield from ((_encoded(key[top:]), 0) for key in empty if self.store.is_object(key))
-
-    def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - see above
-        return False
-
-    def is_same(self, other: Location) -> bool:
-        return self == other
 
     def matching(self, *, regular: bool = False) -> list[StoreLocation]:  # noqa: ARG002 - all objects are
         parts = self.key.split("/")
