@@ -464,13 +464,13 @@ class PipelineConfig:
 
     def lists(self) -> dict[Location, str]:
         """Return the split of each list."""
-        named = {"train": self.train_filelist, "test": self.test_filelist}
-        lists = {split: path for split, path in named.items() if path is not None}
+        named = ((self.train_filelist, "train"), (self.test_filelist, "test"))
+        lists = {path: split for path, split in named if path is not None}
         if not lists:
             raise ConfigError(f"{self.where} names neither train_filelist nor test_filelist in its section data")
-        if len(set(lists.values())) < len(lists):
+        if self.train_filelist == self.test_filelist:
             raise ConfigError(f"{self.where} names {self.train_filelist} as train_filelist and as test_filelist")
-        return {path: split for split, path in lists.items()}
+        return lists
 
 
 _OTHERS = 'a COCO file has a list "images", and a table with a JSON object on each line is called *.jsonl'

@@ -252,17 +252,14 @@ class RecordReader(Reader):
 
 def size_of(value: Any) -> int:
     """Return about how many bytes an image has; 0 where that is not known."""
-    if isinstance(value, Mapping):
-        return size_of(value.get("bytes") or value.get("path"))
-    if isinstance(value, (str, os.PathLike)):
+    path, size = path_and_size(value)
+    if path and not size:
         try:
-            return os.stat(value).st_size  # noqa: PTH116 - of a URL there is none
+            return os.stat(path).st_size  # noqa: PTH116 - of a URL there is none
         except (OSError, ValueError):
             return 0
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return len(value)
+    if size is not None or isinstance(value, np.ndarray):
+        return value.nbytes if size is None else size
     width, height = getattr(value, "size", (0, 0))
     return 3 * width * height
 

@@ -51,14 +51,12 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
         return False
     if path.suffix not in _TABLES:
         return is_web(head.removeprefix(b"\xef\xbb\xbf").lstrip())
-    rows = table_rows(path)
-    try:
-        urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
-        return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
-    except SourceError:  # listing it says so
-        return path.suffix == PARQUET_SUFFIX or _URL.encode() in head
-    finally:
-        rows.close()
+    with contextlib.closing(table_rows(path)) as rows:
+        try:
+            urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
+            return any(isinstance(url, str) and is_web(url.encode("utf-8", "replace")) for url in urls)
+        except SourceError:  # listing it says so
+            return path.suffix == PARQUET_SUFFIX or _URL.encode() in head
 
 
 def claim_urls(look: Look) -> list[Location]:
