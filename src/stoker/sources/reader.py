@@ -324,12 +324,6 @@ class FileReader(StoredReader):
         self.base, self.latency, self.cells = base, latency, cells
         self.fields = {} if cells is None else cells.fields
 
-    @classmethod
-    def of(cls, base: bytes, paths: Blobs, cells: Cells | None = None) -> Self:
-        """Return the reader of files, some of whose paths may be URLs of objects in stores."""
-        is_local = from_uri(base).is_local and paths.data.find(b"://") < 0
-        return cls(base, "disk" if is_local else "store", cells)
-
     @property
     def places(self) -> tuple[bytes, ...]:
         return (self.base,)

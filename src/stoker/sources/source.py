@@ -197,14 +197,10 @@ class Source:
             if (known := _labelled(boxes)) is not None:
                 counts[split] = known.counts(self.table, rows, len(self.classes))
             elif boxes.has_labels and self.latency == "disk":
-                counts[split] = self._read_counts(split, rows[self.table.objects[rows] <= 0])
-        return counts
-
-    def _read_counts(self, split: str, rows: NDArray[np.int64]) -> list[int]:
-        counts = [0] * len(self.classes)
-        for row in rows.tolist():
-            for box in self._sound_boxes(split, self.table[row]) or ():
-                counts[box.label or 0] += 1
+                counts[split] = [0] * len(self.classes)
+                for row in rows[self.table.objects[rows] <= 0].tolist():
+                    for box in self._sound_boxes(split, self.table[row]) or ():
+                        counts[split][box.label or 0] += 1
         return counts
 
     def rows_as_listed(self, split: str) -> NDArray[np.int64]:

@@ -127,8 +127,9 @@ class SourceBuilder:
         warnings = self.warnings
         if reader is None:
             self._warn_of_missing_files(table)
+            is_local = self.folder.is_local and table.paths.data.find(b"://") < 0
+            reader = FileReader(self.base, "disk" if is_local else "store", cells)
         texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
-        reader = reader or FileReader.of(self.base, table.paths, cells)
         layout = self._layout
         if layout is not None and layout.is_alone and self.base == layout.base.to_uri():
             warnings.insert(0, f"{self.root} holds one folder alone, which is read: {layout.base.name}")
