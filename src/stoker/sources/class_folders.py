@@ -1,23 +1,19 @@
-"""Folders that are splits, classes, or neither; and classes whose folders lie beside those of a source."""
+"""Folders that are splits, classes, or neither, by their names."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from stoker.config import SPLIT_NAMES
 from stoker.errors import SourceError
 from stoker.sources.boxes import ANNOTATION_FOLDERS
 from stoker.sources.imagenet.labels import DEVKIT_FOLDER
-from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
-from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection
 
 
 SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
@@ -46,9 +42,6 @@ IMAGES_FOLDER = b"images"
 
 NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
 """Folders that are neither splits nor classes."""
-
-_NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
-_LOOKED_AT = 100
 
 
 def without_year(name: str) -> str:
@@ -83,27 +76,3 @@ def are_splits(names: Collection[bytes], where: str) -> bool:
     if len(splits) == len(names) and same:
         raise SourceError(f"{where} holds both {' and '.join(same)}; keep one of them", path=where)
     return len(splits) == len(names) > 0
-
-
-def classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
-    """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
-
-    A few files of each of the first hundred are looked at, so a warning costs little however many there are.
-    """
-    others: dict[bytes, bytes] = {}
-    for parent in parents:
-        where = parent.to_uri()
-        with contextlib.suppress(SourceError):
-            names = (name for name in folders_in(where) if name not in known and name not in _NO_CLASSES)
-            others |= {name: join(where, name) for name in names if not name.startswith(b".")}
-    for name, folder in sorted(others.items())[:_LOOKED_AT]:
-        with contextlib.suppress(SourceError):
-            if _may_hold_images(folder) and not is_dataset(from_uri(folder)):
-                yield name
-
-
-def _may_hold_images(folder: bytes) -> bool:
-    return any(
-        name == IMAGES_FOLDER if is_folder else not is_sidecar(name) and not name.startswith(b".")
-        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import unicodedata
 from collections import Counter
@@ -15,7 +16,7 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes
-from stoker.sources.class_folders import classes_beside
+from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingBlobs, counts_of
 from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
 from stoker.sources.imagenet.labels import (
@@ -30,12 +31,12 @@ from stoker.sources.items import ItemCollector, ItemTable
 from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
-from stoker.sources.walking import Skipped, Walk, shown_names
-from stoker.storage import Location, from_uri, is_absolute
+from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar, seen_in, shown_names
+from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     from stoker.sources.kind import Look
 
 
-_NAMED_CLASSES = 5
+_NAMED_CLASSES, _LOOKED_AT = 5, 100
+_NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
 
 
 class SourceBuilder:
@@ -265,7 +267,7 @@ class SourceBuilder:
 
     def _warn_of_missing(self, classes: set[bytes]) -> None:
         """Warn of classes that lie beside those of the source, without which the others get other labels."""
-        missing = list(islice(classes_beside(self.class_parents, classes), _NAMED_CLASSES))
+        missing = list(islice(_classes_beside(self.class_parents, classes), _NAMED_CLASSES))
         if missing:
             message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
             message = f"{message}; it numbers its own 0 to {len(classes) - 1} without them"
@@ -318,3 +320,27 @@ class SourceBuilder:
             single = "class {names} is not in train; it gets a label all the same"
             several = "classes {names} are not in train; they get labels all the same"
             self.skipped.warn(extra, single if len(extra) == 1 else several)
+
+
+def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
+    """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
+
+    A few files of each of the first hundred are looked at, so a warning costs little however many there are.
+    """
+    others: dict[bytes, bytes] = {}
+    for parent in parents:
+        where = parent.to_uri()
+        with contextlib.suppress(SourceError):
+            names = (name for name in folders_in(where) if name not in known and name not in _NO_CLASSES)
+            others |= {name: join(where, name) for name in names if not name.startswith(b".")}
+    for name, folder in sorted(others.items())[:_LOOKED_AT]:
+        with contextlib.suppress(SourceError):
+            if _may_hold_images(folder) and not is_dataset(from_uri(folder)):
+                yield name
+
+
+def _may_hold_images(folder: bytes) -> bool:
+    return any(
+        name == IMAGES_FOLDER if is_folder else not is_sidecar(name) and not name.startswith(b".")
+        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
+    )
