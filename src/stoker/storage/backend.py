@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import errno
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stoker.errors import ConfigError
 
@@ -83,7 +84,7 @@ def refuse_longer(size_bytes: int, limit: int | None) -> None:
         raise OSError(errno.EFBIG, f"it has {size_bytes} bytes, more than {limit}")
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """One request each, tried once. Safe in any thread, not across a fork.
 
     Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
@@ -95,11 +96,12 @@ class Backend(Protocol):
             known.
     """
 
-    name: str
-    has_listings: bool
+    has_listings = True
 
-    def __init__(self, name: str, settings: StoreSettings) -> None: ...
+    def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - some take none
+        self.name = name
 
+    @abstractmethod
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
         """Yield every object below ``prefix``, at any depth, in an order that stays the same.
 
@@ -108,27 +110,44 @@ class Backend(Protocol):
 
     def children(self, prefix: str) -> Children:
         """Return what lies directly below ``prefix``."""
-
-    def stat(self, key: str) -> Entry:
-        """Return what the store knows of one object."""
-
-    def get(self, key: str, limit: int | None = None) -> Blob:
-        """Return a whole object; ``OSError`` (``EFBIG``) if it is longer than ``limit``."""
-
-    def get_range(self, key: str, start: int, length: int) -> bytes:
-        """Return a part of an object; fewer bytes where it ends."""
-
-    def put(self, key: str, data: Data) -> str | None:
-        """Write an object, whole or not at all, in place of any there is; return its etag."""
-
-    def create(self, key: str, data: Data) -> None:
-        """Write an object that is not there; ``FileExistsError`` if it is."""
-
-    def delete(self, key: str) -> None:
-        """Delete an object; one that is not there is not an error."""
-
-    def delete_folder(self, prefix: str) -> bool:
-        """Delete a folder with everything below it at once, and return true; false where there are no folders."""
+        top = len(prefix) + 1 if prefix else 0
+        folders, files = dict[str, None](), []
+        for entry in self.entries(prefix, None):
+            name, slash, _ = entry.key[top:].partition("/")
+            if slash:
+                folders[entry.key[:top] + name] = None
+            else:
+                files.append(entry)
+        return Children(tuple(folders), tuple(files))
 
     def has_below(self, prefix: str) -> bool:
         """Return whether there is anything below ``prefix``."""
+        return next(iter(self.entries(prefix, None)), None) is not None
+
+    @abstractmethod
+    def stat(self, key: str) -> Entry:
+        """Return what the store knows of one object."""
+
+    @abstractmethod
+    def get(self, key: str, limit: int | None = None) -> Blob:
+        """Return a whole object; ``OSError`` (``EFBIG``) if it is longer than ``limit``."""
+
+    @abstractmethod
+    def get_range(self, key: str, start: int, length: int) -> bytes:
+        """Return a part of an object; fewer bytes where it ends."""
+
+    @abstractmethod
+    def put(self, key: str, data: Data) -> str | None:
+        """Write an object, whole or not at all, in place of any there is; return its etag."""
+
+    @abstractmethod
+    def create(self, key: str, data: Data) -> None:
+        """Write an object that is not there; ``FileExistsError`` if it is."""
+
+    @abstractmethod
+    def delete(self, key: str) -> None:
+        """Delete an object; one that is not there is not an error."""
+
+    def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - most have none
+        """Delete a folder with everything below it at once, and return true; false where there are no folders."""
+        return False

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError
-from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
+from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, missing_client, refuse_longer
 from stoker.storage.files import temporary_name
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _NEARLY_ONCE = {
 }
 
 
-class HdfsBackend:
+class HdfsBackend(Backend):
     """The files of one HDFS; see `stoker.storage.backend.Backend`.
 
     The client checks the checksums of the blocks it reads. Files get their name by a rename when they are complete.
@@ -43,13 +43,12 @@ class HdfsBackend:
         ConfigError: hdfs-native is not installed, or the name is that of no HDFS.
     """
 
-    def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - it takes none
+    def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
             from hdfs_native import Client  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise missing_client("hdfs", "hdfs", error) from error
-        self.name = name
-        self.has_listings = True
+        super().__init__(name, settings)
         where = name.partition("://")[2]
         try:
             self._client = _asked(lambda: Client(f"hdfs://{where}" if where else None, _NEARLY_ONCE))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, unquote, urljoin
 
-from stoker.storage.backend import Children, Entry, StoreError
+from stoker.storage.backend import Entry, StoreError
 from stoker.storage.web import RefusedError, Wanted, WebBackend
 
 if TYPE_CHECKING:
@@ -65,20 +65,6 @@ class HubBackend(WebBackend):
                 return
             if after is None or key > after:
                 yield files[key]
-
-    def children(self, prefix: str) -> Children:
-        top = len(prefix) + 1 if prefix else 0
-        folders, files = dict[str, None](), []
-        for entry in self.entries(prefix, None):
-            name, slash, _ = entry.key[top:].partition("/")
-            if slash:
-                folders[entry.key[:top] + name] = None
-            else:
-                files.append(entry)
-        return Children(tuple(folders), tuple(files))
-
-    def has_below(self, prefix: str) -> bool:
-        return next(self.entries(prefix, None), None) is not None
 
     def stat(self, key: str) -> Entry:
         if not key:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker.errors import ConfigError, StorageError
 from stoker.forks import process_number
-from stoker.storage.backend import Blob, Children, Entry, StoreError, missing_client, refuse_longer
+from stoker.storage.backend import Backend, Blob, Children, Entry, StoreError, missing_client, refuse_longer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def check_process() -> None:
         raise StorageError(f"{message}; start processes with 'spawn' or 'forkserver', or fork before the first read")
 
 
-class ObjectsBackend:
+class ObjectsBackend(Backend):
     """Objects of one bucket; see `stoker.storage.backend.Backend`.
 
     Those of a service are made of its scheme and bucket, and of settings that come before the environment. They raise a
@@ -82,7 +82,6 @@ class ObjectsBackend:
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name
-        self.has_listings = True
         self._reading = reading
         self._writing = writing
 
@@ -103,7 +102,7 @@ class ObjectsBackend:
 
     def has_below(self, prefix: str) -> bool:
         try:
-            return next(self.entries(prefix, None), None) is not None
+            return super().has_below(prefix)
         except OSError as error:
             if error.errno == errno.EINVAL:  # there is, under a name that cannot be spelled
                 return True
@@ -150,9 +149,6 @@ class ObjectsBackend:
 
         with contextlib.suppress(FileNotFoundError):
             _asked(lambda: obstore.delete(self._reading, key))
-
-    def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - a bucket has none
-        return False
 
 
 class S3Backend(ObjectsBackend):

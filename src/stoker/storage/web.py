@@ -32,7 +32,7 @@ from stoker.config import format_size, stoker_version
 from stoker.errors import ClosedError, SourceError, StorageError
 from stoker.forks import PerProcess
 from stoker.storage import access
-from stoker.storage.backend import Blob, Children, Entry, StoreError, refuse_longer
+from stoker.storage.backend import Backend, Blob, Entry, StoreError, refuse_longer
 from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RateLimit
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse, ClientSession
 
-    from stoker.storage.access import StoreSettings
     from stoker.storage.backend import Data
 
 _T = TypeVar("_T")
@@ -421,7 +420,7 @@ def _no_connection(error: Exception, number: int | None, *, by_proxy: bool) -> S
 _client = PerProcess(_Client)
 
 
-class WebBackend:
+class WebBackend(Backend):
     """The files of a web server, by their paths; see `stoker.storage.backend.Backend`.
 
     They can be read, where the server sends parts of them, and nothing else: there are no folders and no listings.
@@ -429,17 +428,8 @@ class WebBackend:
 
     has_listings = False
 
-    def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - it takes none
-        self.name = name
-
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:  # noqa: ARG002 - nothing is listed
         return iter(())
-
-    def children(self, prefix: str) -> Children:  # noqa: ARG002 - nothing is listed
-        return Children((), ())
-
-    def has_below(self, prefix: str) -> bool:  # noqa: ARG002 - nothing is listed
-        return False
 
     def stat(self, key: str) -> Entry:
         answer = self._ask(key, Wanted(1, _FIRST_BYTE, is_stored=True))
@@ -464,9 +454,6 @@ class WebBackend:
 
     def delete(self, key: str) -> None:
         self.put(key, b"")
-
-    def delete_folder(self, prefix: str) -> bool:  # noqa: ARG002 - see above
-        return False
 
     def _ask(self, key: str, wanted: Wanted) -> Answer:
         url = f"{self.name}/{key}"
