@@ -129,9 +129,9 @@ class SampleReader(ABC):
         """Return what changes with any value of some samples, where `fingerprint` does not."""
         return b""
 
-    @abstractmethod
-    def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:
+    def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:  # noqa: ARG002
         """Return samples, or their objects, as the items of a build, in its order; None where all are read for it."""
+        return None  # class and name of a record are in it
 
     @abstractmethod
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
@@ -235,9 +235,6 @@ class ShardRecords(SampleReader):
         name = sample.source.encode("utf-8", "surrogateescape").rpartition(b"/")[2]
         values = stored_values(sample.features, self.schema.fields)
         return SourceImage(data, name or b"%d" % number, boxes, fields=values)  # layouts may have no names
-
-    def items(self, numbers: Numbers, *, crop_objects: bool) -> None:  # noqa: ARG002 - the class and the name of each are in its record
-        return None
 
     def labels(self, numbers: Numbers) -> NDArray[np.int64]:
         keys = (self.schema.label_key, self.schema.label_encoding == "one-hot", self.schema.label_base)
