@@ -45,8 +45,10 @@ class Instance:
 class PathOrUrl:
     """The setting is a path or a URL, which is kept as text; functions take any ``LocationLike``."""
 
-    def __call__(self, _shown: str, value: Any) -> str:
+    def __call__(self, shown: str, value: Any) -> str:
         """Return it as text."""
+        if isinstance(value, (list, tuple, dict)):
+            raise ConfigError(f"{shown} is {without_address(value)}; it must be the path or the URL of a file")
         return str(value)
 
 

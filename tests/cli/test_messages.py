@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,3 +140,15 @@ def test_an_option_without_effect_is_refused(
 ) -> None:
     places = {"data": str(dataset), "photos": str(photos)}
     assert message.format(**places) in error_of(capsys, [word.format(**places) for word in words.split()])
+
+
+def test_names_that_the_terminal_lacks_are_printed_with_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_tree(tmp_path / "photos", {"train/猫": 1, "train/été": 1})
+    printed = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr(sys, "stdout", printed)
+    assert main(["info", str(tmp_path / "photos")]) == 0
+    text = printed.buffer.getvalue()  # type: ignore[attr-defined]
+    assert b"\\u732b" in text
+    assert "été".encode("latin-1") in text

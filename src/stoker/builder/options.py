@@ -70,14 +70,14 @@ class BuildOptions(SourceOptions):
     ] = None
     resize: Annotated[
         str | None,
-        _Text,
+        Instance("a text such as 'short:256'"),
         Command("stored", "HOW"),
         '``"short:256"``, ``"long:512"``, ``"max:512"``, ``"exact:300x200"`` (width x height), ``"square:300"`` or '
         '``"off"``. Default: off.',
     ] = None
     encode: Annotated[
         str | None,
-        _Text,
+        Instance("a text such as 'jpeg:90'"),
         Command("stored", "HOW"),
         'How every image is stored: ``"jpeg:90"``, ``"jpeg:90:420"``, ``"jpeg:90:444"``, ``"jpeg:90:standard"``, '
         '``"png"``, ``"webp:90"``, ``"webp:lossless"``, ``"raw"`` or ``"raw:CHW"``. Default: as it is, or as PNG; with '
@@ -136,7 +136,7 @@ class BuildOptions(SourceOptions):
     ] = None
     split_fraction: Annotated[
         str | None,
-        _Text,
+        Instance("a text such as 'validation=0.1'"),
         Command("selection", "SPLIT=F"),
         'Moves a seeded part of every class of train to another split: ``"val=0.1"`` or ``"test=0.1"``.',
         "Of a sequence all labels are read first.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import io
 import os
 import sys
 import threading
@@ -69,7 +70,7 @@ _CORE_SETTING = "STOKER_KERNELS"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, of these words or of those of the process, and return the exit code."""
-    _fill_closed_streams()
+    _prepare_streams()
     words = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in words
     try:
@@ -104,11 +105,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return output.EXIT_INTERRUPTED
 
 
-def _fill_closed_streams() -> None:
-    """Give what a command prints somewhere to go where the caller has closed its output, as ``>&-`` does."""
+def _prepare_streams() -> None:
+    """Let everything be printed: where the caller has closed the output, as ``>&-`` does, and in any encoding."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+        stream = getattr(sys, name)
+        if stream is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - to the end
+        elif isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")  # what a terminal of Latin-1 lacks is no reason to end
 
 
 def _without_query(word: str) -> str:

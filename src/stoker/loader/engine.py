@@ -331,7 +331,7 @@ class SampleEngine:
             return error
         if self.report.count >= settings.max_bad:
             message = f"more than max_bad={settings.max_bad} samples were bad in epoch {epoch}; the last: {error}"
-            hint = "run 'stoker verify' on the dataset, or raise max_bad"
+            hint = "run 'stoker verify' on a dataset, 'stoker audit' on what is not built, or raise max_bad"
             raise TooManyBadSamplesError(f"{message}; {hint}") from error
         for slot in substitutes(self._feed.seed, epoch, int(request.streams[row]), self._feed.samples.size):
             other = self._feed.samples.locate(slot, epoch)
