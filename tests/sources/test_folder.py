@@ -162,14 +162,17 @@ def test_a_folder_that_is_read_though_the_one_around_it_was_named_is_told(tmp_pa
     assert list_source(str(tmp_path / "dataset")).warnings == ()
 
 
-def test_classes_that_differ_in_case_blanks_or_unicode_form_alone_are_named(tmp_path: Path) -> None:
+def test_classes_that_are_called_alike_are_named(tmp_path: Path) -> None:
     composed, divided = "caf\u00e9", "cafe\u0301"
     fill(
         tmp_path, "Class_01/1.jpg", "class_01/2.jpg", "dog/3.jpg", "dog /4.jpg", f"{composed}/5.jpg", f"{divided}/6.jpg"
     )
+    fill(tmp_path, "dog - Copy/7.jpg", "dog_aug/8.jpg", "dogs/9.jpg")
     tree = list_source(str(tmp_path))
-    message = "classes whose names differ in case, blanks or Unicode form alone have labels of their own"
-    assert tree.warnings == (f"{message}: Class_01 and class_01, {divided} and {composed}, dog and dog ",)
+    what = "case, blanks, Unicode form or an ending of copies"
+    message = f"classes whose names differ in {what} alone have labels of their own"
+    names = f"Class_01 and class_01, {divided} and {composed}, dog and dog  and dog - Copy and dog_aug"
+    assert tree.warnings == (f"{message}: {names}",)
 
 
 def test_links_to_files_are_followed_and_dangling_ones_stay_items(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import unicodedata
 from collections import Counter
 from dataclasses import replace
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100
 _NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
+_OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
+"""How names of copies of folders end that people and programs make."""
 
 
 class SourceBuilder:
@@ -308,12 +311,11 @@ class SourceBuilder:
         self.skipped.warn(empty, "no images in class {names}; it keeps its label")
         alike: dict[str, list[bytes]] = {}
         for name in self._names if self.labels is None and not self.numbered else ():
-            text = unicodedata.normalize("NFKC", os.fsdecode(name))
-            alike.setdefault("".join(text.casefold().split()), []).append(name)
+            text = _OF_COPY.sub("", unicodedata.normalize("NFKC", os.fsdecode(name)).casefold())
+            alike.setdefault("".join(text.split()), []).append(name)
         same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
-        self.skipped.warn(
-            same, "classes whose names differ in case, blanks or Unicode form alone have labels of their own: {names}"
-        )
+        what = "case, blanks, Unicode form or an ending of copies"
+        self.skipped.warn(same, f"classes whose names differ in {what} alone have labels of their own: {{names}}")
         train = {group.class_name for group in self.collector.groups if group.split == "train"}
         if train:
             extra = sorted(classes.difference(name for name in train if name is not None))
