@@ -16,7 +16,6 @@ from stoker import _native
 from stoker.inspect.auditing import (
     MAX_DISTANCE,
     Duplicates,
-    brightness_and_contrast,
     exact_duplicates,
     measure_all,
     near_duplicates,
@@ -86,9 +85,9 @@ def test_copies_are_found_in_the_strictest_sense() -> None:
         b"damaged",
     ]
     measured = measure_all(len(data), lambda row: (data[row], ()), 2)
-    exact = exact_duplicates(measured.rows, measured.readable, lambda row: (data[row], ()))
+    exact = exact_duplicates(measured, lambda row: (data[row], ()))
     assert exact == [Duplicates("bytes", (1, 3)), Duplicates("pixels", (1, 2))]
-    near = near_duplicates(measured.rows, brightness_and_contrast(measured.rows)[1], exact, 6, 2)
+    near = near_duplicates(measured, exact, 6, 2)
     assert near == [Duplicates("near", (1, 4, 5))]
 
 

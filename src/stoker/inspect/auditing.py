@@ -24,7 +24,7 @@ import struct
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -275,23 +275,19 @@ def audit_splits(
     at_once = max(threads, _AT_ONCE_REMOTE) if images.is_remote else threads
     identity = " ".join(dataset.identity for dataset in splits.values())
     measured = measure_all(len(images), images.load, at_once, progress, resume, identity)
-    rows, readable = measured.rows, measured.readable
-    bright, contrasts = brightness_and_contrast(rows)
-    duplicates = exact_duplicates(rows, readable, images.load)
-    duplicates += near_duplicates(rows, contrasts, duplicates, distance, threads)
-    findings: dict[str, Named] = {"unreadable": (np.array(sorted(measured.problems), np.int64), None)}
-    findings |= _findings(rows, bright, contrasts)
-    extremes = _extremes(rows, readable, bright, contrasts)
+    duplicates = exact_duplicates(measured, images.load)
+    duplicates += near_duplicates(measured, duplicates, distance, threads)
+    findings, extremes = _findings(measured), _extremes(measured)
     named = [some for some, _ in (*findings.values(), *extremes.values())]
     named += [np.array(group.rows) for group in duplicates]
     images.describe(np.unique(np.concatenate(named)), measured.problems, at_once)
     return AuditReport(
         path=path,
-        splits={name: _split(rows[images.rows_of(name)]) for name in images.splits},
+        splits={name: _split(measured.rows[images.rows_of(name)]) for name in images.splits},
         classes=counted_classes(splits, {name: label_counts(dataset) for name, dataset in splits.items()}),
-        formats=_formats(rows, readable),
-        sizes=_sizes(rows, readable),
-        duplicates=tuple(_group(images, rows, group) for group in duplicates),
+        formats=_formats(measured),
+        sizes=_sizes(measured),
+        duplicates=tuple(_group(images, measured.rows, group) for group in duplicates),
         findings={name: images.named(some) for name, some in findings.items() if len(some[0])},
         extremes={name: images.named(some) for name, some in extremes.items()},
         distance=distance,
@@ -350,19 +346,6 @@ class _Images(Splits):
         return tuple(map(self.image, rows.tolist(), numbers))
 
 
-def brightness_and_contrast(rows: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return mean and standard deviation of each image, 0 to 255, each channel around its own mean.
-
-    Returns:
-        float32 (N,) both; NaN where an image is unreadable.
-    """
-    bright, contrasts = np.full((2, len(rows)), np.nan, np.float32)
-    for places, means, squares in _channels(rows):
-        bright[places] = means.mean(1)
-        contrasts[places] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
-    return bright, contrasts
-
-
 def _channels(rows: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
     """Yield places of readable images, and the means of their channels and of the squares of these."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
@@ -388,22 +371,23 @@ def _fractions(values: NDArray[np.float64]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def _formats(rows: NDArray[Any], readable: NDArray[np.int64]) -> dict[str, dict[str, int]]:
+def _formats(measured: Measurements) -> dict[str, dict[str, int]]:
     names: dict[str, Sequence[object]] = {
         "format": FORMAT_NAMES,
         "mode": MODE_NAMES,
         "bits": range(2**8),
         "orientation": range(2**8),
     }
-    counts = {column: Counter(dict(enumerate(np.bincount(rows[column][readable]).tolist()))) for column in names}
+    columns = {column: measured.rows[column][measured.readable] for column in names}
+    counts = {name: Counter(dict(enumerate(np.bincount(column).tolist()))) for name, column in columns.items()}
     return {
         column: {str(known[value]): count for value, count in (+counts[column]).most_common()}
         for column, known in names.items()
     }
 
 
-def _sizes(rows: NDArray[Any], readable: NDArray[np.int64]) -> dict[str, tuple[float, float, float]]:
-    width, height = rows["width"][readable], rows["height"][readable]
+def _sizes(measured: Measurements) -> dict[str, tuple[float, float, float]]:
+    width, height = (measured.rows[column][measured.readable] for column in ("width", "height"))
     return {
         name: (float(column.min()), float(np.median(column)), float(column.max()))
         for name, column in (("width", width), ("height", height), ("aspect", width / height))
@@ -418,12 +402,14 @@ def _group(images: _Images, rows: NDArray[Any], group: Duplicates) -> DuplicateG
     return DuplicateGroup(group.how, members, tuple(splits), tuple(sorted({image.label for image in members})))
 
 
-def _findings(rows: NDArray[Any], bright: NDArray[np.float32], contrasts: NDArray[np.float32]) -> dict[str, Named]:
+def _findings(measured: Measurements) -> dict[str, Named]:
+    rows, bright = measured.rows, measured.brightness
     has_alpha = np.isin(rows["mode"], [MODE_NAMES.index(mode) for mode in ("LA", "RGBA")])
     marked: dict[str, tuple[NDArray[np.bool_], NDArray[Any] | None]] = {
+        "unreadable": (rows["format"] == UNREADABLE, None),
         "dark": (bright < _DARK, bright),
         "bright": (bright > _BRIGHT, bright),
-        "flat": (contrasts < FLAT, contrasts),
+        "flat": (measured.contrast < FLAT, measured.contrast),
         "turned": (rows["orientation"] > 1, rows["orientation"]),
         "animated": (rows["animated"], None),
         "alpha": (has_alpha, None),
@@ -434,16 +420,14 @@ def _findings(rows: NDArray[Any], bright: NDArray[np.float32], contrasts: NDArra
     return {name: (np.flatnonzero(mask), values) for name, (mask, values) in marked.items()}
 
 
-def _extremes(
-    rows: NDArray[Any], readable: NDArray[np.int64], bright: NDArray[np.float32], contrasts: NDArray[np.float32]
-) -> dict[str, Named]:
-    width, height = rows["width"].astype(np.float64), rows["height"]
+def _extremes(measured: Measurements) -> dict[str, Named]:
+    readable, width, height = measured.readable, measured.rows["width"].astype(np.float64), measured.rows["height"]
     with np.errstate(invalid="ignore"):  # of unreadable images
         aspects = width / height
     columns = {
-        "darkest": (bright, 1),
-        "brightest": (bright, -1),
-        "flattest": (contrasts, 1),
+        "darkest": (measured.brightness, 1),
+        "brightest": (measured.brightness, -1),
+        "flattest": (measured.contrast, 1),
         "smallest": (width * height, 1),
         "largest": (width * height, -1),
         "narrowest": (aspects, 1),
@@ -552,7 +536,7 @@ def _flaws(boxes: Sequence[Box]) -> tuple[bool, bool]:
     return outside, empty
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Measurements:
     """What was measured of many images."""
 
@@ -560,10 +544,26 @@ class Measurements:
     problems: dict[int, str] = field(default_factory=dict)  # why images cannot be read, by row
     resumed: int = 0  # rows that an earlier run had measured
 
-    @property
+    @cached_property
     def readable(self) -> NDArray[np.int64]:
         """The rows of images that were measured, ascending."""
         return np.flatnonzero(self.rows["format"] != UNREADABLE)
+
+    @cached_property
+    def brightness(self) -> NDArray[np.float32]:
+        """Mean of each image, 0 to 255, float32 (N,); NaN where it is unreadable."""
+        values = np.full(len(self.rows), np.nan, np.float32)
+        for places, means, _ in _channels(self.rows):
+            values[places] = means.mean(1)
+        return values
+
+    @cached_property
+    def contrast(self) -> NDArray[np.float32]:
+        """Standard deviation of each, each channel around its own mean; the same."""
+        values = np.full(len(self.rows), np.nan, np.float32)
+        for places, means, squares in _channels(self.rows):
+            values[places] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
+        return values
 
 
 def measure_all(
@@ -687,12 +687,12 @@ class Duplicates:
     rows: tuple[int, ...]  # ascending; of images that are the same in a stricter sense only the first
 
 
-def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load) -> list[Duplicates]:
+def exact_duplicates(measured: Measurements, load: Load) -> list[Duplicates]:
     """Return images of the same bytes, and those of the same pixels, in the order of the first of each group.
 
     Those of the same size, sums and hash are decoded once more to compare their pixels.
     """
-    digests = rows["digest"]
+    rows, readable, digests = measured.rows, measured.readable, measured.rows["digest"]
     equal = _groups(readable, digests[readable].view("<u8")[::2], lambda row: digests[row].tobytes())
     firsts = _without_copies(readable, equal)
     alike = _groups(firsts, rows["hash"][firsts], partial(_pixel_measures, rows), partial(_pixel_digest, load))
@@ -701,24 +701,19 @@ def exact_duplicates(rows: NDArray[Any], readable: NDArray[np.int64], load: Load
 
 
 def near_duplicates(
-    rows: NDArray[Any], contrasts: NDArray[np.float32], exact: Iterable[Duplicates], distance: int, threads: int
+    measured: Measurements, exact: Iterable[Duplicates], distance: int, threads: int
 ) -> list[Duplicates]:
     """Return images of nearly the same content, also mirrored, in the order of the first of each group.
 
-    Hashes of two that follow each other differ in ``distance`` bits at most. Left out are those that are flat by
-    ``contrasts``, and of what `exact_duplicates` returns all but the first of each.
+    Hashes of two that follow each other differ in ``distance`` bits at most. Left out are those that are flat, and of
+    what `exact_duplicates` returns all but the first of each.
     """
-    firsts = _without_copies(np.flatnonzero(contrasts >= FLAT), [group.rows for group in exact])
-    hashes, strong = rows["hash"][firsts], rows["strong"][firsts]
-    order = np.lexsort((strong, hashes))
-    is_new = np.ones(len(order), bool)
-    hashes, strong = hashes[order], strong[order]
-    is_new[1:] = (np.diff(hashes) != 0) | (np.diff(strong) != 0)
-    places = np.empty_like(order)
-    places[order] = np.cumsum(is_new) - 1
-    hashes, strong = hashes[is_new], strong[is_new]
+    firsts = _without_copies(np.flatnonzero(measured.contrast >= FLAT), [group.rows for group in exact])
+    pairs = np.stack([measured.rows["hash"][firsts], measured.rows["strong"][firsts]], 1)
+    pairs, places = np.unique(pairs, axis=0, return_inverse=True)
+    hashes, strong = np.ascontiguousarray(pairs.T)
     clusters = _native.near_hashes(hashes, strong, distance, mirrored=True, threads=threads)
-    return [Duplicates("near", group) for group in _groups(firsts, clusters[places])]
+    return [Duplicates("near", group) for group in _groups(firsts, clusters[places.ravel()])]
 
 
 def distances(hashes: NDArray[np.uint64]) -> list[int]:
