@@ -65,13 +65,9 @@ class Watcher(Protocol):
     """Receives the progress of a download. Called from one thread."""
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
-        """Report bytes, as often as every few milliseconds.
+        """Report how many bytes of a file are done, as often as every few milliseconds; of None in total while unknown.
 
-        Args:
-            name: File that is worked on.
-            stage: What is done with it. The first call for a file and a stage has what an earlier run left.
-            done: Its bytes that are done.
-            total: How many it has; None while that is not known.
+        The first call for a file and a stage has what an earlier run left.
         """
 
     def note(self, text: str) -> None:

@@ -605,10 +605,6 @@ def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Co
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
         yield file_problem(path, f"{what} of the source")
-    yield from _reject_problems(place, manifest)
-
-
-def _reject_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
     path = place / REJECTS_NAME
     if not path.lexists():
         yield file_problem(path, "is missing; restore it, or build again")
