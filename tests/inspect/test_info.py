@@ -21,6 +21,7 @@ from stoker.errors import (
     ExampleError,
     ManifestError,
     ShardError,
+    SourceError,
 )
 from stoker.format import RecordKeys
 from stoker.format.index import write_index
@@ -36,6 +37,7 @@ from stoker.inspect.info import (
     UnfinishedInfo,
     dataset_info,
 )
+from stoker.sources import SourceOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -285,5 +287,7 @@ def test_what_holds_no_images_is_not_taken_for_some(photos: Path, tmp_path: Path
         DatasetNotFoundError, match=r"cannot be read as images: .* holds no class folder; put the images"
     ):
         dataset_info(fill(tmp_path / "texts", "1.txt"))
+    with pytest.raises(SourceError, match=r"^the label map .*none\.txt does not exist"):
+        dataset_info(photos, options=SourceOptions(labels=str(tmp_path / "none.txt")))
     with pytest.raises(ConfigError, match="it holds no TFRecords"):
         dataset_info(photos, keys=RecordKeys("image"))

@@ -13,15 +13,7 @@ import numpy as np
 
 from stoker import _native
 from stoker.config import check_range
-from stoker.errors import (
-    DatasetNotFoundError,
-    ExampleError,
-    IndexMismatchError,
-    ShardError,
-    SourceError,
-    StokerError,
-    record_error,
-)
+from stoker.errors import ExampleError, IndexMismatchError, ShardError, StokerError, record_error
 from stoker.format import (
     FRAME_BYTES,
     INDEX_FOLDER,
@@ -44,9 +36,9 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import ImageFiles, box_classes, refuse_keys, refuse_source
+from stoker.loader import ImageFiles, box_classes, list_images, refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
-from stoker.sources import is_dataset, list_source
+from stoker.sources import SourceOptions, is_dataset
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
 
 if TYPE_CHECKING:
@@ -55,7 +47,7 @@ if TYPE_CHECKING:
 
     from stoker.format import Manifest, RecordKeys, SplitShards
     from stoker.loader import Dataset
-    from stoker.sources import Source, SourceOptions
+    from stoker.sources import Source
     from stoker.storage import Location
     from stoker.types import Compression, Feature, Features, Field, SchemaInfo
 
@@ -268,19 +260,11 @@ class ImagesInfo:
 def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
     is_pattern = not place.exists() and ("{" in str(place) or place.pattern() is not None)  # braces: of tars
-    if (
-        not (is_pattern or place.exists())
-        or is_beside
-        or (place.is_dir() and find_shard_folder(place, is_dataset) is not None)
-    ):
+    is_empty = place.is_dir() and next(iter(place.some_children()), None) is None
+    holds_records = place.is_dir() and find_shard_folder(place, is_dataset) is not None
+    if not (is_pattern or place.exists()) or is_beside or is_empty or holds_records:
         raise no_records(place)
-    try:
-        tree = list_source(str(place), options)
-    except SourceError as error:
-        if is_pattern or (place.is_dir() and next(iter(place.some_children()), None) is not None):
-            message = f"{place} is not a dataset, and cannot be read as images: {error}"
-            raise DatasetNotFoundError(message, path=str(place)) from error
-        raise no_records(place) from error
+    tree = list_images(place, SourceOptions() if options is None else options)
     if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
         raise no_records(place)
     labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}

@@ -312,14 +312,19 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     return ()
 
 
-def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> _Splits:
+def list_images(place: Location, options: SourceOptions) -> Source:
+    """List the images at a place that may hold none."""
     try:
-        tree = list_source(str(place), options)
+        return list_source(str(place), options)
     except SourceError as error:
         if error.path and error.path in (options.labels, options.validation_labels, options.class_names, options.boxes):
             raise  # the place is right; what was given with it is not
         message = f"{place} is not a dataset, and cannot be read as images: {error}"
         raise DatasetNotFoundError(message, path=str(place)) from error
+
+
+def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> _Splits:
+    tree = list_images(place, options)
     if tree.latency == "web":
         message = f"{place} is a list of URLs, whose images a build downloads, once"
         raise SourceError(f"{message}; run stoker build {place} DATASET and open that", path=str(place))
