@@ -11,7 +11,8 @@ import stoker
 from stoker.cli.main import main
 from stoker.format.frames import compression_of
 from stoker.inspect import diagnosis as system
-from stoker.inspect.diagnosis import files_of, look_at_files
+from stoker.inspect.diagnosis import look_at_files
+from stoker.inspect.measuring import files_of
 
 if TYPE_CHECKING:
     from pathlib import Path

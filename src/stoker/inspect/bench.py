@@ -53,6 +53,7 @@ from stoker.inspect.measuring import (
     ProgramFailed,
     ReadSpec,
     endless,
+    files_of,
     in_turns,
     loader_alone,
     median_ratio,
@@ -61,7 +62,7 @@ from stoker.inspect.measuring import (
 from stoker.loader import Dataset, ImageFiles, ShardRecords, loader_settings, open_dataset, open_main_split
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source
-from stoker.storage import from_uri, location, stoppable_pool
+from stoker.storage import location, stoppable_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -413,11 +414,8 @@ class BenchImages:
         if case.needs != "own":
             folders = (self.place(case.needs), self.place(case.key))  # the second: what a case writes for itself
             return [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-        if self.shards:
-            return [shard.path for shard in self.open_own().shards if isinstance(shard.path, Path)]
-        tree = self._tree()
-        places = {from_uri(tree.stored.locate(item)) for item in tree.table.take(tree.splits[self.split])}
-        return sorted(place for place in places if isinstance(place, Path))
+        own = self.open_own()
+        return files_of(own) if own.remote is None else []
 
     def read_by(self, case: Case) -> int:
         """Return how many a case reads in one pass: more than were chosen where it opens the user's shards."""

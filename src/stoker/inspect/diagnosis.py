@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import available_cpus
 from stoker.errors import ConfigError
 from stoker.inspect.diagnosis_decision import Consumer, DoctorReport, Evidence, Files, OtherThread, Setup, decide
-from stoker.inspect.measuring import cached_bytes
+from stoker.inspect.measuring import cached_bytes, files_of
 from stoker.loader import Loader, LoaderStats, cpu_share, loader_in, parts_of
 from stoker.order import BlockShuffle
 from stoker.recipe import missing_libraries
@@ -356,20 +356,6 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
         loose=loose,
         pixels=pixels,
     )
-
-
-def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
-    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``.
-
-    Raises:
-        ConfigError: The samples lie in a store.
-    """
-    if dataset.remote is not None:
-        raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
-    if dataset.shards:
-        return [shard.local_path if shard.inflated is None else shard.inflated.path for shard in dataset.shards]
-    numbers = dataset.numbers[:: 1 if most is None else max(1, len(dataset) // most)]
-    return list(dict.fromkeys(Path(dataset.records.where(int(number))[0]) for number in numbers))
 
 
 def _available_memory() -> int | None:

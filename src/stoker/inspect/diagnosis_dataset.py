@@ -19,7 +19,7 @@ from stoker import _native
 from stoker.config import format_count
 from stoker.errors import BadSampleWarning, StokerError, StorageError
 from stoker.image import info
-from stoker.inspect.diagnosis import doctor, files_of
+from stoker.inspect.diagnosis import doctor
 from stoker.inspect.diagnosis_decision import decide, rebuild_command
 from stoker.inspect.info import ranked
 from stoker.inspect.measuring import (
@@ -28,6 +28,7 @@ from stoker.inspect.measuring import (
     ReadSpec,
     decode_endlessly,
     endless,
+    files_of,
     in_turns,
     loader_alone,
     median_ratio,

@@ -19,6 +19,7 @@ import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -31,7 +32,6 @@ from stoker.transforms import CenterCrop, RandomResizedCrop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
     from typing import IO, Self
 
     from stoker.format import RecordKeys
@@ -293,6 +293,20 @@ def decode_endlessly(
 
 
 # The page cache, which files leave without being root.
+
+
+def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
+    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``.
+
+    Raises:
+        ConfigError: The samples lie in a store.
+    """
+    if dataset.remote is not None:
+        raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
+    if dataset.shards:
+        return [shard.local_path if shard.inflated is None else shard.inflated.path for shard in dataset.shards]
+    numbers = dataset.numbers[:: 1 if most is None else max(1, len(dataset) // most)]
+    return list(dict.fromkeys(Path(dataset.records.where(int(number))[0]) for number in numbers))
 
 
 def drop_from_page_cache(paths: Iterable[Path]) -> float:
