@@ -530,12 +530,8 @@ class LocalLocation(PosixPath, Location):
         # A list may name folders that never were, each of which is the fault of the lines that do.
         return self.is_file() or not folder_has_gone(error)
 
-    def reader(self) -> AbstractContextManager[IO[bytes]]:
-        """Open the file for reading bytes in a ``with`` block; a named pipe is not waited for."""
-        return open_regular(self)
-
-    def read_at_most(self, limit: int) -> bytes:
-        return read_at_most(self, limit)
+    reader = open_regular
+    read_at_most = read_at_most
 
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:  # noqa: ARG002 - a disk knows
         with attach_filename(self):
@@ -553,11 +549,8 @@ class LocalLocation(PosixPath, Location):
     def local_copy(self) -> Iterator[LocalCopy]:
         yield LocalCopy(self)
 
-    def write_atomically(self, data: Data) -> None:
-        write_file(self, data)
-
-    def create(self, data: Data) -> bool:
-        return create_file(self, data)
+    write_atomically = write_file
+    create = create_file
 
     def make_directory(self, within: Location | None = None) -> None:
         """Make a folder and those above it that are missing; their names are on the disk when this returns."""
