@@ -101,6 +101,18 @@ def test_of_two_annotations_of_one_name_the_last_one_counts(tmp_path: Path) -> N
     assert boxes_in(table, b"n01_1.JPEG", b"n01") == [Box(0.0, 0.0, 0.5, 0.5)]
 
 
+def test_a_last_annotation_counts_that_has_no_box_or_is_sound_again(tmp_path: Path) -> None:
+    path = tmp_path / "boxes.tar"
+    texts = [xml(("n01", "0", "0", "100", "50")), "<annotation>", xml()]
+    for first, last in ((0, 2), (1, 0), (1, 2)):
+        members = [tar_bytes({"n01/n01_1.xml": texts[at].encode()}) for at in (first, last)]
+        path.write_bytes(
+            members[0].rstrip(b"\0").ljust(-(-len(members[0].rstrip(b"\0")) // 512) * 512, b"\0") + members[1]
+        )
+        want = [Box(0.0, 0.0, 0.5, 0.5)] if last == 0 else []
+        assert boxes_in(read_box_tar(location(path), None), b"n01_1.JPEG", b"n01") == want
+
+
 def test_other_members_are_passed_over_and_huge_ones_refused(tmp_path: Path) -> None:
     path = tmp_path / "boxes.tar"
     path.write_bytes(tar_bytes({"readme.txt": b"x", "n01/._n01_1.xml": b"x", "n01": None, "n01/n01_1.xml": b"x"}))

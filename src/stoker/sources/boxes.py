@@ -75,7 +75,7 @@ _ROW = np.dtype(
     [("key", f"S{_KEY_BYTES}"), ("stem", f"S{_KEY_BYTES}"), ("box", BOX), ("annotation", "<i4"), ("name", "<i4")]
 )
 """A box in a `BoxTable`: what stands for the folder and the stem of its annotation, and for the stem alone; which
-annotation it was read from, and which name the object has there."""
+annotation it was read from, and which name the object has there, or -1 where that annotation has no box."""
 _PACKED_ROW = struct.Struct(f"<{_KEY_BYTES}s{_KEY_BYTES}s4diii")
 _MAX_KEY_BYTES = 255  # of a file name
 _MAX_BOXES = 2**24
@@ -329,17 +329,21 @@ class BoxTable:
         self._annotations = 0
         self._sorted: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
 
-    def add(self, folder: bytes, stem: bytes, boxes: Iterable[NamedBox]) -> None:
+    def add(self, folder: bytes, stem: bytes, boxes: Sequence[NamedBox]) -> None:
         """Add the boxes of one image, given the folder, which may be the class, and the stem of its annotation."""
         key, by_stem = self._key(folder, stem), _digest(stem)
         by_key = _digest(key) if folder else by_stem
-        self._annotations += self._replacing
-        for named in boxes:
+        if self._replacing:
+            self._annotations += 1
+            self.damaged.pop(key, None)
+        for named in boxes or (None,) * self._replacing:  # no box replaces others, too
             if self._rows.tell() == _MAX_BOXES * _ROW.itemsize:
                 raise SourceError(f"{self.where} holds more than {_MAX_BOXES} boxes", path=self.where)
-            box, name = named.box, named.name if len(self._names) < _MAX_NAMES or named.name in self._names else b""
-            number = self._names.setdefault(name, len(self._names))
-            corners = box.xmin, box.ymin, box.xmax, box.ymax
+            corners, number = (0.0, 0.0, 0.0, 0.0), -1
+            if named is not None:
+                name = named.name if len(self._names) < _MAX_NAMES or named.name in self._names else b""
+                number = self._names.setdefault(name, len(self._names))
+                corners = named.box.xmin, named.box.ymin, named.box.xmax, named.box.ymax
             self._rows.write(_PACKED_ROW.pack(by_key, by_stem, *corners, -1, self._annotations, number))
 
     def add_damaged(self, folder: bytes, stem: bytes, problem: str) -> None:
@@ -373,7 +377,8 @@ class BoxTable:
             for key, name, first, last in zip(keys, names, *bounds, strict=True):
                 problem = damaged.get(key, "")
                 own = enumerate(numbers[first:last].tolist() if not problem else (), first)
-                chosen = [row for row, number in own if _is_of(names_of_boxes[number], name, class_names)]
+                known_names = ((row, names_of_boxes[number]) for row, number in own if number >= 0)
+                chosen = [row for row, own_name in known_names if _is_of(own_name, name, class_names)]
                 yield boxes[chosen].tobytes(), problem.encode("utf-8", "backslashreplace")
 
     def _newest(self, by: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
