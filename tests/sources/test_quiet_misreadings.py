@@ -1109,3 +1109,28 @@ def test_a_column_of_parquet_with_few_repeated_names_may_have_the_classes(tmp_pa
     ):
         stoker.open(root)
     stoker.open(root, label_column="none")
+
+
+def test_a_table_with_other_endings_than_the_files_is_refused(tmp_path: Path) -> None:
+    rows = "".join(f"images/{i}.jpg,{'cat' if i % 2 else 'dog'}\n" for i in range(6))
+    write(tmp_path, {f"images/{i}.png": picture(i, "L") for i in range(6)} | {"train.csv": "file,label\n" + rows})
+    with pytest.raises(SourceError, match=r"train.csv names images/0.jpg, and the file is 0.png; write the names of"):
+        listed(tmp_path)
+
+
+@pytest.mark.parametrize("cell", ["\"['cat', 'dog']\"", '"[0, 1]"', "['cat' 'dog']", "{cat}"])
+def test_lists_written_as_text_are_no_names_of_classes(tmp_path: Path, cell: str) -> None:
+    rows = "".join(f"{i}.jpg,{cell}\n" for i in range(6))
+    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "file,label\n" + rows})
+    with pytest.raises(SourceError, match=r"'label' has lists written as text, such as .*; write what is in them with"):
+        listed(tmp_path)
+    tree = list_source(str(tmp_path), SourceOptions(label_column=()))
+    assert (tree.classes, [*tree.fields]) == ((), ["label"])
+
+
+def test_words_for_missing_labels_are_told_where_they_are_classes(tmp_path: Path) -> None:
+    rows = "".join(f"{i}.jpg,{('cat', 'NaN', 'None')[i % 3]}\n" for i in range(6))
+    write(tmp_path, {f"images/{i}.jpg": picture(i) for i in range(6)} | {"train.csv": "file,label\n" + rows})
+    tree = listed(tmp_path)
+    assert tree.classes == (b"NaN", b"None", b"cat")
+    assert any("'NaN', 'None' are taken for names of classes; a cell without" in text for text in tree.warnings)

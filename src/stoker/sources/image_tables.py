@@ -286,6 +286,14 @@ def without_images(look: Look, place: Location, folder: Location) -> str:
     cells = [str(row.get(name)) for row in rows]
     if not {*files, *stems}.isdisjoint(map(str, rows[0].values())):
         return ""
+    for cell in filter(str.isprintable, map(str, rows[0].values())):
+        stem = cell.rpartition("/")[2].rpartition(".")[0]
+        if stem in stems and is_image_name(os.fsencode(cell)):
+            file = next(file for file in files if file.rpartition(".")[0] == stem)
+            message = (
+                f"{place} names {cell}, and the file is {file}; write the names of the files into it, {_NO_CLASSES}"
+            )
+            raise SourceError(message, path=look.root)
     message = f"the first row of {place} names no image there: its {name!r} is {cells[0][:_LONGEST_CELL]!r}"
     message += f", and the first file is {files[0]}" if files else ""
     width, head = len(max(stems, key=len, default="")), place.read_head(_LONGEST_CELL).decode("utf-8", "replace")

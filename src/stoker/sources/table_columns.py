@@ -47,6 +47,7 @@ IMAGE_NAME = "_file_name"
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
 _DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
 _CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
 _NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
 """Numbers, and lists of classes."""
@@ -63,6 +64,8 @@ _MOST_ALONE = 20
 _MASK_NAME = re.compile(r"mask|(^|[^a-z])(seg(mentation)?s?|trimaps?)([^a-z]|$)", re.IGNORECASE)
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
 """Names of columns of 0 and 1 that are no classes."""
+_MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a", "nil"})
+"""What programs write where a value is missing."""
 _FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
 _INT64 = range(-(2**63), 2**63)
 _EXACT = 2**24
@@ -271,6 +274,10 @@ def _with_form(
         message = f"{where}: {name!r} has cells such as {texts[0]!r}, numbers with a decimal comma or two classes each;"
         message += f" write a point in place of the comma, or give {option_with('label_separator', ',')}"
         raise SourceError(message, path=str(where))
+    if given is None and all(isinstance(value, str) and _LIST.fullmatch(value) for value in known):
+        message = f"{where}: {name!r} has lists written as text, such as {texts[0][:40]}; write what is in them with"
+        message += f" semicolons between, or give {option_with('label_column', 'none')} to have them as text"
+        raise SourceError(message, path=str(where))
     between = _between(texts) if given is None else given.replace("none", "")
     if between or any(isinstance(value, list) for value in known):
         warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
@@ -431,6 +438,10 @@ class TableRows:
             self._are_numbers = False
             warnings.append(f"{self._place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
             return [_without_zeros(label).encode() for label in self._labels]
+        missing = [label for label in self._labels if label.strip().lower() in _MISSING]
+        if missing and len(self._labels) > len(missing):
+            what = f"{format_some(missing, _SHOWN_NAMES, repr)} {'is' if len(missing) == 1 else 'are'}"
+            warnings.append(f"{self._place}: {what} taken for names of classes; a cell without a label is empty")
         names: list[bytes | None] = []
         for label in self._labels:
             text = _without_zeros(label) if self._are_numbers else label
