@@ -133,10 +133,9 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     builder.skipped.warn(other, "not of train, validation or test, so not used: {names}")
     missing = _missing(files)
     builder.skipped.warn(missing, "their names say that there are more files, and these are not there: {names}")
-    rows.finish()
     if not len(builder.collector):
         raise SourceError(f"{look.root} holds no rows of train, validation or test", path=look.root)
-    return builder.finish_in(rows.reader())
+    return builder.finish_in(rows.finish())
 
 
 def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
@@ -434,8 +433,8 @@ class _Rows:
         self._is_numbered = is_number
         return str(label).encode()
 
-    def finish(self) -> None:
-        """Set the columns of the rows in the builder, and warn of missing values; call it once all rows are added."""
+    def finish(self) -> ParquetReader:
+        """Set the columns of the rows in the builder, warn of missing values, and return what reads the rows."""
         self._builder.collector.columns = {"archive": self._files.finish(), "row": self._row_of.finish()}
         self._builder.numbered = bool(self._is_numbered)
         if self._unlabelled and self._builder.collector.class_names():
@@ -444,8 +443,6 @@ class _Rows:
         for name, count in self._nulls.items():
             message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
             self._builder.warnings.append(f"{message}: an empty text, or nan, there")
-
-    def reader(self) -> ParquetReader:
         assert self._first is not None, "no file was added"
         head, archives = self._first[1], tuple(self._builder.archives)
         return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+from codecs import BOM_UTF8
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -22,7 +23,6 @@ MAX_FILE_BYTES = 2**30
 
 _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 AT_ONCE = 32
 """Requests of a listing that are under way at the same time."""
@@ -113,7 +113,7 @@ def raw_lines(path: Location, most_bytes: int) -> Iterator[tuple[int, bytes]]:
             if len(line) > most_bytes:
                 message = f"{path}: line {number} is longer than {most_bytes} bytes; is it a text file?"
                 raise SourceError(message, path=str(path))
-            yield number, line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+            yield number, line.removeprefix(BOM_UTF8) if number == 1 else line
 
 
 def numbered_lines(path: Location) -> Iterator[tuple[int, bytes]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from codecs import BOM_UTF8
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ def _has_urls(path: Location, image_column: str | None = None) -> bool:
     if b"http" not in head and path.suffix != PARQUET_SUFFIX:
         return False
     if path.suffix not in _TABLES:
-        return is_web(head.removeprefix(b"\xef\xbb\xbf").lstrip())
+        return is_web(head.removeprefix(BOM_UTF8).lstrip())
     with contextlib.closing(table_rows(path)) as rows:
         try:
             urls = (row[name] for _, row in islice(rows, _LOOKED_AT) for name in row if name.lower() == _URL)
