@@ -21,13 +21,7 @@ from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
-from stoker.sources.known_datasets import (
-    is_sequence,
-    stated_images,
-    stated_labels,
-    undecoded,
-    version_of,
-)
+from stoker.sources.known_datasets import is_sequence, stated_images, stated_labels, undecoded, version_of
 from stoker.sources.reader import Extents, IndexedReader, Latency, SourceImage
 from stoker.sources.reading import in_order
 from stoker.sources.record_reader import (
