@@ -7,8 +7,7 @@
 - ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
 - ``boxes``: boxes; ``drawn_masks``: masks
 - ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
-- ``records``: what a program has, in sequences and in iterables
-- ``record_reader``: one record, and what stands for its values; ``known_datasets``: of other libraries
+- ``records``: what a program has, in sequences and in iterables; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
 - ``source``: the result, which ``listing`` writes and reads as a file
 - ``imagenet``: formats of labels
@@ -32,8 +31,15 @@ from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import UNPACKED_FOLDER, import_pyarrow, is_in_use, unpacked_files
 from stoker.sources.pixels import RecordPixels, features_beside
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
-from stoker.sources.record_reader import image_digest
-from stoker.sources.records import Given, RecordSequence, RecordStream, given_splits, index_records, list_records
+from stoker.sources.records import (
+    Given,
+    RecordSequence,
+    RecordStream,
+    given_splits,
+    image_digest,
+    index_records,
+    list_records,
+)
 from stoker.sources.source import Source, with_objects
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.walking import is_dataset

@@ -14,7 +14,7 @@ from stoker.errors import ImageError, SourceError
 from stoker.fields import encode_fields, mask_pixels
 from stoker.recipe import Recipe, StoredImage, as_file, convert, dimensions, is_stored_mask, mask_ids, store_mask
 from stoker.sources.drawn_masks import DrawnMask
-from stoker.sources.record_reader import read_image
+from stoker.sources.records import read_image
 from stoker.types import EncodedImage, Features, Field
 
 if TYPE_CHECKING:
