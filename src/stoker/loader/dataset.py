@@ -198,7 +198,7 @@ class Dataset:
     def _sample(self, index: int) -> Sample:
         return self.reader.sample(index, self.mode, self.exif)
 
-    source_of = staticmethod(source_of)
+    source_of = staticmethod(source_of)  # for builds, which do not import the loader
 
     def _part(self, numbers: Numbers) -> Dataset:
         """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""

@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from collections import deque
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -294,24 +294,17 @@ class Trace:
         self.events = self.lost = 0
 
     def __enter__(self) -> Self:
-        self._log.start(_KEPT)
-        try:
-            self._file: TextIO = _opened(self._path)
-        except BaseException:
-            self._log.stop()
-            raise
-        try:
+        with ExitStack() as undo:
+            self._log.start(_KEPT)
+            undo.callback(self._log.stop)
+            self._file: TextIO = undo.enter_context(_opened(self._path))
             self._file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
             process = os.getpid()
             rows = [_meta("process_name", process, 0, "stoker")]
             rows += [_meta("thread_name", process, number, name) for number, name in enumerate(self._log.threads)]
             self._file.write(",\n".join(map(json.dumps, rows)))
             self._file.flush()
-        except BaseException:
-            self._log.stop()
-            with suppress(OSError):  # of a full disk, once more
-                self._file.close()
-            raise
+            undo.pop_all()
         self._writer.start()
         return self
 
