@@ -200,7 +200,10 @@ def test_edges_of_boxes_and_one_hot_copies_must_agree(tmp_path: Path) -> None:
     boxes = {"image/encoded": ("bytes", [image(1)]), "image/class/label": ("int64", [1])}
     boxes |= {f"image/object/bbox/{side}": ("float", [0.5] * (side != "xmax")) for side in SIDES}
     (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(boxes)))
-    assert "boxes have 1 image/object/bbox/xmin, 0 image/object/bbox/xmax" in whats(tmp_path)[0]
+    assert "'image/object/bbox/xmax' has 0 values for 1 boxes" in whats(tmp_path)[0]
+    boxes |= {"image/object/bbox/xmax": ("float", [0.5]), "image/object/bbox/label": ("int64", [1, 2])}
+    (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(boxes)))
+    assert "'image/object/bbox/label' has 2 values for 1 boxes" in whats(tmp_path)[0]
     tiny = {"image_raw": ("bytes", [bytes(12)]), "label": ("int64", [1]), "label_one_hot": ("bytes", [b"\1\0"])}
     (tmp_path / "a.tfrecord").write_bytes(tfrecord.frame(example.write(tiny)))
     assert "label_one_hot marks [0], but the label is 1" in whats(tmp_path / "a.tfrecord")[0]

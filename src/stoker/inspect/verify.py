@@ -64,7 +64,7 @@ from stoker.format import (
     read_rejects,
 )
 from stoker.inspect.info import leading_records, ranked
-from stoker.loader import Sample, label_of, refuse_keys, refuse_unfinished
+from stoker.loader import Sample, boxes_of, label_of, refuse_keys, refuse_unfinished
 from stoker.recipe import decode, decode_mask, sniff
 from stoker.storage import (
     TEMPORARY_MARK,
@@ -95,7 +95,6 @@ _NO_ROWS = np.empty((0, 2), np.uint64)
 
 _SYNSET_KEY, _TEXT_KEY = "image/class/synset", "image/class/text"
 _ONE_HOT_KEY = "label_one_hot"
-_SIDES = ("xmin", "xmax", "ymin", "ymax")
 _FORMAT_KEY = "image/format"
 _SHOWN_KEYS = 20  # the layout with the most has 15
 _SHOWN_LENGTH = 60
@@ -504,27 +503,21 @@ def _label_wrong(
 
 
 def _boxes_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:
-    """Check that there are as many left as right, upper and lower edges, and that each is a finite number."""
-    prefix = schema.box_prefix
-    if prefix is None:
+    """Check that boxes can be loaded, that each edge is a finite number, and that each label is that of a class."""
+    try:
+        boxes = boxes_of(features, schema)
+    except ExampleError as error:
+        yield str(error)
         return
-    packed = not prefix.endswith("/")
-    sides = {key: features.get(key, ("float", []))[1] for key in ([prefix] if packed else map(prefix.__add__, _SIDES))}
-    counts = {key: len(edges) for key, edges in sides.items()}
-    if packed and counts[prefix] % 4:
-        yield f"{prefix} has {counts[prefix]} values, which are not four for each box"
-    elif len(set(counts.values())) > 1:
-        yield "boxes have " + ", ".join(f"{count} {key}" for key, count in counts.items())
-    else:
-        edges = itertools.chain(*sides.values())
-        odd = sorted({str(edge) for edge in edges if not (isinstance(edge, float) and math.isfinite(edge))})
-        if odd:
-            yield f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"
-        first, end = schema.label_base, schema.label_base + len(schema.box_names)
-        _, labels = features.get(f"{prefix}label", ("int64", []))
-        strange = [label for label in labels if label != -1 and label not in range(first, end)]
-        if schema.box_names and strange:
-            yield f"a box has the label {strange[0]!r}, which is not in {first}..{end - 1}"
+    edges = {edge for box in boxes for edge in (box.xmin, box.xmax, box.ymin, box.ymax)}
+    odd = sorted(str(edge) for edge in edges if not math.isfinite(edge))
+    if odd:
+        yield f"boxes have edges that are not finite numbers: {', '.join(odd[:3])}"
+    known = range(schema.label_base, schema.label_base + len(schema.box_names))
+    right = {None, -1, *known}
+    strange = [box.label for box in boxes if box.label not in right]
+    if known and strange:
+        yield f"a box has the label {strange[0]}, which is not in {known.start}..{known.stop - 1}"
 
 
 def _fields_wrong(features: Features, schema: SchemaInfo) -> Iterator[str]:

@@ -60,7 +60,7 @@ from stoker.loader.pictures import (
 )
 from stoker.loader.ranks import cpu_share
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.sample import Sample, label_of, mask_of, texts_of
+from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
 from stoker.loader.sampling import Balanced, Weighted

@@ -116,29 +116,12 @@ class Sample:
             ExampleError: Their corners are not of type float, or there are not as many of each as boxes, or not as many
                 labels.
         """
-        prefix = self.schema.box_prefix
-        if prefix is None:
-            return []
-        above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
-        if prefix.endswith("/"):
-            keys = [prefix + side for side in ("xmin", "ymin", "xmax", "ymax")]
-            sides = [self._floats(key) for key in keys]
-            for key, side in zip(keys, sides, strict=True):
-                self._check_as_many(key, len(side), len(sides[0]))
-            label_key = prefix + "label" if self._labels(prefix + "label") else above + "class/label"
-        else:
-            packed = self._floats(prefix)
-            if len(packed) % 4:
-                raise self._error(f"{prefix!r} has {len(packed)} values, which are not four for each box")
-            sides = [packed[first::4] for first in (1, 0, 3, 2)]
-            label_key = above + "label"
-        turned = self._orientation
-        boxes = [turn_box(Box(*corners), turned) for corners in zip(*sides, strict=True)]
-        labels = self._labels(label_key)
-        if not labels:
-            return boxes
-        self._check_as_many(label_key, len(labels), len(boxes))
-        return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)]
+        try:
+            boxes = boxes_of(self.features, self.schema)
+        except ExampleError as error:
+            raise self._error(str(error)) from None
+        turned = self._orientation if boxes else 1
+        return [turn_box(box, turned) for box in boxes]
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -177,22 +160,8 @@ class Sample:
             message = f"sample {self.index} ({self.source}), field {name!r}: {error}"
             raise type(error)(message, source=self.source) from error
 
-    def _check_as_many(self, key: str, values: int, boxes: int) -> None:
-        if values != boxes:
-            raise self._error(f"{key!r} has {values} values for {boxes} boxes")
-
     def _error(self, message: str) -> ExampleError:
         return ExampleError(f"sample {self.index} ({self.source}): {message}", source=self.source)
-
-    def _labels(self, key: str) -> list[int]:
-        kind, values = self.features.get(key, ("", []))
-        return [int(value) for value in values] if kind == "int64" else []
-
-    def _floats(self, key: str) -> list[float]:
-        kind, values = self.features.get(key, ("float", []))
-        if values and kind != "float":
-            raise self._error(f"{key!r} holds {kind} values; corners of boxes are float")
-        return [float(value) for value in cast("list[float]", values)]
 
     def decode(self) -> NDArray[Any]:
         """Return the whole image in the dataset's mode, turned upright if that was opened so.
@@ -268,6 +237,49 @@ def mask_of(sample: Sample, name: str, pixels: NDArray[Any]) -> NDArray[Any]:
         message = f"{where}: the mask has {ids.shape[1]} x {ids.shape[0]} pixels, unlike the image"
         raise ExampleError(message, source=sample.source)
     return ids
+
+
+def boxes_of(features: Features, schema: SchemaInfo) -> list[Box]:
+    """Return the annotated objects that features hold, as they are stored; `Sample.boxes` says what is refused."""
+    prefix = schema.box_prefix
+    if prefix is None:
+        return []
+    above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
+    if prefix.endswith("/"):
+        keys = [prefix + side for side in ("xmin", "ymin", "xmax", "ymax")]
+        sides = [_floats(features, key) for key in keys]
+        for key, side in zip(keys, sides, strict=True):
+            _check_as_many(key, len(side), len(sides[0]))
+        label_key = prefix + "label" if _labels(features, prefix + "label") else above + "class/label"
+    else:
+        packed = _floats(features, prefix)
+        if len(packed) % 4:
+            raise ExampleError(f"{prefix!r} has {len(packed)} values, which are not four for each box")
+        sides = [packed[first::4] for first in (1, 0, 3, 2)]
+        label_key = above + "label"
+    boxes = [Box(*corners) for corners in zip(*sides, strict=True)]
+    labels = _labels(features, label_key)
+    if not labels:
+        return boxes
+    _check_as_many(label_key, len(labels), len(boxes))
+    return [replace(box, label=label) for box, label in zip(boxes, labels, strict=True)]
+
+
+def _check_as_many(key: str, values: int, boxes: int) -> None:
+    if values != boxes:
+        raise ExampleError(f"{key!r} has {values} values for {boxes} boxes")
+
+
+def _labels(features: Features, key: str) -> list[int]:
+    kind, values = features.get(key, ("", []))
+    return [int(value) for value in values] if kind == "int64" else []
+
+
+def _floats(features: Features, key: str) -> list[float]:
+    kind, values = features.get(key, ("float", []))
+    if values and kind != "float":
+        raise ExampleError(f"{key!r} holds {kind} values; corners of boxes are float")
+    return [float(value) for value in cast("list[float]", values)]
 
 
 def label_of(features: Features, schema: SchemaInfo) -> int:
