@@ -24,6 +24,7 @@ from reference import example, pictures, tfrecord
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, SourceWarning
 from stoker.format import holds_records
+from stoker.inspect import ForeignInfo, dataset_info
 from storage.places import place_in
 
 if TYPE_CHECKING:
@@ -135,6 +136,10 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_pat
     opened = stoker.open(tmp_path)
     assert opened.schema.label_base == 1
     assert [one.name for one in opened.classes] == ["background", "cat", "dog"]
+    described = dataset_info(tmp_path)
+    assert isinstance(described, ForeignInfo)
+    assert described.layout is not None
+    assert described.layout.label_base == 1
     assert opened.labels.tolist() == [1, 2]
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out", "--preset", "tfds") == 0
     assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [0, 1]

@@ -24,7 +24,6 @@ from stoker.format import (
     REJECTS_NAME,
     ClassLabel,
     compression_of,
-    find_layout,
     find_shard_folder,
     find_shards,
     inflate,
@@ -36,7 +35,7 @@ from stoker.format import (
     read_manifest,
     recognise,
 )
-from stoker.loader import ImageFiles, box_classes, list_images, refuse_keys, refuse_source
+from stoker.loader import ImageFiles, box_classes, layout_of, list_images, refuse_keys, refuse_source
 from stoker.recipe import is_turned, sniff
 from stoker.sources import SourceOptions, is_dataset
 from stoker.storage import LocalCopy, attach_filename, error_about, location, stoppable_pool
@@ -394,10 +393,12 @@ def _foreign_info(
     seen: dict[str, KeySummary] = {}
     looked_at, turned, layout = 0, 0, None
     formats: Counter[str] = Counter()
-    for features in leading_records([path for split in split_shards.values() for path in split.paths], records):
+    paths = [path for split in split_shards.values() for path in split.paths]
+    for features in leading_records(paths, records):
         looked_at += 1
         if looked_at == 1:
-            layout = recognise(features) if keys is None else find_layout(features, keys, str(place))
+            is_known = keys is not None or recognise(features) is not None
+            layout = layout_of(place, paths[0].parent, features, keys)[0] if is_known else None
         if layout is not None and layout.image_encoding != "raw":
             images = features.get(layout.image_key, ("", []))[1][:1]
             formats.update(sniff(image) for image in images if isinstance(image, bytes))

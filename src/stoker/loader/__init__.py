@@ -34,6 +34,7 @@ from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.opening import (
     choose_split,
+    layout_of,
     list_images,
     open_dataset,
     open_main_split,

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from stoker.loader.shards import OpenShard
     from stoker.sources import Given, ItemTable, RecordSequence, Source
     from stoker.storage import LocationLike
-    from stoker.types import Field, Mode, Progress
+    from stoker.types import Features, Field, Mode, Progress, SchemaInfo
 
     _Splits = tuple[Mapping[str, object], Callable[[str], Dataset]]
 
@@ -288,15 +288,20 @@ def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], ke
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
         return Dataset(path=str(place), split=split, reader=records)
-    features, _ = records.features(0)
-    schema = find_layout(features, keys, str(place))
-    folders = dict.fromkeys((first.path.parent, place if place.is_dir() else first.path.parent))
-    classes = _class_names(list(folders), schema.label_key)
+    records.schema, classes = layout_of(place, first.path.parent, records.features(0)[0], keys)
+    return Dataset(path=str(place), split=split, reader=records, classes=classes)
+
+
+def layout_of(
+    place: Location, folder: Location, first: Features, keys: RecordKeys | None
+) -> tuple[SchemaInfo, tuple[ClassLabel, ...]]:
+    """Return the layout of records of other origin, by the first, and the classes that a list beside them names."""
+    schema = find_layout(first, keys, str(place))
+    classes = _class_names(list(dict.fromkeys((folder, place if place.is_dir() else folder))), schema.label_key)
     numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
     if numbered and classes and classes[0].name == BACKGROUND:
         schema = replace(schema, label_base=1)
-    records.schema = schema
-    return Dataset(path=str(place), split=split, reader=records, classes=classes)
+    return schema, classes
 
 
 def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabel, ...]:
