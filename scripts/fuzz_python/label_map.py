@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 from scripts.fuzz_python.scratch import folder
-from stoker.sources.imagenet.labels import read_label_map, read_validation_labels, split_text
+from stoker.sources.labels import read_label_map, read_validation_labels, split_text
 
 _PATH = folder() / "labels"
 _GROUND_TRUTH = folder() / "ILSVRC2012_validation_ground_truth.txt"  # a name that is trusted

@@ -10,7 +10,7 @@ import pytest
 from sources.making import fill, listed, tar_bytes, tar_of, train_tar, xml
 from stoker.errors import SourceError
 from stoker.sources import SourceOptions, list_source, read_label_map
-from stoker.sources.imagenet import imagenet_classes
+from stoker.sources.labels import imagenet_classes
 from stoker.types import Box
 
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"

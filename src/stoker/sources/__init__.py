@@ -10,7 +10,7 @@
 - ``records``: what a program has, in sequences and in iterables; ``known_datasets``: of other libraries
 - ``source_builder``, ``items``, ``columns``: what each kind fills
 - ``source``: the result, which ``listing`` writes and reads as a file
-- ``imagenet``: formats of labels
+- ``labels``: formats of labels, and ImageNet's 1,000 classes
 - ``walking``, ``tar_format``, ``reading``: reading folders, tars and files; ``moved_files``: paths of other computers
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
@@ -23,9 +23,9 @@ from __future__ import annotations
 from stoker.sources.boxes import Annotations, BoxFolder, read_boxes
 from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
-from stoker.sources.imagenet.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import is_sequence, open_datasets
+from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import UNPACKED_FOLDER, import_pyarrow, is_in_use, unpacked_files

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from stoker.config import SPLIT_NAMES
 from stoker.errors import SourceError
 from stoker.sources.boxes import ANNOTATION_FOLDERS
-from stoker.sources.imagenet.labels import DEVKIT_FOLDER
+from stoker.sources.labels import DEVKIT_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection

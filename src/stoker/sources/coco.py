@@ -31,8 +31,8 @@ from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_yea
 from stoker.sources.columns import GrowingBlobs, GrowingColumn
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
-from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.kind import Kind, Look
+from stoker.sources.labels import has_control_character
 from stoker.sources.moved_files import find_moved, path_ends
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import conversion_of, in_order, sizes_of

@@ -34,9 +34,9 @@ from stoker.sources.boxes import MappedBoxes, annotations_beside
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
 from stoker.sources.columns import GrowingColumn, repeats_in
 from stoker.sources.image_tables import find_tables, image_base, split_alone
-from stoker.sources.imagenet.labels import find_validation_labels, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
+from stoker.sources.labels import find_validation_labels, read_validation_labels
 from stoker.sources.metadata import list_metadata
 from stoker.sources.reading import in_order, numbered_lines, size_or_zero, text_of
 from stoker.sources.source_builder import SourceBuilder

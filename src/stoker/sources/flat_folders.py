@@ -21,7 +21,6 @@ from stoker.errors import SourceError
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.coco import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
-from stoker.sources.imagenet.labels import find_validation_labels
 from stoker.sources.kind import Kind, Look
 from stoker.sources.known_layouts import (
     CONVERT,
@@ -33,6 +32,7 @@ from stoker.sources.known_layouts import (
     masks_among,
     typed_table,
 )
+from stoker.sources.labels import find_validation_labels
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.walking import Listing, Walk, folders_in, images_among, is_dataset, is_image_name, seen_in

@@ -6,7 +6,7 @@ Three layouts of a split are understood::
     root/validation/<class>/...      (all of it is the split "train")
     root/test/<class>/...
 
-    root/validation/*.JPEG           with a list of `stoker.sources.imagenet.labels`
+    root/validation/*.JPEG           with a list of `stoker.sources.labels`
     root/test/*.JPEG                 without labels
 
     root/train/<wnid>/images/*.JPEG  Tiny ImageNet: val/images with val/val_annotations.txt, test/images without labels
@@ -32,7 +32,10 @@ from stoker.sources.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
 from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among, splits_called_like
 from stoker.sources.coco import coco_of_classes, find_coco
 from stoker.sources.image_tables import split_in_name
-from stoker.sources.imagenet.labels import (
+from stoker.sources.items import SPLITS
+from stoker.sources.kind import Kind, Layout, Look
+from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
+from stoker.sources.labels import (
     CLASS_LISTS,
     LABEL_LISTS,
     TEXT_LISTS,
@@ -40,9 +43,6 @@ from stoker.sources.imagenet.labels import (
     missing_labels_advice,
     read_validation_labels,
 )
-from stoker.sources.items import SPLITS
-from stoker.sources.kind import Kind, Layout, Look
-from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.metadata import find_metadata, list_metadata, why_unused
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.source_builder import SourceBuilder
@@ -53,7 +53,7 @@ from stoker.storage import Child, Location, from_uri, location
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stoker.sources.imagenet.labels import ValidationLabels
+    from stoker.sources.labels import ValidationLabels
     from stoker.sources.source import Source
 
 

@@ -18,8 +18,8 @@ from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
-from stoker.sources.imagenet.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.kind import TABLE_OPTIONS, FolderContents, Look
+from stoker.sources.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX

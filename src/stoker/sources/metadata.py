@@ -26,8 +26,8 @@ from stoker.sources.image_tables import (
     split_of_cell,
     warn_of_splits,
 )
-from stoker.sources.imagenet.labels import read_label_map
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind, Look
+from stoker.sources.labels import read_label_map
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from stoker.config import check_choice, option
 from stoker.declare import Command, Instance, Names, PathOrUrl, Settings, declared
-from stoker.sources.imagenet import BUNDLED_LIST
+from stoker.sources.labels import BUNDLED_LIST
 from stoker.storage import is_web, location
 
 if TYPE_CHECKING:

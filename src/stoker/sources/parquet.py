@@ -25,8 +25,8 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Bytes, Float, Image, Int, Json, Label, Labels, Mask, Text, check_extra, named_image
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
-from stoker.sources.imagenet.labels import LabelMap, has_control_character
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
+from stoker.sources.labels import LabelMap, has_control_character
 from stoker.sources.parquet_files import (
     PARQUET_SUFFIX,
     Columns,

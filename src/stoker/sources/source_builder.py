@@ -19,16 +19,17 @@ from stoker.errors import SourceError
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes
 from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
 from stoker.sources.columns import GrowingBlobs, counts_of
-from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
-from stoker.sources.imagenet.labels import (
+from stoker.sources.items import ItemCollector, ItemTable
+from stoker.sources.labels import (
+    BUNDLED_LIST,
     CLASS_LISTS,
     bundled_label_map,
     class_texts,
     has_control_character,
+    imagenet_classes,
     is_wordnet_id,
     read_label_map,
 )
-from stoker.sources.items import ItemCollector, ItemTable
 from stoker.sources.reader import Cells, FileReader, StoredReader
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.imagenet.labels import LabelMap
     from stoker.sources.kind import Look
+    from stoker.sources.labels import LabelMap
 
 
 _NAMED_CLASSES, _LOOKED_AT = 5, 100

@@ -20,9 +20,9 @@ from stoker.errors import SourceError
 from stoker.sources.brace_patterns import expand_braces, image_patterns
 from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
 from stoker.sources.columns import GrowingColumn
-from stoker.sources.imagenet.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
+from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, is_tar, tar_members
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import tarfile
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.imagenet.labels import ValidationLabels
+    from stoker.sources.labels import ValidationLabels
     from stoker.sources.source import Source
 
 

@@ -22,8 +22,8 @@ from stoker.sources.boxes import BOX, NamedBox, TableBoxes, parse_annotation
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
-from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.kind import Kind, Look
+from stoker.sources.labels import has_control_character
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder

@@ -23,8 +23,8 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Text
 from stoker.sources.class_folders import are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks, new_column
-from stoker.sources.imagenet.labels import LabelMap, read_label_map
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Layout, Look
+from stoker.sources.labels import LabelMap, read_label_map
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.table_columns import field_of_image
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members

@@ -21,8 +21,8 @@ from stoker.sources.boxes import place_box
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
-from stoker.sources.imagenet.labels import has_control_character
 from stoker.sources.kind import Kind, Look
+from stoker.sources.labels import has_control_character
 from stoker.sources.moved_files import find_moved, own_names, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
 from stoker.sources.reading import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of

@@ -1,4 +1,4 @@
-"""The classes of images from every kind of list there is for ImageNet: labels, texts, and classes of validation images.
+"""The classes of images from every kind of list: labels, texts, and classes of validation images; ImageNet's 1,000.
 
 A label map (`read_label_map`) fixes which class has which label:
 
@@ -13,7 +13,7 @@ any ``.json``                         ``{"0": "CLASS"}``, counted so, too
 ``map_clsloc.txt`` (devkit)           the middle column of ``WNID ID NAME``, from 1
 ``labels.txt`` of a dataset           the number of the line, without the background where labels start at 1
 ``0:CLASS``, ``1:CLASS`` (TF-Slim)    the same
-the word ``imagenet``                 the number of the line in `stoker.sources.imagenet`
+the word ``imagenet``                 the number of the line in ``imagenet_classes.tsv``
 ====================================  ==============================================================================
 
 Nothing is ever keyed by text: two synsets of ImageNet are called "crane", and two "maillot". In a `LabelMap` labels
@@ -34,6 +34,11 @@ list                                                  the class of an image
 ``ILSVRC2012_devkit_t12.tar.gz``                      the list above, which is in it
 ``val_annotations.txt`` (Tiny ImageNet)               ``NAME.JPEG<TAB>WNID<TAB>...``
 ====================================================  ==============================================================
+
+A line of ``imagenet_classes.tsv`` is a WordNet id, the number that the development kit of the challenge gives to that
+class, and its text. The lines are in the order of the WordNet ids, so line 1 is label 0, or 1 where labels start at 1:
+as Google's scripts, torchvision and most pretrained models have it. The development kit's own numbers are in another
+order; they are needed for nothing but its list of the classes of the validation images.
 """
 
 from __future__ import annotations
@@ -47,6 +52,8 @@ import re
 import shlex
 import zlib
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
 from itertools import islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -54,7 +61,6 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.format import BACKGROUND, LABELS_NAME, MANIFEST_NAME
-from stoker.sources.imagenet import BUNDLED_LIST, imagenet_classes
 from stoker.sources.reading import nonblank_lines, text_of
 from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
 from stoker.sources.walking import image_stem
@@ -65,6 +71,9 @@ from stoker.types import MAX_CLASSES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+
+BUNDLED_LIST = "imagenet"
+"""What stands for the list where the name of a list is expected."""
 
 TEXT_LISTS = ("imagenet_metadata.txt", "words.txt", "LOC_synset_mapping.txt")
 """Lists of texts, in the order in which they are looked for."""
@@ -102,6 +111,23 @@ _GROUND_TRUTH_SHA256 = (
 )
 _GZIP_MAGIC = b"\x1f\x8b"
 _NUMBER = re.compile(rb"ILSVRC2012_val_([0-9]{8})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ImagenetClasses:
+    """The 1,000 classes of ILSVRC 2012."""
+
+    texts: dict[bytes, bytes]  # WordNet id and text of each class, in the order of the ids
+    devkit: tuple[bytes, ...]  # the WordNet id of number i of the development kit at index i - 1
+
+
+@cache
+def imagenet_classes() -> ImagenetClasses:
+    """Return the 1,000 classes of ILSVRC 2012."""
+    lines = resources.files(__package__).joinpath("imagenet_classes.tsv").read_bytes().splitlines()
+    entries = [line.split(b"\t") for line in lines]
+    by_number = sorted((int(number), name) for name, number, _ in entries)
+    return ImagenetClasses({name: text for name, _, text in entries}, tuple(name for _, name in by_number))
 
 
 @dataclass(frozen=True, slots=True)
