@@ -36,7 +36,7 @@ from stoker.progress import progress_of_call
 from stoker.sources.columns import new_column
 from stoker.sources.items import Item, ItemTable, ItemTableBuilder
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
-from stoker.sources.reading import MAX_FILE_BYTES, read_file
+from stoker.sources.reading import MAX_FILE_BYTES, NO_SUCH_FILE, read_file
 from stoker.storage import Location, SeekableBytes, Staging, from_uri, join, location, lock_alone, make_directory
 from stoker.strict_json import parse_json
 
@@ -70,7 +70,6 @@ _KEY_DIGITS = 16
 _NAME = re.compile(rf"([0-9a-f]{{{_KEY_DIGITS}}}-[0-9a-f]{{{_KEY_DIGITS}}})-.*\.arrow.*", re.DOTALL)
 _PLAIN = re.compile(r"[^A-Za-z0-9._-]")
 _MAX_NAME = 120
-_NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
@@ -518,7 +517,7 @@ class ParquetReader(ArchiveReader):
             raise SourceError(f"{where} is null")
         try:
             return read_file(self._beside(item, path))
-        except (*_NO_SUCH_FILE, ValueError) as error:
+        except (*NO_SUCH_FILE, ValueError) as error:
             problem = getattr(error, "strerror", None) or error
             message = f"{where} has no bytes, and the file of its path {path!r} cannot be read: {problem}"
             raise SourceError(message) from error

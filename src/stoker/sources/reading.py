@@ -24,6 +24,9 @@ MAX_FILE_BYTES = 2**30
 _MAX_LINE_BYTES = 2**16
 _MAX_LIST_BYTES = 2**28
 
+NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+"""What a path raises that leads to no file that can be read."""
+
 AT_ONCE = 32
 """Requests of a listing that are under way at the same time."""
 

@@ -28,16 +28,9 @@ from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
-from stoker.sources.known_datasets import (
-    find_fields,
-    is_sequence,
-    stated_images,
-    stated_labels,
-    undecoded,
-    version_of,
-)
+from stoker.sources.known_datasets import find_fields, is_sequence, stated_images, stated_labels, undecoded, version_of
 from stoker.sources.reader import Extents, IndexedReader, Latency, Reader, SourceImage
-from stoker.sources.reading import in_order, read_file, read_web
+from stoker.sources.reading import NO_SUCH_FILE, in_order, read_file, read_web
 from stoker.sources.source import Source
 from stoker.storage import from_uri, is_web, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress
@@ -57,7 +50,6 @@ ROOT = "the source"
 _SHOWN, _LONG_BYTES = 8, 4096
 _PAIR = ("image", "label")
 _LIKE_BOXES = ("objects", "bbox", "bboxes", "annotations", "detections")
-_NO_SUCH_FILE = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
 _SAMPLED = 16
 _REPORT_EVERY = 64
 _NOT_WITNESSED = "not witnessed"
@@ -236,7 +228,7 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
         shown = without_signature(place)
         try:
             return (read_web if is_web(place) else read_file)(place), shown[shown.rfind(b"/") + 1 :]
-        except _NO_SUCH_FILE as error:
+        except NO_SUCH_FILE as error:
             raise SourceError(f"field {name!r}: {os.fsdecode(shown)}: {error.strerror or error}") from error
     if isinstance(value, np.ndarray) or fields.is_pil_image(value):
         return value, b""
