@@ -287,8 +287,9 @@ def without_images(look: Look, place: Location, folder: Location) -> str:
     if not {*files, *stems}.isdisjoint(map(str, rows[0].values())):
         return ""
     for cell in filter(str.isprintable, map(str, rows[0].values())):
-        stem = cell.rpartition("/")[2].rpartition(".")[0]
-        if stem in stems and is_image_name(os.fsencode(cell)):
+        named = cell.rpartition("/")[2]
+        stem = named.rpartition(".")[0]
+        if stem in stems and named not in files and is_image_name(os.fsencode(cell)):
             file = next(file for file in files if file.rpartition(".")[0] == stem)
             message = (
                 f"{place} names {cell}, and the file is {file}; write the names of the files into it, {_NO_CLASSES}"

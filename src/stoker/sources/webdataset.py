@@ -128,16 +128,16 @@ def hold_samples(tars: Iterable[Location]) -> bool | None:
 def _holds_samples(path: Location) -> bool | None:
     if is_compressed(path):
         return None
-    images, classes, others, is_whole = set[bytes](), set[bytes](), set[bytes](), False
+    images, classes, others, named, is_whole = set[bytes](), set[bytes](), set[bytes](), set[bytes](), False
     with path.reader() as file, contextlib.suppress(SourceError):  # who lists it says what is wrong with it
         for member in islice(tar_members(FileWindow(file, 0, path.size(), str(path))), _HEAD_MEMBERS):
             name = member.name.encode("utf-8", "surrogateescape").removeprefix(b"./")
             key, suffix = _split(name)
             if member.isreg() and key is not None:
                 kinds = {_CLASS: classes, **dict.fromkeys(_FIELDS, others), **dict.fromkeys(IMAGES, images)}
-                kinds.get(suffix, set() if _name_of_image(suffix) is None else others).add(key)
+                kinds.get(suffix, set() if _name_of_image(suffix) is None else named).add(key)
         is_whole = True
-    if images & classes or any(b"/" not in key for key in images & others):
+    if images & classes or any(b"/" not in key for key in images & (others | named)):
         return True
     return False if is_whole and (images or classes or others) else None
 
