@@ -241,8 +241,7 @@ def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, ag
         _refuse_folder_of_records(place)
         refuse_keys(place, keys, "it holds images, not TFRecords")
         return _look_at_images(place, source, again=again)
-    message = f"{place} is not a dataset: there is no such file or directory, and no file matches it"
-    raise DatasetNotFoundError(message, path=str(place))
+    raise no_records(place)
 
 
 def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
