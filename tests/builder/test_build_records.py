@@ -247,6 +247,18 @@ def test_an_image_of_another_name_is_refused_with_all_fields_to_give(tmp_path: P
     assert ([one.name for one in opened.classes], opened.labels.tolist(), [*opened.fields]) == (["b"], [0], ["id"])
 
 
+@pytest.mark.parametrize(
+    ("name", "image"),
+    [("jpg", np.zeros((4, 5, 3), np.uint8)), ("img", {"bytes": picture(1), "path": None})],
+)
+def test_pixels_and_files_of_another_name_are_named_as_the_image(name: str, image: Any) -> None:
+    given = [{"caption": "x", name: image, "label": 1}]
+    with pytest.raises(ConfigError, match=f"no field is an image: caption, {name}, label; give one") as caught:
+        stoker.open(given)
+    opened = stoker.open(given, fields=eval(str(caught.value).partition("fields=")[2], {"stoker": stoker}))
+    assert (opened.labels.tolist(), [*opened.fields]) == ([1], ["caption"])
+
+
 def test_an_empty_label_is_a_reject(tmp_path: Path) -> None:
     given = [{"image": picture(n), "label": label} for n, label in enumerate(("", "eel", "a\n", "cat"))]
     with pytest.raises(TooManyRejectsError) as caught:

@@ -160,9 +160,9 @@ def roles(fields: Mapping[str, Field]) -> Roles:
     image = _first_of(fields, "image", Image)
     if image is None:
         message = f"no field is an image: {', '.join(fields) or 'there are none'}; give one stoker.fields.Image()"
-        texts = [name for name, kind in fields.items() if isinstance(kind, (Bytes, Text))]
-        texts.sort(key=lambda name: _LIKE_IMAGES.search(name) is None)
-        raise ConfigError(f"{message}: {as_typed({**fields, texts[0]: Image()})}" if texts else message)
+        likely = [name for name, kind in fields.items() if _may_be_image(name, kind)]
+        likely.sort(key=lambda name: (_LIKE_IMAGES.search(name) is None, not isinstance(fields[name], Array)))
+        raise ConfigError(f"{message}: {as_typed({**fields, likely[0]: Image()})}" if likely else message)
     label = _first_of(fields, "label", Label)
     boxes = [name for name, kind in fields.items() if isinstance(kind, Boxes)]
     if len(boxes) > 1:
@@ -171,6 +171,12 @@ def roles(fields: Mapping[str, Field]) -> Roles:
     extra = {name: kind for name, kind in fields.items() if name not in own}
     check_extra(extra)
     return Roles(image, label, boxes[0] if boxes else None, extra)
+
+
+def _may_be_image(name: str, field: Field) -> bool:
+    if isinstance(field, Array):
+        return field.dtype == "uint8" and len(field.shape) in (2, 3)
+    return isinstance(field, (Bytes, Text)) or (isinstance(field, Json) and _LIKE_IMAGES.search(name) is not None)
 
 
 def as_typed(fields: Mapping[str, Field]) -> str:
