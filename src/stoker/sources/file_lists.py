@@ -88,14 +88,11 @@ def _list(look: Look, path: Location) -> Source:
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
         return list_metadata(look, tables)
     lists.fill()
-    builder.settle()
-    tree = builder.finish(lists.find_boxes())
-    if config is None or config.num_classes in (None, len(tree.classes)):
-        return tree
-    note = f"{path} says num_classes {config.num_classes}, but its lists have {len(tree.classes)} classes"
-    return dataclasses.replace(
-        tree, listing_warnings=(*tree.warnings, note), label_warnings=(*tree.label_warnings, note)
-    )
+    count = builder.settle()
+    if config is not None and config.num_classes not in (None, count):
+        message = f"{path} says num_classes {config.num_classes}, but its lists have {count} classes"
+        builder.label_warnings.append(message)
+    return builder.finish(lists.find_boxes())
 
 
 _A_FILE = "an image, not a list of images; give its folder, or a pattern in quotes, as in 'photos/*.jpg'"

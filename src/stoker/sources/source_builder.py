@@ -97,8 +97,8 @@ class SourceBuilder:
             sizes.update((folder + path, size) for path, size in listing.files)
         return sizes
 
-    def settle(self) -> None:
-        """Give every class its label and every image its place, which `finish` does if nobody has."""
+    def settle(self) -> int:
+        """Give classes labels and images places, as `finish` does if nobody has; return how many classes there are."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
         self._table, self._splits = self.collector.finish(
@@ -108,6 +108,7 @@ class SourceBuilder:
             message = f"{self.collector.repeated} members of tars come again under the same name: the last one counts"
             self.warnings.append(message)
         self._warn_about_classes(self._table)
+        return len(self._names)
 
     def finish(
         self,
