@@ -50,7 +50,7 @@ from stoker.format import LABELS_NAME, write_labels
 from stoker.loader import ShardRecords, box_classes, choose_split, open_splits
 from stoker.progress import progress_of_call
 from stoker.recipe import sniff
-from stoker.sources import import_pyarrow
+from stoker.sources import field_of_image, import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
 from stoker.types import Reject
 
@@ -281,6 +281,10 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
     named = [name for name, field in dataset.fields.items() if field.class_names is not None]
     if to != "parquet" and named:
         yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
+    other = [name for name, field in dataset.fields.items() if field.is_image and field_of_image(name) != field]
+    if other:
+        message = f"opened again, {_listed('the field', 'the fields', other)} will be of another kind: images called"
+        yield f"{message} mask, seg or trimap are masks of 8 bits there, and all others are images"
 
 
 def _listed(singular: str, plural: str, names: Sequence[str]) -> str:

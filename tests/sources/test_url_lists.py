@@ -507,6 +507,7 @@ def test_an_interrupt_ends_a_build_at_once(tmp_path: Path, server: PhotoServer) 
     assert time.monotonic() - started < 8  # a request alone could take a minute
 
 
+@pytest.mark.slow
 def test_images_that_wait_for_a_slow_one_are_bounded_by_their_bytes(
     tmp_path: Path, server: PhotoServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Array, Bytes, Float, Image, Int, Json, Label, Labels, Mask, Text, check_extra, named_image
+from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, Text, check_extra
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
@@ -44,6 +44,7 @@ from stoker.sources.table_columns import (
     LABEL_NAME,
     SIDES_OF_BOXES,
     check_columns,
+    field_of_image,
     find_label,
     may_be_classes,
 )
@@ -218,7 +219,7 @@ def _has_boxes(field: Field | None, kind: Any) -> bool:
 
 def _image_column(types: Mapping[str, Any]) -> str | None:
     """Return the column of the images: by its name, or else by its type."""
-    images = [name for name, kind in types.items() if _is_image(kind) and named_image(name) != Mask()]
+    images = [name for name, kind in types.items() if _is_image(kind) and field_of_image(name) != Mask()]
     if images:
         return _IMAGE if _IMAGE in images else images[0]
     names = {name.lower(): name for name in sorted(types, key=str.islower) if _is_bytes(types[name])}
@@ -261,7 +262,7 @@ def _field(name: str, kind: Any, feature: Any) -> Field | None:
         if spec.get("_type") in _ARRAYS:
             return Array(str(spec.get("dtype")), tuple(spec.get("shape") or ()))
         if _is_image(kind):
-            return named_image(name) or Image()
+            return field_of_image(name)
         return _plain_field(kind)
     except ConfigError:  # names that are none, a shape that no array has
         return _plain_field(kind)
