@@ -57,8 +57,8 @@ def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
 
 
 def test_boxes_that_were_asked_for_come_behind_the_labels(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, boxes=stoker.BoxOutput(pad_to=2), **SETTINGS)
-    images, labels, boxes = next(iter(made))
+    batches = stoker.tensorflow.dataset(train, boxes=stoker.BoxOutput(pad_to=2), **SETTINGS)
+    images, labels, boxes = next(iter(batches))
     assert (len(images), len(labels), boxes["corners"].shape) == (4, 4, (4, 2, 4))
 
 

@@ -310,9 +310,9 @@ def _print_images(info: ImagesInfo) -> None:
         for name, s in info.splits.items()
     ]
     output.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
-    shown = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(info.suffixes.items())[:_SUFFIXES]}
-    more = len(info.suffixes) - len(shown)
-    output.line(f"names end in: {output.counted(shown)}" + (f" and {more:,} others" if more else ""))
+    endings = {suffix[:_SUFFIX] or "no suffix": count for suffix, count in list(info.suffixes.items())[:_SUFFIXES]}
+    more = len(info.suffixes) - len(endings)
+    output.line(f"names end in: {output.counted(endings)}" + (f" and {more:,} others" if more else ""))
     for line in output.boxes_lines(info.path, info.boxes):
         output.line(line)
     if info.ignored:

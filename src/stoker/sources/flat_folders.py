@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 _DATE = re.compile(rf"{YEAR.pattern}[-_./]({YEAR.pattern}[-_.])?(0?[1-9]|1[0-2])([-_. ].*)?")
 _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos from {YEAR.pattern}")
 """Folders of DCF, and of Google Photos."""
-_WORD_AND_NUMBER = re.compile(r"([^/]*[A-Za-z][^/]*)[-_. ]([0-9]+)\.[A-Za-z]+")
-_NUMBER_AND_WORD = re.compile(r"([0-9]+)[-_. ]([^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
+_WORD_AND_NUMBER = re.compile(r"(?P<word>[^/]*[A-Za-z][^/]*)[-_. ](?P<number>[0-9]+)\.[A-Za-z]+")
+_NUMBER_AND_WORD = re.compile(r"(?P<number>[0-9]+)[-_. ](?P<word>[^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_WORDS = r"s/^[0-9]+[-_. ](.*)\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"
@@ -166,18 +166,18 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     if begin_with_numbers(names):
         return f"begin with numbers, as {names[0]} does", _TO_ROWS_OF_NUMBERS
     numbers: dict[str, list[str]] = {}
-    pattern, word, rows = (_WORD_AND_NUMBER, 1, _TO_ROWS)
+    pattern, where, rows = _WORD_AND_NUMBER, "begin", _TO_ROWS
     if names and _NUMBER_AND_WORD.fullmatch(names[0]):
-        pattern, word, rows = (_NUMBER_AND_WORD, 2, _TO_ROWS_OF_WORDS)
+        pattern, where, rows = _NUMBER_AND_WORD, "end", _TO_ROWS_OF_WORDS
     for match in filter(None, map(pattern.fullmatch, names)):
-        numbers.setdefault(match[word], []).append(match[3 - word])
+        numbers.setdefault(match["word"], []).append(match["number"])
     counts = [len(own) for own in numbers.values()]
     if not 1 < len(counts) <= len(names) // 2 or sum(counts) < len(names) or min(counts) == 1:
         return "", ""
     are_views = all(map(VIEW.fullmatch, numbers)) and set.intersection(*map(set, numbers.values()))
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
-    return ("begin" if word == 1 else "end") + f" with {format_some(sorted(numbers), _FEW)}", rows
+    return f"{where} with {format_some(sorted(numbers), _FEW)}", rows
 
 
 FLAT_FOLDER = Kind(

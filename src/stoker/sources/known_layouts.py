@@ -172,7 +172,7 @@ def _links(look: Look, base: Location, names: Sequence[str]) -> str:
     folders: dict[str, list[Location]] = {}
     for name in names:
         words = {SPLIT_WORDS[word] for word in re.split("[^a-z]+", name.lower()) if word in SPLIT_WORDS}
-        folders.setdefault(" ".join(words), []).append(_last_alone(look, base / name))
+        folders.setdefault(" ".join(words), []).append(_alone_in(look, base / name)[-1])
     folders.pop("", None)
     if not folders.keys() > {"train"} or any(len(same) > 1 or split not in SPLITS for split, same in folders.items()):
         return ""
@@ -183,11 +183,16 @@ def _links(look: Look, base: Location, names: Sequence[str]) -> str:
     return f"(cd {shlex.quote(str(base))} && mkdir splits{links}); and give {base / 'splits'}"
 
 
-def _last_alone(look: Look, folder: Location) -> Location:
-    """Return the innermost of folders that each hold one folder and no image."""
-    folders, files, _ = look.look_into(folder)
-    is_alone = len(folders) == 1 and not any(map(is_image_name, map(os.fsencode, files)))
-    return _last_alone(look, folder / folders[0]) if is_alone else folder
+def _alone_in(look: Look, folder: Location) -> list[Location]:
+    """Return a folder, and those in it of which each is the only one, beside no image, in the one before."""
+    nested = [folder]
+    while len((held := look.look_into(nested[-1])).folders) == 1 and not _has_images(held.files):
+        nested.append(nested[-1] / held.folders[0])
+    return nested
+
+
+def _has_images(files: Sequence[str]) -> bool:
+    return any(map(is_image_name, map(os.fsencode, files)))
 
 
 def typed_table(folder: Location, rows: str, columns: str = "file_name,label") -> str:
@@ -257,7 +262,7 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
         places = [top / name for name in names[:_FEW]]
         for depth in range(2, 2 + _DEEPEST):
             below = [look.look_into(place) for place in places]
-            inner = [{*own} for own, files, _ in below if not any(map(is_image_name, map(os.fsencode, files)))]
+            inner = [{*own} for own, files, _ in below if not _has_images(files)]
             if len(names) < 2 or len(inner) < len(below) or not all(inner):
                 break
             same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
@@ -329,22 +334,19 @@ def _may_hold_images(look: Look, folder: Location) -> bool:
 
 def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     """Return what was seen if a folder may be the data set: by its splits, or as the only folder, with others in it."""
+    *above, folder = _alone_in(look, folder) if is_lone else [folder]
     folders, files, _ = look.look_into(folder)
-    given = None
-    while is_lone and len(folders) == 1 and not any(map(is_image_name, map(os.fsencode, files))):
-        given = given or (folder if any(is_table(folder / name) for name in files) else None)
-        folder /= folders[0]
-        folders, files, _ = look.look_into(folder)
-    has_images = any(map(is_image_name, map(os.fsencode, files)))
+    tabled = (place for place in above if any(is_table(place / name) for name in look.look_into(place).files))
     if is_lone and (masks := masks_among(folder, files)):
         return masks
     splits = splits_among({*map(os.fsencode, folders)})
     if (
         len(folders) > 1
-        and not has_images
+        and not _has_images(files)
         and (is_lone or ("train" in splits.values() and len(splits) == len(folders)))
     ):
-        return f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set; give {given or folder}"
+        seen = f"{folder} with {folders[0]}/ and {folders[1]}/ in it, which may be the data set"
+        return f"{seen}; give {next(tabled, folder)}"
     return None
 
 

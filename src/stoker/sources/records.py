@@ -225,11 +225,11 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
         return bytes(value), b""
     if isinstance(value, (str, os.PathLike)):
         place = os.fsencode(value)
-        shown = without_signature(place)
+        unsigned = without_signature(place)
         try:
-            return (read_web if is_web(place) else read_file)(place), shown[shown.rfind(b"/") + 1 :]
+            return (read_web if is_web(place) else read_file)(place), unsigned[unsigned.rfind(b"/") + 1 :]
         except NO_SUCH_FILE as error:
-            raise SourceError(f"field {name!r}: {os.fsdecode(shown)}: {error.strerror or error}") from error
+            raise SourceError(f"field {name!r}: {os.fsdecode(unsigned)}: {error.strerror or error}") from error
     if isinstance(value, np.ndarray) or fields.is_pil_image(value):
         return value, b""
     must = "an image: a path, a URL, bytes of a file, an array or a PIL image"
