@@ -24,7 +24,7 @@ from stoker import fields
 from stoker.builder import Part, build_part, parts
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
-from stoker.sources import list_source, parquet_files, read_listing, write_listing
+from stoker.sources import SourceOptions, list_source, parquet_files, read_listing, write_listing
 from stoker.sources.parquet import split_of_file
 from stoker.storage import location
 from storage.places import copy, place_in
@@ -770,3 +770,24 @@ def test_what_was_not_used_is_a_warning(tmp_path: Path) -> None:
     simple(tmp_path / "train-00000-of-00002.parquet")
     with pytest.warns(SourceWarning, match=r"these are not there: train-00001-of-00002\.parquet"):
         stoker.open(tmp_path)
+
+
+def test_no_image_is_read_to_look_for_labels_and_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "rows"
+    root.mkdir()
+    for number in range(2):
+        columns = {"image": [b"\xff\xd8\xff"] * 4, "breed": ["a", "b"] * 2, "text": [*"wxyz"]}
+        parquet.write_table(pa.table(columns), root / f"train-0000{number}-of-00002.parquet")
+    read: list[str] = []
+    batches = parquet_files.ParquetFile.batches
+
+    def noted(self: Any, columns: Any, *rest: Any) -> Any:
+        read.extend(f"{self.place.name[6:11]} {name}" for name in columns)
+        return batches(self, columns, *rest)
+
+    monkeypatch.setattr(parquet_files.ParquetFile, "batches", noted)
+    list_source(str(root), SourceOptions())
+    assert read == ["00000 breed", "00000 text"]
+    read.clear()
+    list_source(str(root), SourceOptions(label_column=("breed",)))
+    assert not [name for name in read if name.endswith("image")]

@@ -7,6 +7,7 @@ images cannot be told from is refused, with the settings that say them.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import re
@@ -15,14 +16,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from stoker.config import format_some, option, option_with
-from stoker.errors import SourceError
+from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.class_folders import MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among
 from stoker.sources.kind import TABLE_OPTIONS, FolderContents, Look
 from stoker.sources.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS
 from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
-from stoker.sources.parquet_files import PARQUET_SUFFIX
+from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
 from stoker.sources.reading import in_order
 from stoker.sources.table_columns import CAPTION, LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import LOOKED_AT, TEXTS, first_rows, is_text, table_rows
@@ -32,6 +33,8 @@ from stoker.storage import Location, is_web, location
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from stoker.sources.options import SourceOptions
 
 
 FILE_NAME = "file_name"
@@ -227,7 +230,7 @@ def _tables_that_name(
     tops = [top for top in tops if not _MASKS.fullmatch(top.name)]
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     tables = _without_texts_of_images(tables, known)
-    rows = {place: first for place in tables if (first := first_rows(place, options))}
+    rows = {place: first for place in tables if (first := _rows_of(place, options))}
     seen = [table for place in rows if (table := _look_at(look, base, place, rows[place], known)) is not None]
     tabled = {place: first for place, first in rows.items() if not is_text(place)}
     is_given = not TABLE_OPTIONS.isdisjoint(options.given())
@@ -261,6 +264,14 @@ def _tables_that_name(
         others = [table for table in seen if not table.are_boxes and len(table.images) >= len(best.images)]
         best = max(others, key=lambda table: table.rank, default=best)
     return None if best is None or best.says_nothing else best, seen
+
+
+def _rows_of(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
+    """Return the first rows of what may be a table; none of Parquet with images, which would all be read."""
+    with contextlib.suppress(SourceError, ConfigError):
+        if place.suffix == PARQUET_SUFFIX and holds_bytes(place):
+            return []
+    return first_rows(place, options)
 
 
 def is_table(place: Location) -> bool:

@@ -351,14 +351,19 @@ class _Rows:
         """Return what `find_label` finds in the first file that has it, in others the same column."""
         if self._label is not None:
             return self._label if self._label in fields else None
-        names = [name for name, field in fields.items() if isinstance(field, Text)]
-        names += [name for name, field in fields.items() if isinstance(field, Int) and LABEL_NAME.fullmatch(name)]
+        is_first = not self._digests
+        usable = {name: field for name, field in fields.items() if isinstance(field, Int | Text)}
+        names = [
+            name
+            for name, field in usable.items()
+            if LABEL_NAME.fullmatch(name) or (is_first and isinstance(field, Text))
+        ]
         rows = next(file.batches(names, _LABEL_ROWS)).to_pylist() if names and file.rows else []
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
         advice = partial(option_with, "label_column")
         warnings = self._builder.warnings
         self._label = find_label(file.place, values, warnings, advice)
-        if self._label is None and not self._digests:
+        if self._label is None and is_first:
             warnings += may_be_classes(file.place, values, advice)
         return self._label
 

@@ -203,6 +203,11 @@ def plain_column(column: Any) -> Any:
     return column
 
 
+def holds_bytes(place: Location) -> bool:
+    """Return whether a Parquet file has columns of bytes, such as images, as its footer says."""
+    return any("binary" in str(column.type) for column in ParquetFile(place).schema)
+
+
 def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
     """Yield the rows of a small table, each as its values by column."""
     file = ParquetFile(place)
