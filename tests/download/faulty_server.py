@@ -72,8 +72,9 @@ class Handler(BaseHTTPRequestHandler):
     def send(self, data: bytes) -> None:
         for at in range(0, len(data), 1 << 16):
             piece = data[at : at + (1 << 16)]
-            self.wfile.write(piece)
+            # Counted first: the client may have it, and the test go on, before this thread runs again.
             self.faulty.sent += len(piece)
+            self.wfile.write(piece)
             time.sleep(self.faulty.pause)
 
     def wanted_start(self) -> int:
