@@ -54,8 +54,8 @@ def mask(i: int, bits: int = 8) -> np.ndarray:
 
 def right(i: int) -> bytes:
     """The extra image: of another format in every third record."""
-    made = Image.fromarray(pictures.pixels(*size(i), 500 + i))
-    return pictures.encode(made, format="PNG") if i % 3 == 0 else pictures.encode(made, quality=90)
+    photo = Image.fromarray(pictures.pixels(*size(i), 500 + i))
+    return pictures.encode(photo, format="PNG") if i % 3 == 0 else pictures.encode(photo, quality=90)
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -87,7 +87,7 @@ def value(name: str, i: int) -> Any:
 def features(i: int) -> Features:
     """What a record holds, as docs/reference/format.md says."""
     width, height = size(i)
-    made: Features = {
+    record: Features = {
         "image/encoded": ("bytes", [pictures.jpeg(width, height, i)]),
         "image/class/label": ("int64", [i]),
         "image/filename": ("bytes", [b"picture-%d.JPEG" % i]),
@@ -99,19 +99,19 @@ def features(i: int) -> Features:
         "right/encoded": ("bytes", [right(i)]),
     }
     for name in ("number", "other", "tags", "scalar"):
-        made[name] = ("int64", np.ravel(value(name, i)).tolist())
+        record[name] = ("int64", np.ravel(value(name, i)).tolist())
     for name in ("weight", "vector", "track"):
-        made[name] = ("float", np.ravel(value(name, i)).tolist())
+        record[name] = ("float", np.ravel(value(name, i)).tolist())
     for name in ("depth", "path", "flags"):
         stored = value(name, i)
-        made[name] = ("bytes", [stored.astype(stored.dtype.newbyteorder("<")).tobytes()])
-    return made
+        record[name] = ("bytes", [stored.astype(stored.dtype.newbyteorder("<")).tobytes()])
+    return record
 
 
 def write(path: Path, changes: dict[int, Any] | None = None, records: int = RECORDS) -> None:
     """Write one shard; ``changes`` replaces features of some records, and drops those of kind none."""
     frames = []
     for i in range(records):
-        made = {**features(i), **(changes or {}).get(i, {})}
-        frames.append(tfrecord.frame(example.write({key: held for key, held in made.items() if held[0] != "none"})))
+        record = {**features(i), **(changes or {}).get(i, {})}
+        frames.append(tfrecord.frame(example.write({key: held for key, held in record.items() if held[0] != "none"})))
     path.write_bytes(b"".join(frames))

@@ -104,12 +104,12 @@ def of_numbers() -> Iterator[tuple[str, str]]:
 
 
 def lines(folder: str, jpegs: list[str]) -> Iterator[str]:
-    for name, found in of_numbers():
-        yield f"{name} {found}"
+    for name, digest in of_numbers():
+        yield f"{name} {digest}"
     for path in jpegs:
         try:
-            for name, found in of_jpeg(Path(path).read_bytes()):
-                yield f"{Path(path).name} {name} {found}"
+            for name, digest in of_jpeg(Path(path).read_bytes()):
+                yield f"{Path(path).name} {name} {digest}"
         except stoker.errors.ImageError as error:
             yield f"{Path(path).name} refused: {error}"
     for name, transform in TRANSFORMS.items():

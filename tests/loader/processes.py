@@ -14,12 +14,12 @@ import preloaded
 def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for one in sockets:
-            one.bind(("localhost", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for sock in sockets:
+            sock.bind(("localhost", 0))
+        return [sock.getsockname()[1] for sock in sockets]
     finally:
-        for one in sockets:
-            one.close()
+        for sock in sockets:
+            sock.close()
 
 
 def run_together(program: str, arguments: list[list[str]], *frameworks: str, seconds: float = 120) -> list[Any]:
@@ -37,11 +37,11 @@ def run_together(program: str, arguments: list[list[str]], *frameworks: str, sec
         for words in arguments
     ]
     try:
-        said = [one.communicate(timeout=seconds) for one in running]
+        outputs = [process.communicate(timeout=seconds) for process in running]
     finally:
-        for one in running:
-            one.kill()
-            one.wait()
-    for one, (_, trace) in zip(running, said, strict=True):
-        assert one.returncode == 0, trace
-    return [json.loads(out.splitlines()[-1]) for out, _ in said]
+        for process in running:
+            process.kill()
+            process.wait()
+    for process, (_, trace) in zip(running, outputs, strict=True):
+        assert process.returncode == 0, trace
+    return [json.loads(out.splitlines()[-1]) for out, _ in outputs]

@@ -32,14 +32,14 @@ def epochs(dataset: stoker.Dataset | stoker.Mix, count: int = 2, **settings: Any
     with stoker.Loader(
         dataset, **({"batch_size": 8, "transform": TRANSFORM, "seed": 5, "threads": 3} | settings)
     ) as loader:
-        found = []
+        batches = []
         for _ in range(count):
-            found += [[batch.images, batch.labels, batch.indices, batch.valid] for batch in loader]
-        return found
+            batches += [[batch.images, batch.labels, batch.indices, batch.valid] for batch in loader]
+        return batches
 
 
 def assert_same(first: list[list[np.ndarray[Any, Any]]], second: list[list[np.ndarray[Any, Any]]]) -> None:
     assert len(first) == len(second)
-    for one, other in zip(first, second, strict=True):
-        for array, like in zip(one, other, strict=True):
+    for batch, other in zip(first, second, strict=True):
+        for array, like in zip(batch, other, strict=True):
             np.testing.assert_array_equal(array, like)

@@ -83,7 +83,9 @@ def test_all_frameworks_give_the_same_boxes(tmp_path: Path, boxes: stoker.BoxOut
     ):
         for a, b, (c,) in zip(plain, in_torch, in_tensorflow, strict=True):
             d = next(in_jax)["boxes"]
-            for mine, *others in zip(*((one if several else (one,)) for one in (a.boxes, b.boxes, c, d)), strict=True):
+            for mine, *others in zip(
+                *((each if several else (each,)) for each in (a.boxes, b.boxes, c, d)), strict=True
+            ):
                 for name in dataclasses.asdict(mine):
                     array = getattr(mine, name)
                     assert (getattr(others[0], name).numpy() == array).all()
@@ -105,10 +107,10 @@ def test_boxes_on_devices(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="pad_to"):
         stoker.jax.batches(annotated, boxes=stoker.BoxOutput(), **settings)
     with stoker.jax.batches(annotated, boxes=stoker.BoxOutput(pad_to=3), **settings) as batches:
-        found = next(batches)["boxes"]
-    assert isinstance(found["corners"], jax.Array)
-    assert found["corners"].shape == (4, 3, 4)
-    assert found["labels"].dtype == np.int32
+        boxes = next(batches)["boxes"]
+    assert isinstance(boxes["corners"], jax.Array)
+    assert boxes["corners"].shape == (4, 3, 4)
+    assert boxes["labels"].dtype == np.int32
 
 
 def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None:
@@ -119,10 +121,10 @@ def test_the_tensorflow_dataset_has_static_shapes(train: stoker.Dataset) -> None
 
 
 def test_every_pass_over_a_tensorflow_dataset_is_whole(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, **SETTINGS)
-    assert len(list(made.take(1))) == 1
-    assert [len(labels) for _, labels in made] == [4, 4, 4, 4, 2]
-    pairs = list(tf.data.Dataset.zip((made, made)))  # two passes at once
+    elements = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert len(list(elements.take(1))) == 1
+    assert [len(labels) for _, labels in elements] == [4, 4, 4, 4, 2]
+    pairs = list(tf.data.Dataset.zip((elements, elements)))  # two passes at once
     assert len(pairs) == 5
     first, second = ([label for pair in pairs for label in pair[side][1].numpy()] for side in (0, 1))
     assert sorted(first) == sorted(second) == list(range(1, 19))

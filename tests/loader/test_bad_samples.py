@@ -77,7 +77,7 @@ def test_no_thread_batch_size_or_rank_changes_what_replaces_it(train: stoker.Dat
     assert epoch_of(train, threads=1, prefetch=1)[0] == expected
     assert epoch_of(train, threads=5, batch_size=4)[0] == expected
     ranks = [epoch_of(train, rank=rank, world_size=3, batch_size=2) for rank in range(3)]
-    assert sorted(one for seen, _ in ranks for one in seen) == sorted(expected)
+    assert sorted(sample for seen, _ in ranks for sample in seen) == sorted(expected)
     assert sum(report.count for _, report in ranks) == len(BAD)
 
 

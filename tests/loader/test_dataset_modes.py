@@ -40,8 +40,8 @@ def picture(i: int) -> bytes:
         return pictures.encode(Image.fromarray(deep), format="PNG")
     if i % 3 == 2:
         return pictures.jpeg(50, 33, i)
-    made = np.dstack([pictures.pixels(44, 38, i), rng.integers(0, 256, (38, 44), dtype=np.uint8)])
-    return pictures.encode(Image.fromarray(made), format="PNG")
+    rgba = np.dstack([pictures.pixels(44, 38, i), rng.integers(0, 256, (38, 44), dtype=np.uint8)])
+    return pictures.encode(Image.fromarray(rgba), format="PNG")
 
 
 def write(place: Path, begin: int = 0) -> Path:
@@ -160,13 +160,13 @@ def test_integers_in_planes_and_by_name(place: Path, mode: Any) -> None:
     ],
 )
 def test_an_output_without_meaning_is_refused(place: Path, mode: Any, output: dict[str, Any], message: str) -> None:
-    made = stoker.Output(**{"dtype": "float32"} | output)
+    meaningless = stoker.Output(**{"dtype": "float32"} | output)
     train = stoker.open(place, mode=mode)
     for make in (stoker.Loader, stoker.torch.DataLoader, stoker.tensorflow.dataset, stoker.jax.batches):
         with pytest.raises(ConfigError, match=re.escape(message)):
-            make(train, 4, transform=TRANSFORM, output=made)
+            make(train, 4, transform=TRANSFORM, output=meaningless)
     with pytest.raises(ConfigError, match=re.escape(message)):
-        _ = stoker.torch.MapDataset(train, TRANSFORM, output=made)[0]
+        _ = stoker.torch.MapDataset(train, TRANSFORM, output=meaningless)[0]
 
 
 @pytest.mark.parametrize("count", [0, 2, 5])
@@ -192,11 +192,11 @@ def test_colour_jitter_of_grey_is_pillows(place: Path) -> None:
     transform = stoker.RandomResizedCrop(SIDE, hflip=0.5, color_jitter=jitter)
     seen = pixels(train, transform=transform)
     for index in range(SIZE):
-        made = Image.fromarray(plain[index, :, :, 0])
+        image = Image.fromarray(plain[index, :, :, 0])
         for name, factor in transform.native().plan(SIDE, SIDE, 3, 0, index)[-1]:
             if name != "hue":  # which grey does not have
-                made = colors.ENHANCERS[name](made).enhance(factor)
-        assert (seen[index, :, :, 0] == np.asarray(made)).all()
+                image = colors.ENHANCERS[name](image).enhance(factor)
+        assert (seen[index, :, :, 0] == np.asarray(image)).all()
     assert (seen != plain).any()
 
 
@@ -218,8 +218,8 @@ def test_records_of_pixels(tmp_path: Path) -> None:
     stored = [pictures.pixels(SIDE, SIDE, i) for i in range(SIZE)]
     for order in (b"HWC", b"CHW"):
         frames = []
-        for i, one in enumerate(stored):
-            axes = one if order == b"HWC" else one.transpose(2, 0, 1)
+        for i, array in enumerate(stored):
+            axes = array if order == b"HWC" else array.transpose(2, 0, 1)
             features: example.Features = {
                 "image/encoded": ("bytes", [axes.tobytes()]),
                 "image/format": ("bytes", [b"tensor"]),
@@ -237,9 +237,9 @@ def test_records_of_pixels(tmp_path: Path) -> None:
             train = stoker.open(tmp_path, mode=mode)
             for chosen in (stoker.RawTensor(SIDE), stoker.RandomResizedCrop(6, hflip=0.5)):
                 seen = pixels(train, transform=chosen)
-                for index, one in enumerate(stored):
+                for index, array in enumerate(stored):
                     expected = transform.show(
-                        Image.fromarray(one).convert(mode), chosen, transform.Draws(3, 0, index)
+                        Image.fromarray(array).convert(mode), chosen, transform.Draws(3, 0, index)
                     ).reshape(seen.shape[1:])
                     assert (seen[index] == expected).all()
             expected = np.asarray(Image.fromarray(stored[0]).convert(mode)).reshape(SIDE, SIDE, -1)
@@ -261,9 +261,9 @@ def test_caches_give_the_pixels_of_the_mode(place: Path, tmp_path: Path, mode: A
         with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3, cache=cache) as loader:
             for wanted in expected:
                 for batch, images in zip(loader, wanted, strict=True):
-                    for one, other in zip(batch.images, images, strict=True):
-                        assert one.dtype == other.dtype
-                        assert (one == other).all()
+                    for image, other in zip(batch.images, images, strict=True):
+                        assert image.dtype == other.dtype
+                        assert (image == other).all()
         assert cache.stats().hits >= SIZE
 
 
@@ -330,10 +330,10 @@ def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: st
                 assert spec.dtype == tf.as_dtype(mine.dtype)
                 assert spec.shape[1:] == mine.shape[1:]
                 assert b.images[number].dtype == getattr(torch, str(mine.dtype))
-                for one in (b.images[number].numpy(), c[0][number].numpy(), d["images"][number]):
-                    assert one.dtype == mine.dtype
-                    assert one.shape == mine.shape
-                    assert one.tobytes() == mine.tobytes()
+                for array in (b.images[number].numpy(), c[0][number].numpy(), d["images"][number]):
+                    assert array.dtype == mine.dtype
+                    assert array.shape == mine.shape
+                    assert array.tobytes() == mine.tobytes()
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -345,8 +345,8 @@ def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
         jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",)), jax.sharding.PartitionSpec("data")
     )
     expected = pixels(train)
-    with stoker.jax.batches(train, 7, transform=TRANSFORM, seed=3, sharding=sharding) as made:
-        first = next(made)["images"]
+    with stoker.jax.batches(train, 7, transform=TRANSFORM, seed=3, sharding=sharding) as leaves:
+        first = next(leaves)["images"]
     assert isinstance(first, jax.Array)
     assert first.dtype == INTEGERS[mode]
     assert (np.asarray(first) == expected[:7]).all()
@@ -389,9 +389,9 @@ def test_a_share_of_a_last_step_may_be_empty(place: Path, mode: Any, layout: Any
         loader.load_state_dict(loader.state_dict() | {"consumed": SIZE - 1})
         (last,) = loader
     assert len(last) == 0
-    assert [one.dtype for one in last.images] == [INTEGERS[mode]] * 2
+    assert [images.dtype for images in last.images] == [INTEGERS[mode]] * 2
     shapes = [(0, SIDE, SIDE, count), (0, 7, 11, count)]
-    assert [one.shape for one in last.images] == [
+    assert [images.shape for images in last.images] == [
         shape if layout == "NHWC" else (shape[0], count, *shape[1:3]) for shape in shapes
     ]
 
@@ -410,7 +410,7 @@ def test_fast_decoding_is_close_in_every_mode(place: Path, mode: Any) -> None:
 )
 def test_pictures_of_batches_and_samples(place: Path, mode: Any, output: stoker.Output) -> None:
     train = stoker.open(place, mode=mode)
-    plain, batch = (batches(train, output=one)[0] for one in (None, output))
+    plain, batch = (batches(train, output=each)[0] for each in (None, output))
     for at in range(len(batch)):
         shown, expected = original_pixels(batch.images[at], batch.origin.output, mode), visible(plain.images[at])
         assert (shown.dtype, shown.shape) == (np.uint8, (SIDE, SIDE, 3))

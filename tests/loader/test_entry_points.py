@@ -52,8 +52,8 @@ def pixels_of(loader: stoker.Loader) -> dict[int, np.ndarray]:
 @pytest.mark.parametrize("threads", [1, 4])
 def test_every_epoch_has_the_pixels_of_pillow(folder: Path, threads: int) -> None:
     wholes = [pictures.rgb(path.read_bytes()) for path in sorted((folder / "things").iterdir())]
-    for epoch, found in enumerate(epochs(folder, 6, threads=threads)):
-        for index, pixels in found.items():
+    for epoch, decoded in enumerate(epochs(folder, 6, threads=threads)):
+        for index, pixels in decoded.items():
             wanted = transform.random_resized_crop(wholes[index], CROP, transform.Draws(SEED, epoch, index))
             assert (pixels == wanted).all(), (epoch, index)
 
@@ -72,9 +72,9 @@ def test_a_loader_that_begins_later_has_the_same_pixels(folder: Path, tmp_path: 
 
 def test_a_file_that_is_changed_between_epochs_is_decoded_as_it_is_then(folder: Path) -> None:
     path = folder / "things" / "0.jpg"
-    one, other = photograph(0, 0), photograph(0, 77)
-    size = max(len(one), len(other)) + 4
-    contents = [image[:2] + comment(size - len(image)) + image[2:] for image in (one, other)]
+    first, other = photograph(0, 0), photograph(0, 77)
+    size = max(len(first), len(other)) + 4
+    contents = [image[:2] + comment(size - len(image)) + image[2:] for image in (first, other)]
     assert len(contents[0]) == len(contents[1])
     path.write_bytes(contents[0])
     with stoker.Loader(stoker.open(folder), 4, transform=CROP, seed=SEED) as loader:

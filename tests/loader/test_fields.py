@@ -44,14 +44,14 @@ def only(*names: str) -> dict[str, Field]:
     return {name: FIELDS[name] for name in names}
 
 
-def rows(found: Any, count: int) -> list[Any]:
+def rows(column: Any, count: int) -> list[Any]:
     """What each sample has of a field."""
-    if isinstance(found, fields.Ragged):
-        return [found.values[begin:end] for begin, end in zip(found.offsets[:-1], found.offsets[1:], strict=True)]
-    if isinstance(found, fields.Padded):
-        return [found.values[row, :number] for row, number in enumerate(found.counts)]
-    assert len(found) == count
-    return list(found)
+    if isinstance(column, fields.Ragged):
+        return [column.values[begin:end] for begin, end in zip(column.offsets[:-1], column.offsets[1:], strict=True)]
+    if isinstance(column, fields.Padded):
+        return [column.values[row, :number] for row, number in enumerate(column.counts)]
+    assert len(column) == count
+    return list(column)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -67,15 +67,15 @@ def test_every_value_is_that_of_its_record(train: stoker.Dataset, threads: int, 
     with stoker.Loader(train, threads=threads, fields=wanted, **settings) as loader:
         for batch in loader:
             assert list(batch.fields) == COLUMNS
-            for name, found in batch.fields.items():
-                for i, one in zip(batch.indices.tolist(), rows(found, len(batch)), strict=True):
+            for name, column in batch.fields.items():
+                for i, actual in zip(batch.indices.tolist(), rows(column, len(batch)), strict=True):
                     expected = value(name, i)
                     if isinstance(expected, np.ndarray | np.generic):
-                        assert one.dtype == expected.dtype, name
-                        assert one.tobytes() == expected.tobytes(), (name, i)
-                        assert one.shape == expected.shape, name
+                        assert actual.dtype == expected.dtype, name
+                        assert actual.tobytes() == expected.tobytes(), (name, i)
+                        assert actual.shape == expected.shape, name
                     else:
-                        assert one == expected, (name, i)
+                        assert actual == expected, (name, i)
             seen += batch.indices.tolist()
     assert sorted(seen) == list(range(RECORDS))
 
@@ -125,7 +125,11 @@ def test_several_transforms_give_tuples(train: stoker.Dataset) -> None:
     several = stoker.MultiCrop(CROP, stoker.Resize(9), CROP)
     batch = load(train, only(*PLANES), transform=several)
     for name in PLANES:
-        assert [one.shape[:3] for one in batch.fields[name]] == [(RECORDS, 17, 17), (RECORDS, 9, 9), (RECORDS, 17, 17)]
+        assert [planes.shape[:3] for planes in batch.fields[name]] == [
+            (RECORDS, 17, 17),
+            (RECORDS, 9, 9),
+            (RECORDS, 17, 17),
+        ]
     for number, which in enumerate(several.transforms):
         for row, i in enumerate(batch.indices.tolist()):
             expected = shown(Image.fromarray(mask(i)), which, i, nearest=True, number=number)
@@ -324,17 +328,17 @@ def test_a_batch_without_samples_has_fields_of_the_same_form(train: stoker.Datas
     for rank in range(2):
         with stoker.Loader(train[:1], 2, rank=rank, world_size=2, fields=FIELDS, **several) as loader:
             batches += loader
-    empty, one = sorted(batches, key=len)
-    assert (len(empty), len(one)) == (0, 1)
-    for name, found in empty.fields.items():
-        full = one.fields[name]
-        if isinstance(found, tuple):
-            assert [(each.dtype, each.shape[1:]) for each in found] == [(each.dtype, each.shape[1:]) for each in full]
-        elif isinstance(found, np.ndarray):
-            assert (found.dtype, found.shape) == (full.dtype, (0, *full.shape[1:])), name
+    empty, single = sorted(batches, key=len)
+    assert (len(empty), len(single)) == (0, 1)
+    for name, column in empty.fields.items():
+        full = single.fields[name]
+        if isinstance(column, tuple):
+            assert [(each.dtype, each.shape[1:]) for each in column] == [(each.dtype, each.shape[1:]) for each in full]
+        elif isinstance(column, np.ndarray):
+            assert (column.dtype, column.shape) == (full.dtype, (0, *full.shape[1:])), name
         else:
-            assert type(found) is type(full)
-            assert rows(found, 0) == []
+            assert type(column) is type(full)
+            assert rows(column, 0) == []
 
 
 def test_parts_of_a_mix_give_their_own_fields(train: stoker.Dataset, tmp_path: Path) -> None:
@@ -375,15 +379,15 @@ def test_a_field_of_a_mix_is_of_one_kind(tmp_path: Path, first: Any, second: Any
 
 @pytest.mark.parametrize("kind", [fields.Label, fields.Labels])
 def test_labels_of_a_mix_mean_the_same_or_are_chosen(tmp_path: Path, kind: Any) -> None:
-    for name, others in {"one": ["red", "blue"], "same": ["red", "blue"], "two": ["blue", "red"]}.items():
+    for name, others in {"first": ["red", "blue"], "same": ["red", "blue"], "second": ["blue", "red"]}.items():
         value = ["red"] if kind is fields.Labels else "red"
         records = [{"image": pictures.jpeg(8, 8, n), "label": 0, "colour": value} for n in range(2)]
         known = {"image": fields.Image(), "label": fields.Label(), "colour": kind(others)}
         stoker.build(records, tmp_path / name, fields=known, progress=False)
-    one, same, two = (stoker.open(tmp_path / name) for name in ("one", "same", "two"))
-    load(stoker.mix([one, same], label_offsets=[0, 0]), ["colour"], batch_size=4)
-    mixed = stoker.mix([one, two], label_offsets=[0, 0])
-    with pytest.raises(ConfigError, match=r"field 'colour' has other names in .*two than in .*one; .*fields="):
+    first, same, second = (stoker.open(tmp_path / name) for name in ("first", "same", "second"))
+    load(stoker.mix([first, same], label_offsets=[0, 0]), ["colour"], batch_size=4)
+    mixed = stoker.mix([first, second], label_offsets=[0, 0])
+    with pytest.raises(ConfigError, match=r"field 'colour' has other names in .*second than in .*first; .*fields="):
         load(mixed, ["colour"])
     batch = load(mixed, {"colour": kind(["blue", "red"])}, batch_size=4)
     assert len(rows(batch.fields["colour"], 4)) == 4
@@ -433,12 +437,12 @@ def test_a_built_dataset_gives_by_name_what_it_was_built_from(tmp_path: Path) ->
     assert isinstance(batch.fields["track"], fields.Padded)  # as the dataset says
     places = [meta["i"] - 1 for meta in batch.fields["meta"]]
     assert sorted(places) == list(range(14))
-    for name, found in batch.fields.items():
-        for row, one in enumerate(rows(found, 14)):
+    for name, column in batch.fields.items():
+        for row, actual in enumerate(rows(column, 14)):
             expected = records[places[row]][name]
             if name in PLANES:
                 expected = expected[:20, :20]
-            assert np.array_equal(one, expected), name
+            assert np.array_equal(actual, expected), name
     assert all(np.array_equal(batch.images[row], records[place]["image"][:20, :20]) for row, place in enumerate(places))
 
 

@@ -49,18 +49,18 @@ def in_numpy(train: stoker.Dataset, wanted: dict[str, Field]) -> list[stoker.Bat
         return list(loader)
 
 
-def same(found: Any, expected: Any) -> None:
+def same(actual: Any, expected: Any) -> None:
     """Check values against those of NumPy; int32 may stand for int64."""
     if isinstance(expected, np.ndarray | torch.Tensor):
-        assert np.array_equal(np.asarray(found), np.asarray(expected))
+        assert np.array_equal(np.asarray(actual), np.asarray(expected))
     elif isinstance(expected, fields.Ragged):
-        same(found.values, expected.values)
-        same(found.offsets, expected.offsets)
+        same(actual.values, expected.values)
+        same(actual.offsets, expected.offsets)
     elif isinstance(expected, fields.Padded):
-        same(found.values, expected.values)
-        same(found.counts, expected.counts)
+        same(actual.values, expected.values)
+        same(actual.counts, expected.counts)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def test_tensors_of_pytorch_share_the_memory_and_text_stays(train: stoker.Dataset) -> None:
@@ -68,8 +68,8 @@ def test_tensors_of_pytorch_share_the_memory_and_text_stays(train: stoker.Datase
     with stoker.torch.DataLoader(train, fields=FIELDS, **SETTINGS) as loader:
         for batch, plain in zip(loader, expected, strict=True):
             assert list(batch.fields) == list(FIELDS)
-            for name, found in batch.fields.items():
-                same(found, plain.fields[name])
+            for name, column in batch.fields.items():
+                same(column, plain.fields[name])
             assert batch.fields["parts"].dtype == torch.uint16
             assert batch.fields["tags"].values.dtype == torch.int64
             assert batch.fields["flags"].dtype == torch.bool
@@ -87,9 +87,9 @@ def test_items_of_a_map_style_dataset_have_the_fields_of_batches(train: stoker.D
         (batch,) = loader
     mapped = stoker.torch.MapDataset(train, **settings)
     for number in (7, 0, 11):
-        image, label, found = mapped[number]
+        image, label, values = mapped[number]
         assert torch.equal(image, batch.images[number])
-        assert (label, list(found)) == (number, list(wanted))
+        assert (label, list(values)) == (number, list(wanted))
         for name, whole in batch.fields.items():
             if isinstance(whole, list):
                 expected = whole[number]
@@ -97,18 +97,18 @@ def test_items_of_a_map_style_dataset_have_the_fields_of_batches(train: stoker.D
                 expected = whole.values[whole.offsets[number] : whole.offsets[number + 1]]
             else:
                 expected = (whole.values if isinstance(whole, fields.Padded) else whole)[number]
-            same(found[name], expected)
-    fixed = {name: one for name, one in wanted.items() if name not in ("track", "path", "meta")}
+            same(values[name], expected)
+    fixed = {name: kind for name, kind in wanted.items() if name not in ("track", "path", "meta")}
     mapped = stoker.torch.MapDataset(train, **settings | {"fields": fixed})
     images, _, collated = next(iter(torch.utils.data.DataLoader(mapped, len(train))))
     assert torch.equal(images, batch.images)
-    for name, found in collated.items():
+    for name, column in collated.items():
         whole = batch.fields[name].values if name == "tags" else batch.fields[name]
-        same(found, whole)
-        assert isinstance(found, list) or found.dtype == whole.dtype
+        same(column, whole)
+        assert isinstance(column, list) or column.dtype == whole.dtype
     several = stoker.MultiCrop(*[stoker.RandomResizedCrop(side) for side in (8, 6)])
-    (one, two), _, found = stoker.torch.MapDataset(train, several, fields={"mask": fields.Mask()})[3]
-    assert [mask.shape for mask in found["mask"]] == [one.shape[:2], two.shape[:2]]
+    (first, second), _, values = stoker.torch.MapDataset(train, several, fields={"mask": fields.Mask()})[3]
+    assert [mask.shape for mask in values["mask"]] == [first.shape[:2], second.shape[:2]]
 
 
 def test_a_function_of_your_own_leaves_fields_as_they_are(tmp_path: Path) -> None:
@@ -123,9 +123,9 @@ def test_a_function_of_your_own_leaves_fields_as_they_are(tmp_path: Path) -> Non
         "tags": fields.Labels(pad_to=3),
     }
     dataset = stoker.open(tmp_path)
-    image, label, found = stoker.torch.MapDataset(dataset, lambda image: image.size, fields=chosen)[0]
-    assert (image, label, found["caption"], found["weight"].dtype) == ((4, 3), -1, "four", torch.float32)
-    assert (found["tags"].tolist(), found["mask"].tolist()) == ([1, 2, -1], mask.tolist())
+    image, label, values = stoker.torch.MapDataset(dataset, lambda image: image.size, fields=chosen)[0]
+    assert (image, label, values["caption"], values["weight"].dtype) == ((4, 3), -1, "four", torch.float32)
+    assert (values["tags"].tolist(), values["mask"].tolist()) == ([1, 2, -1], mask.tolist())
     with pytest.raises(ConfigError, match="has no field 'none'; it has 'caption', 'weight', 'mask', 'tags'"):
         stoker.torch.MapDataset(dataset, stoker.CenterCrop(2), fields=["none"])
 
@@ -141,8 +141,8 @@ def test_a_pickled_loader_has_its_fields(train: stoker.Dataset) -> None:
 
 def test_tensorflow_knows_every_field_before_the_first_batch(train: stoker.Dataset) -> None:
     wanted = {**FIELDS, "tags": fields.Labels(pad_to=2)}
-    made = stoker.tensorflow.dataset(train, fields=wanted, drop_last=True, **SETTINGS)
-    images, labels, spec = made.element_spec
+    elements = stoker.tensorflow.dataset(train, fields=wanted, drop_last=True, **SETTINGS)
+    images, labels, spec = elements.element_spec
     assert images.shape == (5, 9, 9, 3)
     assert labels.shape == (5,)
     assert spec["caption"] == tf.TensorSpec((5,), tf.string, "caption")
@@ -153,26 +153,28 @@ def test_tensorflow_knows_every_field_before_the_first_batch(train: stoker.Datas
     assert spec["vector"].shape == (5, 2, 3)
     assert spec["track"] == tf.RaggedTensorSpec((5, None, 2), tf.float32, 1, tf.int64)
     assert spec["tags"]["values"].shape == (5, 2)
-    assert all(one.shape.is_fully_defined() for name, one in spec.items() if name in ("number", "scalar", "flags"))
-    for (_, _, found), plain in zip(made, in_numpy(train, wanted), strict=False):
-        assert [text.decode() for text in found["caption"].numpy()] == plain.fields["caption"]
-        assert found["blob"].numpy().tolist() == plain.fields["blob"]
-        assert [len(text) > 0 for text in found["meta"].numpy()] == [True] * 5
+    assert all(
+        tensor.shape.is_fully_defined() for name, tensor in spec.items() if name in ("number", "scalar", "flags")
+    )
+    for (_, _, values), plain in zip(elements, in_numpy(train, wanted), strict=False):
+        assert [text.decode() for text in values["caption"].numpy()] == plain.fields["caption"]
+        assert values["blob"].numpy().tolist() == plain.fields["blob"]
+        assert [len(text) > 0 for text in values["meta"].numpy()] == [True] * 5
         for name in ("mask", "parts", "right", "vector", "depth", "flags", "number", "scalar", "weight"):
-            same(found[name].numpy(), plain.fields[name])
-        same(found["track"].values.numpy(), plain.fields["track"].values)
-        same(found["track"].row_splits.numpy(), plain.fields["track"].offsets)
-        same(found["path"].values.numpy(), plain.fields["path"].values)
-        same(found["tags"]["counts"].numpy(), plain.fields["tags"].counts)
+            same(values[name].numpy(), plain.fields[name])
+        same(values["track"].values.numpy(), plain.fields["track"].values)
+        same(values["track"].row_splits.numpy(), plain.fields["track"].offsets)
+        same(values["path"].values.numpy(), plain.fields["path"].values)
+        same(values["tags"]["counts"].numpy(), plain.fields["tags"].counts)
 
 
 def test_elements_of_tensorflow_hold_what_is_named(train: stoker.Dataset) -> None:
     settings = {**SETTINGS, "transform": stoker.MultiCrop(stoker.Resize(4), stoker.Resize(5))}
-    made = stoker.tensorflow.dataset(train, fields={"mask": fields.Mask()}, elements=("fields", "labels"), **settings)
-    first, _ = made.element_spec
-    assert [one.shape for one in first["mask"]] == [(None, 4, 4), (None, 5, 5)]
-    for found, labels in made:
-        assert [len(one) for one in found["mask"]] == [len(labels)] * 2
+    pairs = stoker.tensorflow.dataset(train, fields={"mask": fields.Mask()}, elements=("fields", "labels"), **settings)
+    first, _ = pairs.element_spec
+    assert [masks.shape for masks in first["mask"]] == [(None, 4, 4), (None, 5, 5)]
+    for values, labels in pairs:
+        assert [len(masks) for masks in values["mask"]] == [len(labels)] * 2
     assert len(stoker.tensorflow.dataset(train, **SETTINGS).element_spec) == 2
     for elements in (("caption",), (), "images", 1, [["images"]]):
         message = re.escape(f"elements is {elements!r}; it must name one or more of images, labels")
@@ -181,32 +183,32 @@ def test_elements_of_tensorflow_hold_what_is_named(train: stoker.Dataset) -> Non
 
 
 def test_jax_has_numbers_as_arrays_and_text_as_it_is(train: stoker.Dataset) -> None:
-    with stoker.jax.batches(train, fields=PADDED, epochs=1, **SETTINGS) as made:
-        for leaves, plain in zip(made, in_numpy(train, PADDED), strict=True):
-            found = leaves["fields"]
-            assert found["caption"] == plain.fields["caption"]
-            assert found["meta"] == plain.fields["meta"]
-            assert found["other"].dtype == np.int32
-            same(found["mask"], plain.fields["mask"])
-            same(found["tags"]["values"], plain.fields["tags"].values)
-            same(found["tags"]["counts"], plain.fields["tags"].counts)
-            same(found["track"]["values"], plain.fields["track"].values)
+    with stoker.jax.batches(train, fields=PADDED, epochs=1, **SETTINGS) as batches:
+        for leaves, plain in zip(batches, in_numpy(train, PADDED), strict=True):
+            values = leaves["fields"]
+            assert values["caption"] == plain.fields["caption"]
+            assert values["meta"] == plain.fields["meta"]
+            assert values["other"].dtype == np.int32
+            same(values["mask"], plain.fields["mask"])
+            same(values["tags"]["values"], plain.fields["tags"].values)
+            same(values["tags"]["counts"], plain.fields["tags"].counts)
+            same(values["track"]["values"], plain.fields["track"].values)
 
 
 def test_jax_places_numbers_and_needs_one_shape(train: stoker.Dataset) -> None:
     mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
     sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
     wanted = {name: PADDED[name] for name in ("caption", "tags", "mask", "vector")}
-    with stoker.jax.batches(train, fields=wanted, epochs=1, sharding=sharding, **SETTINGS) as made:
-        found = next(made)["fields"]
-    assert isinstance(found["caption"], list)
-    for array in (found["mask"], found["vector"], found["tags"]["values"]):
+    with stoker.jax.batches(train, fields=wanted, epochs=1, sharding=sharding, **SETTINGS) as batches:
+        values = next(batches)["fields"]
+    assert isinstance(values["caption"], list)
+    for array in (values["mask"], values["vector"], values["tags"]["values"]):
         assert isinstance(array, jax.Array)
         assert array.sharding == sharding
     with (
-        stoker.jax.batches(train, fields={"number": fields.Int()}, **SETTINGS) as made,
+        stoker.jax.batches(train, fields={"number": fields.Int()}, **SETTINGS) as batches,
         pytest.raises(ConfigError, match=r"number of the field 'number' -?4[0-9]+ does not fit into int32"),
     ):
-        next(made)
+        next(batches)
     with pytest.raises(ConfigError, match="the field 'tags' does not give; give it with pad_to"):
         stoker.jax.batches(train, fields={"tags": fields.Labels()}, sharding=sharding, **SETTINGS)

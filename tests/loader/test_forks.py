@@ -170,12 +170,12 @@ def test_a_child_keeps_no_lock_of_the_files_of_a_cache(tmp_path: Path, monkeypat
     children: list[int] = []
 
     def lock_and_fork(descriptor: int, kind: int) -> bool:
-        found = try_lock(descriptor, kind)
+        locked = try_lock(descriptor, kind)
         children.append(os.fork())
         if children[-1] == 0:
             time.sleep(300)
             os._exit(0)
-        return found
+        return locked
 
     directory = CacheDirectory(tmp_path / "cache")
     directory.create()
@@ -327,7 +327,7 @@ def test_a_child_leaves_the_trace_of_its_parent_alone(train: stoker.Dataset, tmp
 @pytest.mark.slow
 def test_children_of_a_program_under_load_neither_hang_nor_fail(tmp_path: Path) -> None:
     forks.write_data(tmp_path)
-    found, said = forks.trial(4 * len(forks.ACTIONS), tmp_path)
-    assert not said, said  # the stacks of a child that hangs, whole
-    assert (sum(found.hung.values()), sum(found.failed.values())) == (0, 0)
-    assert found.samples > 0
+    report, stacks = forks.trial(4 * len(forks.ACTIONS), tmp_path)
+    assert not stacks, stacks  # the stacks of a child that hangs, whole
+    assert (sum(report.hung.values()), sum(report.failed.values())) == (0, 0)
+    assert report.samples > 0

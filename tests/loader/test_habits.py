@@ -53,8 +53,8 @@ def test_what_torchvision_has_is_here_where_it_is_exact(folder: Path, train: sto
 def test_subsets_of_pytorch_are_parts(train: stoker.Dataset) -> None:
     subset = data.Subset(data.Subset(train, [9, 5, 3, 1]), [2, 0])
     assert [sample.index for sample in subset] == [3, 9]
-    for made in (stoker.Loader(subset, 2, transform=CROP), stoker.torch.DataLoader(subset, 2, transform=CROP)):
-        assert next(iter(made)).indices.tolist() == [3, 9]
+    for loader in (stoker.Loader(subset, 2, transform=CROP), stoker.torch.DataLoader(subset, 2, transform=CROP)):
+        assert next(iter(loader)).indices.tolist() == [3, 9]
     assert stoker.torch.MapDataset(subset, CROP)[1][1] == 1
     halves = data.random_split(train, [0.5, 0.5])
     assert sorted(len(stoker.Loader(half, 1, transform=CROP)) for half in halves) == [6, 6]

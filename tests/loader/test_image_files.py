@@ -51,22 +51,22 @@ def engine(source: _native.FileSet, **settings: object) -> _native.BatchEngine:
 
 
 def everything(source: _native.FileSet, **settings: object) -> np.ndarray:
-    made = engine(source, **settings)
+    sample_engine = engine(source, **settings)
     try:
-        made.submit(np.arange(len(source), dtype=np.uint64), 0)
-        finished = made.next()
+        sample_engine.submit(np.arange(len(source), dtype=np.uint64), 0)
+        finished = sample_engine.next()
         for _, error in finished.failures:
             raise error
         (images,), labels, *_ = finished.take()
     finally:
-        made.close()
+        sample_engine.close()
     assert labels.tolist() == list(range(len(source)))
     return images
 
 
 def expected(data: list[bytes]) -> np.ndarray:
     return np.stack(
-        [transform.resize(pictures.rgb(one), stoker.Resize(16), transform.Draws(SEED, 0, 0)) for one in data]
+        [transform.resize(pictures.rgb(encoded), stoker.Resize(16), transform.Draws(SEED, 0, 0)) for encoded in data]
     )
 
 
@@ -74,16 +74,16 @@ def expected(data: list[bytes]) -> np.ndarray:
 def tree(tmp_path: Path) -> tuple[Path, list[str], list[bytes]]:
     names = [f"class/{i}.JPEG" for i in range(FILES - 2)] + [ODD_NAME, str(tmp_path / "elsewhere" / "x.JPEG")]
     data = [image(i) for i in range(FILES)]
-    for name, one in zip(names, data, strict=True):
+    for name, encoded in zip(names, data, strict=True):
         path = tmp_path / "base" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(one)
+        path.write_bytes(encoded)
     return tmp_path / "base", names, data
 
 
 def test_files_are_read_wherever_they_lie_and_whatever_they_are_called(tree: tuple) -> None:
     base, names, data = tree
-    source = file_set(str(base), names, [len(one) for one in data])
+    source = file_set(str(base), names, [len(encoded) for encoded in data])
     assert [source.read(i) for i in range(len(source))] == data
     assert source.where(0) == (str(base / names[0]), -1, 0)
     assert source.where(10) == (str(base / ODD_NAME), -1, 0)
@@ -95,15 +95,15 @@ def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
     data = [image(i) for i in range(FILES)]
     path = tmp_path / "images.tar"
     with tarfile.open(path, "w") as tar:
-        for i, one in enumerate(data):
+        for i, encoded in enumerate(data):
             member = tarfile.TarInfo(f"{i}.JPEG")
-            member.size = len(one)
-            tar.addfile(member, io.BytesIO(one))
+            member.size = len(encoded)
+            tar.addfile(member, io.BytesIO(encoded))
     with tarfile.open(path) as tar:
         offsets = [member.offset_data for member in tar]
     names = [f"{i}.JPEG" for i in range(FILES)]
     placed = {"archives": ["images.tar"], "archive_of": [0] * FILES, "offsets": offsets}
-    source = file_set(str(tmp_path), names, [len(one) for one in data], **placed)
+    source = file_set(str(tmp_path), names, [len(encoded) for encoded in data], **placed)
     assert [source.read(i) for i in range(FILES)] == data
     assert source.where(3) == (str(path), -1, offsets[3])
     assert (everything(source) == expected(data)).all()
@@ -114,13 +114,13 @@ def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
 
 def test_objects_of_files_are_those_that_were_set(tree: tuple) -> None:
     base, names, data = tree
-    source = file_set(str(base), names, [len(one) for one in data])
+    source = file_set(str(base), names, [len(encoded) for encoded in data])
     boxes = np.float32([(0.1, 0.2, 0.6, 0.9), (0.5, 0.5, 1.0, 1.0), (0.0, 0.0, 0.3, 0.3)])
     source.set_boxes(np.array([0, 1, 3, *[3] * (FILES - 2)], np.int64), boxes)
     chosen = stoker.ObjectCrops(16)
-    made = engine(source, transforms=[chosen.native()])
-    made.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
-    finished = made.next()
+    sample_engine = engine(source, transforms=[chosen.native()])
+    sample_engine.submit(np.array([1, 0, 1, 2], np.uint64), 0, np.array([1, 0, 0, -1], np.int32))
+    finished = sample_engine.next()
     assert not finished.failures
     (images,), labels, keys, *_ = finished.take()
     assert keys.tolist() == labels.tolist() == [1, 0, 1, 2]
@@ -128,12 +128,12 @@ def test_objects_of_files_are_those_that_were_set(tree: tuple) -> None:
         assert (
             pixels == transform.object_crop(pictures.rgb(data[key]), chosen, transform.Draws(SEED, 0, key), box)
         ).all()
-    made.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
-    ((index, error),) = made.next().failures
+    sample_engine.submit(np.array([1], np.uint64), 0, np.array([2], np.int32))
+    ((index, error),) = sample_engine.next().failures
     assert index == 0
     assert isinstance(error, ConfigError)
     assert "no object 2; the image has 2" in str(error)
-    made.close()
+    sample_engine.close()
     with pytest.raises(ConfigError, match="starts of the boxes"):
         source.set_boxes(np.array([0, 3], np.int64), boxes)
 
@@ -159,7 +159,7 @@ def become_a_directory(path: Path) -> None:
 @pytest.mark.parametrize("change", [vanish, shrink, become_a_pipe, become_a_directory])
 def test_a_file_that_is_no_longer_what_it_was_is_named(tree: tuple, change: Callable[[Path], None]) -> None:
     base, names, data = tree
-    source = file_set(str(base), names, [len(one) for one in data])
+    source = file_set(str(base), names, [len(encoded) for encoded in data])
     change(base / names[4])
     with pytest.raises(OSError) as caught:  # noqa: PT011 - its file name is what counts
         everything(source)
@@ -171,14 +171,14 @@ def test_a_damaged_file_is_named_with_its_path(tree: tuple) -> None:
     base, names, data = tree
     (base / names[10]).write_bytes(data[10][:200] + bytes(len(data[10]) - 200))
     with pytest.raises(ImageError) as caught:
-        everything(file_set(str(base), names, [len(one) for one in data]))
+        everything(file_set(str(base), names, [len(encoded) for encoded in data]))
     assert (caught.value.path, caught.value.record, caught.value.source) == (str(base / ODD_NAME), None, ODD_NAME)
     assert str(base) in str(caught.value)
 
 
 def test_columns_that_contradict_each_other_are_refused(tree: tuple) -> None:
     base, names, data = tree
-    sizes = [len(one) for one in data]
+    sizes = [len(encoded) for encoded in data]
     with pytest.raises(ConfigError, match="differ in length"):
         file_set(str(base), names, sizes[1:])
     with pytest.raises(ConfigError, match="archive 2"):

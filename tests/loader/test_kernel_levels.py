@@ -37,13 +37,13 @@ def test_every_level_gives_the_same_bytes(tmp_path: Path) -> None:
         path.write_bytes(image(i))
     (tmp_path / "shards").mkdir()
     write_shards(tmp_path / "shards", 24, 2)
-    found = {}
+    hashes = {}
     for level in LEVELS[: BEST + 1]:
         done = run(level, str(PROGRAM), str(tmp_path / "shards"), *map(str, jpegs))
         assert done.returncode == 0, done.stderr
-        found[level] = done.stdout.splitlines()
-    assert len(found["portable"]) > 60
-    assert all(lines == found["portable"] for lines in found.values())
+        hashes[level] = done.stdout.splitlines()
+    assert len(hashes["portable"]) > 60
+    assert all(lines == hashes["portable"] for lines in hashes.values())
 
 
 def test_the_level_is_the_one_that_is_named() -> None:

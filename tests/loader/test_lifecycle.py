@@ -138,10 +138,10 @@ def test_a_new_position_ends_the_iteration_under_way(shards: list[Path], *, with
 def test_two_loaders_run_side_by_side(shards: list[Path]) -> None:
     train = stoker.open(shards[0])
     with (
-        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as one,
-        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as two,
+        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as first,
+        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as second,
     ):
-        for a, b in zip(one, two, strict=True):
+        for a, b in zip(first, second, strict=True):
             assert (a.images == b.images).all()
 
 
@@ -222,15 +222,15 @@ def test_settings_out_of_range_are_refused_at_once(shards: list[Path], settings:
 def test_what_is_not_a_dataset_is_refused(shards: list[Path]) -> None:
     with pytest.raises(ConfigError, match=r"give what stoker\.open or stoker\.mix returned"):
         stoker.Loader(str(shards[0]), batch_size=2, transform=TRANSFORM)
-    one = stoker.open(shards[0])
-    for datasets, said in [
+    dataset = stoker.open(shards[0])
+    for datasets, message in [
         (3, "datasets is 3; give a list"),
-        (one, "datasets is one dataset; give a list"),  # and not a sequence of samples, which it also is
+        (dataset, "datasets is one dataset; give a list"),  # and not a sequence of samples, which it also is
         (str(shards[0]), "give a list of what stoker.open returned"),
-        ([one, str(shards[0])], r"datasets\[1\] is '.*', which is not a dataset"),
-        ([one, object()], r"datasets\[1\] is <object object>, which"),
+        ([dataset, str(shards[0])], r"datasets\[1\] is '.*', which is not a dataset"),
+        ([dataset, object()], r"datasets\[1\] is <object object>, which"),
     ]:
-        with pytest.raises(ConfigError, match=said):
+        with pytest.raises(ConfigError, match=message):
             stoker.mix(datasets)
 
 
@@ -298,11 +298,11 @@ def test_ctrl_c_ends_a_waiting_loader_within_a_second(tmp_path: Path) -> None:
         running.send_signal(signal.SIGINT)
         started = time.monotonic()
         try:
-            said = running.communicate(timeout=20)[1]
+            stderr = running.communicate(timeout=20)[1]
         finally:
             running.kill()
         assert time.monotonic() - started < 5  # generous: the bound is a second on an idle machine
-        assert said.endswith(b"KeyboardInterrupt\n")
+        assert stderr.endswith(b"KeyboardInterrupt\n")
 
 
 def held() -> tuple[int, int]:
@@ -386,10 +386,10 @@ def test_a_loader_that_failed_and_was_closed_holds_nothing(tmp_path: Path) -> No
     """Its error has a traceback, of frames that hold the loader: nothing of these may hold the error."""
     folder = tmp_path / "images" / "class"
     folder.mkdir(parents=True)
-    made = io.BytesIO()
-    Image.linear_gradient("L").resize((4000, 4000)).save(made, "JPEG")  # 64 MB of RGBX
+    jpeg = io.BytesIO()
+    Image.linear_gradient("L").resize((4000, 4000)).save(jpeg, "JPEG")  # 64 MB of RGBX
     for name in ("a", "b"):
-        (folder / f"{name}.jpg").write_bytes(made.getvalue()[: len(made.getvalue()) * 9 // 10] + b"\xff\xd9")
+        (folder / f"{name}.jpg").write_bytes(jpeg.getvalue()[: len(jpeg.getvalue()) * 9 // 10] + b"\xff\xd9")
     done = subprocess.run(
         [sys.executable, "-c", FAILING, str(tmp_path / "images")],
         capture_output=True,

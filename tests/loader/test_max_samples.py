@@ -106,9 +106,9 @@ def test_a_bad_sample_is_replaced_by_any_of_the_dataset(train: stoker.Dataset, t
         shard.write(b"damage")
     given: dict[str, Any] = {"transform": TRANSFORM, "max_samples": 1, "on_bad": "substitute", "seed": 0}
     with stoker.Loader(dataset, 1, **given) as loader, pytest.warns(UserWarning, match="1 bad sample"):
-        found = [int(batch.indices[0]) for _ in range(6) for batch in loader]
-    assert max(found) > 1
-    assert len(np.unique(found)) > 1
+        indices = [int(batch.indices[0]) for _ in range(6) for batch in loader]
+    assert max(indices) > 1
+    assert len(np.unique(indices)) > 1
 
 
 @pytest.mark.parametrize("most", [0, -1, "few"])

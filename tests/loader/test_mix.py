@@ -50,7 +50,7 @@ def test_pixels_labels_and_indices_are_those_of_the_datasets(parts: list[stoker.
 def test_objects_are_mixed_like_images(parts: list[stoker.Dataset]) -> None:
     mixed = stoker.mix([parts[0], parts[0]])
     with stoker.Loader(mixed, batch_size=4, transform=stoker.ObjectCrops(12)) as loader:
-        found = {
+        together = {
             int(index): pixels.tobytes()
             for batch in loader
             for index, pixels in zip(batch.indices, batch.images, strict=True)
@@ -62,8 +62,8 @@ def test_objects_are_mixed_like_images(parts: list[stoker.Dataset]) -> None:
             for index, pixels in zip(batch.indices, batch.images, strict=True)
         }
     objects = len(alone)
-    assert sorted(found) == list(range(2 * objects))
-    assert all(found[index] == alone[index % objects] for index in found)
+    assert sorted(together) == list(range(2 * objects))
+    assert all(together[index] == alone[index % objects] for index in together)
 
 
 def test_boxes_of_mixed_datasets_keep_their_classes_apart(parts: list[stoker.Dataset]) -> None:
@@ -80,8 +80,8 @@ def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) ->
             return loader.state_dict()
 
     states = [
-        state(one)
-        for one in (
+        state(dataset)
+        for dataset in (
             parts[0],
             stoker.mix(parts),
             stoker.mix(parts, [1, 2]),
@@ -89,7 +89,7 @@ def test_a_mix_is_another_dataset_than_its_parts(parts: list[stoker.Dataset]) ->
             stoker.mix([parts[0]]),
         )
     ]
-    assert len({one["dataset"] for one in states}) == len(states)
+    assert len({state["dataset"] for state in states}) == len(states)
     with (
         stoker.Loader(stoker.mix(parts), batch_size=2, transform=TRANSFORM) as loader,
         pytest.raises(ConfigError, match="mix-"),

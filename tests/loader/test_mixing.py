@@ -22,12 +22,12 @@ TRANSFORM = stoker.Resize(8, hflip=0.5)
 
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[stoker.Dataset]:
-    made = []
+    datasets = []
     for number, size in enumerate(SIZES):
         place = tmp_path_factory.mktemp(f"part-{number}")
         write_shards(place, size, 1)
-        made.append(stoker.open(place, keys=KEYS))
-    return made
+        datasets.append(stoker.open(place, keys=KEYS))
+    return datasets
 
 
 @given(COUNTS, st.data())
@@ -111,6 +111,6 @@ def test_a_run_goes_on_with_any_topology(parts: list[stoker.Dataset], course: li
                 loader.close()
             if len(seen) == 60:
                 break
-            assert all(one == states[0] for one in states)
+            assert all(other == states[0] for other in states)
             state = states[0]
     assert seen == expected

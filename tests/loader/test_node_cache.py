@@ -73,7 +73,7 @@ def test_hits_give_the_same_bytes_also_to_later_runs(shards: Path, tmp_path: Pat
 def test_the_file_is_a_shard_that_anybody_reads(shards: Path, tmp_path: Path) -> None:
     read_all(NodeCache(tmp_path / "cache", "10MB"), shards)
     (samples,) = (tmp_path / "cache").glob("*.samples")
-    assert [found.payload for found in tfrecord.scan(samples.read_bytes())] == [payload(i) for i in range(RECORDS)]
+    assert [record.payload for record in tfrecord.scan(samples.read_bytes())] == [payload(i) for i in range(RECORDS)]
 
 
 def test_damage_is_a_miss_and_repaired(shards: Path, tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_manifest_stands_for_its_bytes_wherever_they_lie(dataset: Path, tmp_pa
     for path in dataset.iterdir():
         (copy / path.name).write_bytes(path.read_bytes())
     cache = NodeCache(tmp_path / "cache", "50MB")
-    one, other = stoker.open(dataset, split="train"), stoker.open(copy, split="train")
-    for number in range(len(one)):
-        behind(cache, one).read(number)
-        assert behind(cache, other).read(number) == one.records.read(number)
+    original, copied = stoker.open(dataset, split="train"), stoker.open(copy, split="train")
+    for number in range(len(original)):
+        behind(cache, original).read(number)
+        assert behind(cache, copied).read(number) == original.records.read(number)
     assert cache.stats().hit_rate == 0.5
 
 

@@ -39,8 +39,8 @@ def annotated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def images(text: str) -> list[Image.Image]:
-    found = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", text)
-    return [Image.open(io.BytesIO(base64.b64decode(data))) for data in found]
+    encoded = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", text)
+    return [Image.open(io.BytesIO(base64.b64decode(data))) for data in encoded]
 
 
 def first_batch(place: Path, **settings: Any) -> stoker.Batch:
@@ -61,8 +61,8 @@ def test_pixels_are_shown_as_they_were_before_the_output(annotated: Path, output
         assert np.abs(shown.astype(int) - plain.images[place]).max() <= near
     shown, expected = images(batch._repr_html_()), images(plain._repr_html_())
     assert len(shown) == len(expected) == 5
-    for one, other in zip(shown, expected, strict=True):
-        assert np.abs(np.asarray(one).astype(int) - np.asarray(other)).mean() < 3
+    for image, other in zip(shown, expected, strict=True):
+        assert np.abs(np.asarray(image).astype(int) - np.asarray(other)).mean() < 3
 
 
 def test_a_batch_says_what_it_is(annotated: Path) -> None:
@@ -83,8 +83,8 @@ def test_the_boxes_that_are_drawn_are_those_of_the_sample(annotated: Path, form:
         assert (corners_of(batch.boxes, place) == ragged.corners[first:last][: form.pad_to]).all()
     assert len(corners_of(None, 0)) == 0
     plain = first_batch(annotated, transform=transform)
-    for place, (one, other) in enumerate(zip(images(batch._repr_html_()), images(plain._repr_html_()), strict=True)):
-        changed = np.abs(np.asarray(one).astype(int) - np.asarray(other)).max(-1) > 30
+    for place, (image, other) in enumerate(zip(images(batch._repr_html_()), images(plain._repr_html_()), strict=True)):
+        changed = np.abs(np.asarray(image).astype(int) - np.asarray(other)).max(-1) > 30
         assert changed.any() == (place % 4 > 0)
 
 
@@ -107,8 +107,8 @@ def test_the_batches_of_pytorch(annotated: Path) -> None:
     assert repr(batch).startswith("<stoker.TorchBatch of 5: images torch.float32 (5, 3, 16, 16), with boxes")
     plain = first_batch(annotated, transform=settings["transform"], boxes=settings["boxes"])
     for shown in (batch, batch.to("cpu")):
-        for one, other in zip(images(shown._repr_html_()), images(plain._repr_html_()), strict=True):
-            assert np.abs(np.asarray(one).astype(int) - np.asarray(other)).mean() < 3
+        for image, other in zip(images(shown._repr_html_()), images(plain._repr_html_()), strict=True):
+            assert np.abs(np.asarray(image).astype(int) - np.asarray(other)).mean() < 3
     batch.images = batch.images.to(torch.bfloat16)
     assert len(images(batch._repr_html_())) == 5
 

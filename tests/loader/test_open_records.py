@@ -31,7 +31,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
     """Return records with paths, in no order of their labels."""
     folder = tmp_path_factory.mktemp("photos")
     random = np.random.default_rng(7)
-    made = []
+    records = []
     for number in range(COUNT):
         height, width = 40 + number, 60
         path = folder / f"{number:03}.{'jpg' if number % 3 else 'png'}"
@@ -39,11 +39,11 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> list[Record]:
         mask = np.zeros((height, width), np.uint8)
         mask[:number, 10:] = number
         boxes = [{"xmin": 0.125, "ymin": 0.25, "xmax": 0.5, "ymax": 0.75, "label": number % 2}] * (number % 3)
-        made.append(
+        records.append(
             {"image": str(path), "label": ["dog", "cat"][number % 2], "mask": mask, "caption": f"no. {number}"}
             | {"boxes": boxes}
         )
-    return made
+    return records
 
 
 FIELDS = {

@@ -63,8 +63,8 @@ def test_plan_info_and_doctor_count_them(tmp_path: Path, capsys: pytest.CaptureF
     def counted(*words: object) -> dict[str, int]:
         capsys.readouterr()
         assert main([*map(str, words), "--json"]) == 0
-        found: dict[str, int] = json.loads(capsys.readouterr().out)["exif_orientation"]
-        return found
+        counts: dict[str, int] = json.loads(capsys.readouterr().out)["exif_orientation"]
+        return counts
 
     expected = {"images": 3, "looked_at": 12}
     assert counted("plan", photos) == counted("info", photos) == expected

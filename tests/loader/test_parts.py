@@ -159,11 +159,11 @@ def test_objects_of_a_part_have_the_numbers_of_the_whole(tmp_path: Path) -> None
     settings: Any = {"batch_size": 4, "transform": stoker.ObjectCrops(12)}
     assert part.object_counts.tolist() == [len(boxes(i)) for i in (7, 2, 4, 3)]
     with stoker.Loader(whole, **settings) as loader:
-        pixels = {int(i): one.tobytes() for b in loader for i, one in zip(b.indices, b.images, strict=True)}
+        pixels = {int(i): image.tobytes() for b in loader for i, image in zip(b.indices, b.images, strict=True)}
     with stoker.Loader(part, **settings) as loader:
-        found = [(int(i), one.tobytes()) for b in loader for i, one in zip(b.indices, b.images, strict=True)]
-    assert [index for index, _ in found] == expected
-    assert all(pixels[index] == one for index, one in found)
+        objects = [(int(i), image.tobytes()) for b in loader for i, image in zip(b.indices, b.images, strict=True)]
+    assert [index for index, _ in objects] == expected
+    assert all(pixels[index] == crop for index, crop in objects)
     assert check_resume(part, [(1, 2), (2, 1)], transform=stoker.ObjectCrops(12)).size == len(expected)
 
 
@@ -182,9 +182,9 @@ def test_states_are_those_of_one_part(whole: stoker.Dataset) -> None:
     assert check_resume(whole[::2], [(1, 3), (2, 2)]).size == 15
 
 
-def numbers_of(part: stoker.Dataset, found: Any) -> None:
+def numbers_of(part: stoker.Dataset, results: Any) -> None:
     with stoker.Loader(part, 4, transform=TRANSFORM) as loader:
-        found.put([index for batch in loader for index in batch.indices.tolist()])
+        results.put([index for batch in loader for index in batch.indices.tolist()])
 
 
 @pytest.mark.timeout(180)
@@ -192,10 +192,10 @@ def numbers_of(part: stoker.Dataset, found: Any) -> None:
 def test_a_part_is_opened_again_in_another_process(whole: stoker.Dataset, tmp_path: Path) -> None:
     part = whole[[7, 2, 20]]
     context = multiprocessing.get_context("spawn")
-    found = context.Queue()
-    child = context.Process(target=numbers_of, args=(part, found))
+    results = context.Queue()
+    child = context.Process(target=numbers_of, args=(part, results))
     child.start()
-    assert found.get(timeout=120) == [7, 2, 20]
+    assert results.get(timeout=120) == [7, 2, 20]
     child.join(60)
     again = pickle.loads(pickle.dumps(whole[3:9]))
     assert (again.numbers, again.identity) == (range(3, 9), whole[3:9].identity)
@@ -231,7 +231,7 @@ def test_frameworks_take_parts(whole: stoker.Dataset) -> None:
     with stoker.jax.batches(part, 4, transform=TRANSFORM, epochs=1) as batches:
         assert next(batches)["indices"].tolist() == expected
     elements = stoker.tensorflow.dataset(part, 4, transform=TRANSFORM, elements=["indices"])
-    assert [one.numpy().tolist() for (one,) in elements] == [expected]
+    assert [indices.numpy().tolist() for (indices,) in elements] == [expected]
 
 
 def test_substitutes_are_of_the_part(tmp_path: Path) -> None:
@@ -261,14 +261,14 @@ def test_an_empty_part_is_refused_by_a_loader(whole: stoker.Dataset) -> None:
 def by_name(dataset: stoker.Dataset, seed: int, depth: int = 0) -> dict[str, int]:
     """What the twin draws for each sample, by its name."""
     classes = [known.name.encode() for known in dataset.classes]
-    found = {}
+    drawn = {}
     for number in dataset.numbers:
         sample = dataset.whole[int(number)]
         label = sample.label
         class_name = classes[label] if classes else b"%d" % label
         name = sample.source.rpartition("/")[2].encode()
-        found[sample.source] = twin.draw(name, class_name, seed, depth)
-    return found
+        drawn[sample.source] = twin.draw(name, class_name, seed, depth)
+    return drawn
 
 
 def names(dataset: stoker.Dataset) -> list[str]:
@@ -303,7 +303,7 @@ def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path
         (tmp_path / "photos/room" / copy / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, 5))
     assert main(["build", str(tmp_path / "photos"), str(tmp_path / "built"), "--quiet"]) == 0
     both = stoker.open(tmp_path / "photos"), stoker.open(tmp_path / "built")
-    found = []
+    first_parts = []
     for dataset in both:
         samples = [dataset[number] for number in range(len(dataset))]
         images = [sample.encoded if sample.source.endswith("rgb.jpg") else None for sample in samples]
@@ -314,11 +314,11 @@ def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path
         for number, part in enumerate(parts):
             assert list(part.numbers) == [n for n, draw in enumerate(draws) if twin.part_of(draw, shares) == number]
         assert min(map(len, parts)) >= 6  # of 27
-        found.append({dataset[int(number)].encoded for number in parts[0].numbers})
+        first_parts.append({dataset[int(number)].encoded for number in parts[0].numbers})
         # What shares its name with none in a part is drawn by the name alone.
-        one = dataset[[names.index(b"own.jpg"), names.index(b"rgb.jpg")]]
-        assert one._draws(3).tolist() == [twin.draw(name, b"room", 3) for name in (b"own.jpg", b"rgb.jpg")]
-    assert found[0] == found[1]
+        pair = dataset[[names.index(b"own.jpg"), names.index(b"rgb.jpg")]]
+        assert pair._draws(3).tolist() == [twin.draw(name, b"room", 3) for name in (b"own.jpg", b"rgb.jpg")]
+    assert first_parts[0] == first_parts[1]
 
 
 def test_random_parts_never_change(whole: stoker.Dataset) -> None:
@@ -350,7 +350,7 @@ def test_samples_stay_in_their_part(tmp_path: Path) -> None:
     assert validation(more) == validation(built)
     assert validation(more) & old == validation(few)
     assert 8 <= len(validation(few)) <= 22  # of 50; 15 are expected
-    bees, cats = ({name for owner, name in validation(few) if owner == one} for one in ("bee", "cat"))
+    bees, cats = ({name for owner, name in validation(few) if owner == class_name} for class_name in ("bee", "cat"))
     assert bees & {f"{n}.jpg" for n in range(20)} != cats  # the same names in other classes are drawn for themselves
 
 

@@ -92,19 +92,19 @@ def test_iterators_of_jax_pickle_in_the_middle_of_an_epoch(train: stoker.Dataset
             assert [batch["images"].tobytes() for batch in other] == expected[8:]
 
 
-def epoch_of(loader: Any, found: Queue[Any]) -> None:
-    found.put((os.getpid(), contents(loader)))
+def epoch_of(loader: Any, results: Queue[Any]) -> None:
+    results.put((os.getpid(), contents(loader)))
 
 
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_a_spawned_process_has_the_same_batches(train: stoker.Dataset, method: str) -> None:
     context = multiprocessing.get_context(method)
-    found = context.Queue()
+    results = context.Queue()
     with stoker.torch.DataLoader(train, **SETTINGS) as loader:
-        child = context.Process(target=epoch_of, args=(loader, found))
+        child = context.Process(target=epoch_of, args=(loader, results))
         child.start()
-        process, seen = found.get(timeout=120)
+        process, seen = results.get(timeout=120)
         child.join(60)
         assert (process, child.exitcode) == (child.pid, 0)
         assert seen == contents(loader)

@@ -98,34 +98,36 @@ def test_every_use_is_inside_one_range_of_its_window(uses: list[slow.Piece], lim
         for number in range(window.start, window.stop):
             use = uses[number]
             holding = [
-                one for one in ranges if one.file == use.file and any(piece[:2] == use[1:] for piece in one.pieces)
+                range_
+                for range_ in ranges
+                if range_.file == use.file and any(piece[:2] == use[1:] for piece in range_.pieces)
             ]
             assert len(holding) == 1
             assert holding[0].offset <= use.offset
             assert use.offset + use.length <= holding[0].offset + holding[0].length
             assert holding[0].first_use <= number <= holding[0].last_use
-    assert sum(uses_ for ranges in plan for one in ranges for *_, uses_ in one.pieces) == len(uses)
+    assert sum(uses_ for ranges in plan for range_ in ranges for *_, uses_ in range_.pieces) == len(uses)
 
 
 @given(uses=USES, limits=LIMITS)
 def test_ranges_keep_the_limits(uses: list[slow.Piece], limits: RangeLimits) -> None:
     for window in planned(uses, limits):
-        assert [one.first_use for one in window] == sorted(one.first_use for one in window)
-        for one in window:
-            assert one.length <= max(limits.longest, *(length for _, length, _ in one.pieces))
-        used = sum(uses_ * length for one in window for _, length, uses_ in one.pieces)
-        assert sum(one.length for one in window) <= max(limits.window, used)
-        assert used <= limits.window or sum(uses_ for one in window for *_, uses_ in one.pieces) == 1
+        assert [range_.first_use for range_ in window] == sorted(range_.first_use for range_ in window)
+        for range_ in window:
+            assert range_.length <= max(limits.longest, *(length for _, length, _ in range_.pieces))
+        used = sum(uses_ * length for range_ in window for _, length, uses_ in range_.pieces)
+        assert sum(range_.length for range_ in window) <= max(limits.window, used)
+        assert used <= limits.window or sum(uses_ for range_ in window for *_, uses_ in range_.pieces) == 1
 
 
 @given(uses=uses_of_records(), limits=LIMITS)
 def test_what_is_read_and_not_used_lies_in_gaps(uses: list[slow.Piece], limits: RangeLimits) -> None:
     for window in planned(uses, limits):
-        for one in window:
-            edges = [(offset, offset + length) for offset, length, _ in one.pieces]
+        for range_ in window:
+            edges = [(offset, offset + length) for offset, length, _ in range_.pieces]
             holes = [after[0] - before[1] for before, after in itertools.pairwise(edges)]
             assert all(0 <= hole <= limits.gap for hole in holes)
-            assert one.length == sum(length for _, length, _ in one.pieces) + sum(holes)
+            assert range_.length == sum(length for _, length, _ in range_.pieces) + sum(holes)
 
 
 def test_windows_of_a_block_shuffle_hold_whole_blocks() -> None:
@@ -157,7 +159,7 @@ def test_it_is_fast_enough_for_billions() -> None:
 
 
 def lengths(uses: list[slow.Piece], limits: RangeLimits) -> list[int]:
-    return [one.length for window in planned(uses, limits) for one in window]
+    return [range_.length for window in planned(uses, limits) for range_ in window]
 
 
 def test_limits_are_reached_and_not_passed() -> None:

@@ -231,8 +231,8 @@ def test_the_later_one_of_two_ranks_that_differ_says_so(three_ranks: Found, case
 @pytest.mark.needs("torch")
 def test_ranks_that_do_not_differ_say_nothing(three_ranks: Found) -> None:
     cases = ["agree", "unchecked", "alone", "by hand", "ends early", "looked at", "in another order", "unpickled"]
-    for found in three_ranks:
-        assert [(case, found[case]) for case in [*cases, "tried twice"] if found[case] is not None] == []
+    for outcomes in three_ranks:
+        assert [(case, outcomes[case]) for case in [*cases, "tried twice"] if outcomes[case] is not None] == []
 
 
 @pytest.mark.needs("torch")
@@ -241,8 +241,8 @@ def test_a_store_that_is_slow_or_gone_or_of_another_process_stops_nobody(three_r
     assert (slow, again) == (None, None)
     assert 0.9 < seconds < 5
     assert no_time < 0.9  # it is not asked again
-    assert [found["gone"][0] for found in three_ranks] == [None] * 3
-    assert max(found["gone"][1] for found in three_ranks) < 0.9
+    assert [outcomes["gone"][0] for outcomes in three_ranks] == [None] * 3
+    assert max(outcomes["gone"][1] for outcomes in three_ranks) < 0.9
     assert three_ranks[2]["forked"] == 0
 
 

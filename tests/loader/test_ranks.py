@@ -88,13 +88,13 @@ def set_all(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
         monkeypatch.setenv(name, value)
 
 
-def found() -> tuple[int, int]:
+def rank_and_size() -> tuple[int, int]:
     ranks = discover()
     return ranks.rank, ranks.world_size
 
 
 def test_without_any_source_a_process_is_alone() -> None:
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_every_launcher_is_understood(
     monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], ranks: tuple[int, int], source: str
 ) -> None:
     set_all(monkeypatch, variables)
-    assert found() == ranks
+    assert rank_and_size() == ranks
     assert source in discover().source
 
 
 def test_a_batch_script_of_slurm_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {"SLURM_PROCID": "0", "SLURM_NTASKS": "32"})
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
 
 
 def cluster(kind: str, index: int, **tasks: int) -> str:
@@ -143,7 +143,7 @@ def test_the_workers_of_tf_distribute_are_ranks(
     monkeypatch: pytest.MonkeyPatch, config: str, ranks: tuple[int, int]
 ) -> None:
     monkeypatch.setenv("TF_CONFIG", config)
-    assert found() == ranks
+    assert rank_and_size() == ranks
 
 
 @pytest.mark.parametrize("config", ["worker", "[1]", '{"task": {"type": "worker", "index": "x"}}'])
@@ -161,14 +161,14 @@ def test_a_sign_of_other_ranks_is_a_warning_and_never_a_split(
 ) -> None:
     monkeypatch.setenv(name, value)
     with pytest.warns(RankWarning, match=rf"{name} .*reads all samples.*give rank= and world_size=.*rank=0, world_si"):
-        assert found() == (0, 1)
+        assert rank_and_size() == (0, 1)
     set_all(monkeypatch, TORCHRUN)  # where a launcher says it, there is nothing to warn of
-    assert found() == (1, 4)
+    assert rank_and_size() == (1, 4)
 
 
 def test_a_list_of_one_host_is_no_sign_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {"SM_HOSTS": '["algo-1"]', "TPU_WORKER_HOSTNAMES": "localhost", "HOROVOD_SIZE": "2"})
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
 
 
 def set_ray(monkeypatch: pytest.MonkeyPatch, mode: int, *, trial: str | None = None, context: object = None) -> None:
@@ -189,12 +189,12 @@ def set_ray(monkeypatch: pytest.MonkeyPatch, mode: int, *, trial: str | None = N
 
 def test_a_worker_of_ray_without_a_group_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     set_ray(monkeypatch, mode=0)
-    assert found() == (0, 1)  # the driver
+    assert rank_and_size() == (0, 1)  # the driver
     set_ray(monkeypatch, mode=1, trial="0001")
-    assert found() == (0, 1)  # a trial of Ray Tune is alone
+    assert rank_and_size() == (0, 1)  # a trial of Ray Tune is alone
     set_ray(monkeypatch, mode=1)
     with pytest.warns(RankWarning, match=r"worker of Ray.*reads all samples"):
-        assert found() == (0, 1)
+        assert rank_and_size() == (0, 1)
 
 
 def test_a_worker_of_ray_train_has_its_rank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -265,14 +265,14 @@ def test_a_process_group_counts_once_it_is_initialised(process_group: None) -> N
 @pytest.mark.parametrize("name", ["horovod.torch", "horovod.tensorflow", "horovod.tensorflow.keras", "horovod.keras"])
 def test_horovod_counts_once_it_is_initialised(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, name, horovod(0, 0, initialised=False))
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
     monkeypatch.setitem(sys.modules, name, horovod(2, 3))
     assert discover() == Ranks(2, 3, f"Horovod ({name})")
 
 
 def test_jax_counts_once_it_is_initialised(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not jax.distributed.is_initialized()
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
     set_jax(monkeypatch, 6, 7)
     assert discover() == Ranks(6, 7, "JAX")
 
@@ -281,7 +281,7 @@ def test_a_framework_that_is_not_imported_is_not_looked_for(monkeypatch: pytest.
     for name in ("torch.distributed", "jax"):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [])  # an import would now fail
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
 
 
 def test_the_order_of_precedence(monkeypatch: pytest.MonkeyPatch, process_group: None) -> None:
@@ -299,7 +299,7 @@ def test_the_order_of_precedence(monkeypatch: pytest.MonkeyPatch, process_group:
     for number, ranks in enumerate(expected):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            assert found() == ranks
+            assert rank_and_size() == ranks
         assert [warning.category for warning in caught] == [RankWarning] * (len(expected) - 1 - number)
         if number < len(removals):
             removals[number]()
@@ -310,25 +310,25 @@ def test_the_order_of_precedence(monkeypatch: pytest.MonkeyPatch, process_group:
 def test_two_sources_that_disagree_are_both_named(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {**TORCHRUN, **PMI})
     with pytest.warns(RankWarning) as caught:
-        assert found() == (1, 4)
-    said = str(caught[0].message)
+        assert rank_and_size() == (1, 4)
+    message = str(caught[0].message)
     for part in ("RANK, WORLD_SIZE", "rank 1 of 4", "PMI_RANK, PMI_SIZE", "rank 3 of 16", "torchrun", "give rank="):
-        assert part.lower() in said.lower()
+        assert part.lower() in message.lower()
 
 
 def test_sources_that_agree_are_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {**TORCHRUN, "PMI_RANK": "1", "PMI_SIZE": "4"})
-    assert found() == (1, 4)
+    assert rank_and_size() == (1, 4)
 
 
 def test_a_torchrun_on_every_node_of_a_slurm_step_is_not_a_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
     set_all(monkeypatch, {"RANK": "5", "WORLD_SIZE": "8", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"})
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "4")
-    assert found() == (5, 8)
+    assert rank_and_size() == (5, 8)
     for other in ("2", "many"):
         monkeypatch.setenv("LOCAL_WORLD_SIZE", other)
         with pytest.warns(RankWarning):
-            assert found() == (5, 8)
+            assert rank_and_size() == (5, 8)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_damage_of_a_source_that_does_not_count_is_ignored(
     monkeypatch: pytest.MonkeyPatch, process_group: None
 ) -> None:
     set_all(monkeypatch, {"WORLD_SIZE": "4", "PMI_RANK": "x"})
-    assert found() == (0, 1)
+    assert rank_and_size() == (0, 1)
 
 
 @pytest.mark.parametrize("given", [(1, None), (None, 2)])

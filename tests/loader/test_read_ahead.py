@@ -29,12 +29,12 @@ def places(numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None
 
 def planned(ranges: _native.RemoteRanges) -> list[int]:
     """The samples that are in the ranges that are asked for."""
-    found: list[int] = []
+    samples: list[int] = []
     while (job := ranges.next(0.0)) is not None:
         _, _, offset, length = job
-        found += range(offset // RECORD, (offset + length) // RECORD)
+        samples += range(offset // RECORD, (offset + length) // RECORD)
         ranges.deliver(job[0], bytes(length))
-    return found
+    return samples
 
 
 def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
@@ -64,9 +64,9 @@ def test_the_thread_that_plans_outlives_them() -> None:
     thread = threading.Thread(target=planner.run, daemon=True)
     thread.start()
     planner.begin(in_order(range(3 * 4096)))
-    found: set[int] = set()
-    while len(found) < 2 * 4096 and thread.is_alive():
-        found.update(planned(ranges))
+    samples: set[int] = set()
+    while len(samples) < 2 * 4096 and thread.is_alive():
+        samples.update(planned(ranges))
     assert thread.is_alive()
     ranges.close()
     planner.close()

@@ -56,9 +56,9 @@ def test_faults_change_nothing(
     faulty_s3.faults = twice if isinstance(action, Flip) else [often]
     expected = epochs(stoker.open(dataset, "train"), shuffle=True)
     with stoker.Loader(there, batch_size=8, transform=TRANSFORM, seed=5, shuffle=True, read_ahead=SMALL) as loader:
-        found = [[b.images, b.labels, b.indices, b.valid] for _ in range(2) for b in loader]
+        batches = [[b.images, b.labels, b.indices, b.valid] for _ in range(2) for b in loader]
         rereads = loader._engine.ranges.counts().rereads
-    assert_same(found, expected)
+    assert_same(batches, expected)
     assert sum(fault.served for fault in faulty_s3.faults) >= 2
     assert (rereads > 0) == isinstance(action, Flip)
 
@@ -179,13 +179,13 @@ def test_a_server_that_restarts_is_waited_for(
     expected = epochs(stoker.open(dataset, "train"), 1, shuffle=True)
     with stoker.Loader(there, batch_size=8, transform=TRANSFORM, seed=5, shuffle=True, read_ahead=SMALL) as loader:
         batches = iter(loader)
-        found = [next(batches)]
+        received = [next(batches)]
         s3_server.kill()
         restart = threading.Thread(target=s3_server.start)
         restart.start()
-        found += list(batches)
+        received += list(batches)
         restart.join()
-    assert_same([[b.images, b.labels, b.indices, b.valid] for b in found], expected)
+    assert_same([[b.images, b.labels, b.indices, b.valid] for b in received], expected)
 
 
 def test_a_forked_worker_says_what_to_do_and_a_spawned_one_works(

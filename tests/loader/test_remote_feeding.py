@@ -125,9 +125,9 @@ def test_what_a_cache_has_is_not_fetched_again(kind: str, bucket: StoreLocation,
         with stoker.Loader(
             there, batch_size=8, transform=TRANSFORM, seed=5, shuffle=True, cache=cache, read_ahead=SMALL
         ) as loader:
-            found = [[b.images, b.labels, b.indices, b.valid] for _ in range(3) for b in loader]
+            batches = [[b.images, b.labels, b.indices, b.valid] for _ in range(3) for b in loader]
             counts = loader._engine.ranges.counts()
-        assert_same(found, expected)
+        assert_same(batches, expected)
     assert counts.requests == 0  # of the second loader, which found all in the cache
 
 

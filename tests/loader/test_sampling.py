@@ -69,14 +69,14 @@ sizes = st.integers(1, 60)
 def test_weighted_samples_equal_their_twin(files: stoker.Dataset, weights: Any, size: int, seed: int, epoch: int):
     whole = twin.whole(weights)
     assert whole_numbers(weights).tolist() == whole
-    found = epoch_of(sampled(files, stoker.Weighted(weights, size), seed), epoch)
+    order = epoch_of(sampled(files, stoker.Weighted(weights, size), seed), epoch)
     slots = twin.spread(whole, size, seed, epoch)
-    assert found == twin.shuffled(slots, seed, epoch)
+    assert order == twin.shuffled(slots, seed, epoch)
     for sample, weight in enumerate(whole):
         share = size * weight // sum(whole)
         assert share <= slots.count(sample) <= share + (size * weight % sum(whole) > 0)
-    found = epoch_of(sampled(files, stoker.Weighted(weights, size, replacement=True), seed), epoch)
-    assert found == [sample for sample, _ in twin.drawn(whole, [1] * COUNT, size, seed, epoch)]
+    order = epoch_of(sampled(files, stoker.Weighted(weights, size, replacement=True), seed), epoch)
+    assert order == [sample for sample, _ in twin.drawn(whole, [1] * COUNT, size, seed, epoch)]
 
 
 @settings(max_examples=30)
@@ -84,26 +84,26 @@ def test_weighted_samples_equal_their_twin(files: stoker.Dataset, weights: Any, 
 def test_weighted_classes_equal_their_twin(files: stoker.Dataset, weights: Any, size: int, seed: int, epoch: int):
     by_name = dict(zip(("ant", 1, "cat"), weights, strict=True))
     whole = twin.whole(weights)
-    found = epoch_of(sampled(files, stoker.Weighted(by_name, size), seed), epoch)
-    assert found == twin.shuffled(twin.in_turn(LABELS, whole, size, seed, epoch), seed, epoch)
-    assert Counter(LABELS[sample] for sample in found) == dict(enumerate(twin.shares(whole, size)))
-    found = epoch_of(sampled(files, stoker.Weighted(by_name, size, replacement=True), seed), epoch)
+    order = epoch_of(sampled(files, stoker.Weighted(by_name, size), seed), epoch)
+    assert order == twin.shuffled(twin.in_turn(LABELS, whole, size, seed, epoch), seed, epoch)
+    assert Counter(LABELS[sample] for sample in order) == dict(enumerate(twin.shares(whole, size)))
+    order = epoch_of(sampled(files, stoker.Weighted(by_name, size, replacement=True), seed), epoch)
     starts = [0, 2, 13]
     counts = list(CLASSES.values())
-    assert found == [starts[c] + member for c, member in twin.drawn(whole, counts, size, seed, epoch)]
+    assert order == [starts[c] + member for c, member in twin.drawn(whole, counts, size, seed, epoch)]
 
 
 def test_orders_never_change(files: stoker.Dataset) -> None:
     # Resuming a run from an older version depends on these.
     weights = [1 + number % 5 for number in range(COUNT)]
-    found = {
+    orders = {
         "balanced": epoch_of(sampled(files, stoker.Balanced(), 17), 3),
         "balanced, drawn": epoch_of(sampled(files, stoker.Balanced(replacement=True), 17), 3),
         "classes": epoch_of(sampled(files, stoker.Weighted({"ant": 3, "bee": 1, "cat": 0}, 12), 17), 3),
         "samples": epoch_of(sampled(files, stoker.Weighted(weights), 17), 3),
         "samples, drawn": epoch_of(sampled(files, stoker.Weighted(weights, 12, replacement=True), 17), 3),
     }
-    assert found == GOLDEN
+    assert orders == GOLDEN
 
 
 def test_every_class_has_its_share_and_every_sample_its_turn(files: stoker.Dataset) -> None:
@@ -128,15 +128,15 @@ def chi_square(counts: Counter[int], expected: dict[int, float]) -> float:
 def test_drawn_proportions_are_as_asked_for(files: stoker.Dataset) -> None:
     size = 200_000
     weights = np.arange(COUNT) % 4 + 0.5
-    found = Counter(epoch_of(sampled(files, stoker.Weighted(weights, size, replacement=True), 1), 0))
-    assert chi_square(found, dict(enumerate(size * weights / weights.sum()))) < 41  # 17 degrees: 1 in 1000 is above
-    found = Counter(epoch_of(sampled(files, stoker.Balanced(size, replacement=True), 1), 0))
+    counts = Counter(epoch_of(sampled(files, stoker.Weighted(weights, size, replacement=True), 1), 0))
+    assert chi_square(counts, dict(enumerate(size * weights / weights.sum()))) < 41  # 17 degrees: 1 in 1000 is above
+    counts = Counter(epoch_of(sampled(files, stoker.Balanced(size, replacement=True), 1), 0))
     balanced = {number: size / 3 / list(CLASSES.values())[LABELS[number]] for number in range(COUNT)}
-    assert chi_square(found, balanced) < 41
+    assert chi_square(counts, balanced) < 41
     # What a share leaves open, the offset of each epoch decides: over many epochs every sample has its weight.
     samples = sampled(files, stoker.Weighted(weights, 7), 1)
-    found = Counter(number for epoch in range(20_000) for number in epoch_of(samples, epoch))
-    assert chi_square(found, dict(enumerate(140_000 * weights / weights.sum()))) < 41
+    counts = Counter(number for epoch in range(20_000) for number in epoch_of(samples, epoch))
+    assert chi_square(counts, dict(enumerate(140_000 * weights / weights.sum()))) < 41
 
 
 def test_samples_with_shares_up_to_one_come_at_most_once(files: stoker.Dataset) -> None:
@@ -183,7 +183,7 @@ def test_a_run_goes_on_with_another_topology(files: stoker.Dataset, sampling: Sa
     with stoker.Loader(files, 5, **settings, tail="drop") as loader:
         loader.set_epoch(1)
         batches = iter(loader)
-        found = [row for _ in range(2) for row in content(next(batches))]
+        seen = [row for _ in range(2) for row in content(next(batches))]
         state = json.loads(json.dumps(loader.state_dict()))
     assert len(json.dumps(state)) < 200
     steps = []
@@ -191,8 +191,8 @@ def test_a_run_goes_on_with_another_topology(files: stoker.Dataset, sampling: Sa
         with stoker.Loader(files, 3, **settings, tail=tail, rank=rank, world_size=3) as loader:
             loader.load_state_dict(state)
             steps.append([content(batch) for batch in loader])
-    found += [row for step in zip(*steps, strict=True) for share in step for row in share]
-    assert found[: len(expected)] == (expected if tail != "drop" else expected[:19])
+    seen += [row for step in zip(*steps, strict=True) for share in step for row in share]
+    assert seen[: len(expected)] == (expected if tail != "drop" else expected[:19])
 
 
 def test_pixels_of_repeated_samples_differ(files: stoker.Dataset) -> None:
@@ -258,7 +258,7 @@ def test_every_loader_takes_a_sampling(files: stoker.Dataset) -> None:
 
 def test_states_belong_to_one_sampling(files: stoker.Dataset) -> None:
     each = [None, *SAMPLINGS, stoker.Balanced(25), stoker.Weighted(np.arange(COUNT) + 1, 26)]
-    loaders = [stoker.Loader(files, 2, transform=TRANSFORM, shuffle=True, sampling=one) for one in each]
+    loaders = [stoker.Loader(files, 2, transform=TRANSFORM, shuffle=True, sampling=sampling) for sampling in each]
     for loader in loaders:
         for other in loaders:
             if loader is not other:

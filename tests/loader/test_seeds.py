@@ -42,13 +42,13 @@ def epoch_of(loader: Any) -> list[tuple[list[int], bytes]]:
 
 
 def test_every_loader_of_a_process_has_a_seed_of_its_own(train: stoker.Dataset) -> None:
-    with stoker.Loader(train, **SETTINGS) as one, stoker.Loader(train, **SETTINGS) as other:
-        drawn = {loader.state_dict()["seed"] for loader in (one, other)}
+    with stoker.Loader(train, **SETTINGS) as first, stoker.Loader(train, **SETTINGS) as other:
+        drawn = {loader.state_dict()["seed"] for loader in (first, other)}
         assert len(drawn) == 2
         assert all(0 <= seed < 2**63 for seed in drawn)
-        assert epoch_of(one) != epoch_of(other)
-        assert len(json.dumps(one.state_dict())) < 200
-    with stoker.Loader(train, **{**SETTINGS, "seed": one.feed.seed}) as again:
+        assert epoch_of(first) != epoch_of(other)
+        assert len(json.dumps(first.state_dict())) < 200
+    with stoker.Loader(train, **{**SETTINGS, "seed": first.feed.seed}) as again:
         one_epoch = epoch_of(again)
         again.set_epoch(0)
         assert epoch_of(again) == one_epoch
@@ -165,14 +165,14 @@ def test_both_ranks_in_one_process_are_not_warned_of(train: stoker.Dataset) -> N
 def test_the_adapters_have_it_too(train: stoker.Dataset) -> None:
     for make in (stoker.torch.DataLoader, stoker.jax.batches):
         with (
-            make(train, **SETTINGS) as one,
+            make(train, **SETTINGS) as first,
             make(train, **SETTINGS) as other,
             make(train, **SETTINGS, **SEVERAL) as several,
         ):
-            assert one.loader.feed.seed != other.loader.feed.seed
+            assert first.loader.feed.seed != other.loader.feed.seed
             assert several.loader.feed.seed == 0
-            other.loader.load_state_dict(one.loader.state_dict())
-            assert one.loader.feed.seed == other.loader.feed.seed
+            other.loader.load_state_dict(first.loader.state_dict())
+            assert first.loader.feed.seed == other.loader.feed.seed
 
 
 @pytest.mark.slow

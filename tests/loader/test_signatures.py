@@ -87,16 +87,16 @@ def test_modules_show_what_there_is_to_use() -> None:
 
 @pytest.mark.parametrize("name", LOADERS)
 def test_batch_size_and_shuffle_go_by_position(train: stoker.Dataset, name: str) -> None:
-    made = LOADERS[name](train, 3, True, transform=TRANSFORM, drop_last=True)
-    batch = next(iter(made))
+    batches = LOADERS[name](train, 3, True, transform=TRANSFORM, drop_last=True)
+    batch = next(iter(batches))
     images = batch["images"] if isinstance(batch, dict) else batch[0] if isinstance(batch, tuple) else batch.images
     assert len(images) == 3
     if name == "stoker.tensorflow.dataset":
-        assert made.cardinality() == 2
+        assert batches.cardinality() == 2
     else:
-        loader = getattr(made, "loader", made)
+        loader = getattr(batches, "loader", batches)
         assert (len(loader), loader.settings.shuffle, loader.topology.tail) == (2, True, "drop")
-        made.close()
+        batches.close()
 
 
 @pytest.mark.parametrize("name", LOADERS)

@@ -38,10 +38,10 @@ def mask(number: int) -> Image.Image:
     """Class ids as grey or, of every other, as indices into a palette that is not grey."""
     width, height = size(number)
     ids = np.random.default_rng(number).integers(0, 6, (height, width), np.uint8)
-    made = Image.fromarray(ids)
+    image = Image.fromarray(ids)
     if number % 2:
-        made.putpalette(list(range(255, 237, -1)))
-    return made
+        image.putpalette(list(range(255, 237, -1)))
+    return image
 
 
 def write_metadata(root: Path) -> Path:
@@ -109,15 +109,15 @@ def write_coco(root: Path) -> Path:
         width, height = size(number)
         (root / f"train2017/{number}.jpg").write_bytes(pictures.jpeg(width, height, number))
         images.append({"id": 50 - number, "file_name": f"{number}.jpg", "width": width, "height": height})
-        for one in range(number % 4):
-            left, top, wide, high = bbox = [1.5 * one, 2.25, 7.1 + number, 11.3]
-            polygon = [left, top, left + wide, top + one, left + 3, top + high]
-            box = {"image_id": 50 - number, "category_id": 3 * one, "bbox": bbox, "segmentation": [polygon]}
+        for nth in range(number % 4):
+            left, top, wide, high = bbox = [1.5 * nth, 2.25, 7.1 + number, 11.3]
+            polygon = [left, top, left + wide, top + nth, left + 3, top + high]
+            box = {"image_id": 50 - number, "category_id": 3 * nth, "bbox": bbox, "segmentation": [polygon]}
             annotations.append({"id": len(annotations), **box})
-        for one in range(1 + number % 2):
-            caption = {"id": len(annotations), "image_id": 50 - number, "caption": f"{one} of {number}"}
+        for nth in range(1 + number % 2):
+            caption = {"id": len(annotations), "image_id": 50 - number, "caption": f"{nth} of {number}"}
             annotations.append(caption)
-    categories = [{"id": 3 * one, "name": f"c{one}"} for one in range(4)]
+    categories = [{"id": 3 * category, "name": f"c{category}"} for category in range(4)]
     path = root / "annotations/instances_train2017.json"
     path.parent.mkdir()
     path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
@@ -155,7 +155,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     stoker.build(source, root / "out", masks=masks, progress=False)
     opened, built = stoker.open(source, masks=masks), stoker.open(root / "out")
     number_of = {built[number].source: number for number in range(COUNT)}
-    order = [number_of[one.source.rpartition("/")[2]] for one in (opened[number] for number in range(COUNT))]
+    order = [number_of[sample.source.rpartition("/")[2]] for sample in (opened[number] for number in range(COUNT))]
     (root / "records").write_bytes(b"".join(_native.frame_record(built.records.read(number)) for number in order))
     return request.param, opened, built[order], stoker.open(root / "records")
 
@@ -166,30 +166,30 @@ def load(dataset: Any, wanted: Any, **settings: Any) -> list[stoker.Batch]:
         return list(loader)
 
 
-def same(found: Any, expected: Any) -> None:
+def same(actual: Any, expected: Any) -> None:
     """Check fields, or batches without their origin."""
     if isinstance(expected, stoker.Batch):
         for name in ("images", "labels", "indices", "valid", "seeds"):
-            assert np.array_equal(getattr(found, name), getattr(expected, name)), name
-        assert found.position == expected.position
-        same(found.boxes, expected.boxes)
-        same(dict(found.fields), dict(expected.fields))
+            assert np.array_equal(getattr(actual, name), getattr(expected, name)), name
+        assert actual.position == expected.position
+        same(actual.boxes, expected.boxes)
+        same(dict(actual.fields), dict(expected.fields))
     elif isinstance(expected, dict):
-        assert list(found) == list(expected)
-        for name, one in expected.items():
-            same(found[name], one)
+        assert list(actual) == list(expected)
+        for name, value in expected.items():
+            same(actual[name], value)
     elif isinstance(expected, stoker.Boxes):
         for name in ("corners", "labels", "objects", "offsets"):
-            same(getattr(found, name), getattr(expected, name))
+            same(getattr(actual, name), getattr(expected, name))
     elif isinstance(expected, np.ndarray):
-        assert found.dtype == expected.dtype
-        assert np.array_equal(found, expected)
+        assert actual.dtype == expected.dtype
+        assert np.array_equal(actual, expected)
     elif isinstance(expected, list) and expected and isinstance(expected[0], stoker.Batch):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected, strict=True):
-            same(one, other)
+        assert len(actual) == len(expected)
+        for batch, other in zip(actual, expected, strict=True):
+            same(batch, other)
     else:
-        assert found == expected
+        assert actual == expected
 
 
 def rounded(box: Box) -> Box:
@@ -220,11 +220,11 @@ def test_batches_are_those_of_the_records(pair: tuple[str, Any, Any, Any]) -> No
 def test_batches_are_those_of_the_dataset(pair: tuple[str, Any, Any, Any]) -> None:
     kind, opened, built, _ = pair
     settings = {"shuffle": False, "transform": stoker.CenterCrop(11, resize=15)}
-    for found, expected in zip(
+    for batch, expected in zip(
         load(opened, list(KINDS[kind]), **settings), load(built, list(KINDS[kind]), **settings), strict=True
     ):
-        same(found.images, expected.images)
-        same(dict(found.fields), dict(expected.fields))
+        same(batch.images, expected.images)
+        same(dict(batch.fields), dict(expected.fields))
 
 
 def test_ranks_and_a_resumed_epoch_have_the_same_fields(pair: tuple[str, Any, Any, Any]) -> None:
@@ -244,9 +244,9 @@ def test_ranks_and_a_resumed_epoch_have_the_same_fields(pair: tuple[str, Any, An
     assert sorted(index for batch in batches for index in batch.indices.tolist()) == list(range(COUNT))
     for batch in batches:
         rows = [row_of[index] for index in batch.indices.tolist()]
-        for name, found in batch.fields.items():
+        for name, column in batch.fields.items():
             expected = whole.fields[name]
-            same(found, expected[rows] if isinstance(expected, np.ndarray) else [expected[row] for row in rows])
+            same(column, expected[rows] if isinstance(expected, np.ndarray) else [expected[row] for row in rows])
 
 
 def test_objects_are_those_of_the_records(tmp_path: Path) -> None:
@@ -256,13 +256,13 @@ def test_objects_are_those_of_the_records(tmp_path: Path) -> None:
     number_of = {built[number].source: number for number in range(COUNT)}
     built = built[[number_of[opened[number].source] for number in range(COUNT)]]
     assert opened.object_counts.tolist() == built.object_counts.tolist()
-    assert [one.name for one in opened.classes] == [one.name for one in built.classes]
+    assert [known.name for known in opened.classes] == [known.name for known in built.classes]
     settings = {"transform": stoker.ObjectCrops(9), "shuffle": False, "boxes": stoker.BoxOutput()}
-    batches = [load(one, ["caption"], **settings) for one in (opened, built)]
-    for found, expected in zip(*batches, strict=True):
-        same(found.images, expected.images)
-        same(found.boxes, expected.boxes)
-        same(dict(found.fields), dict(expected.fields))
+    batches = [load(dataset, ["caption"], **settings) for dataset in (opened, built)]
+    for batch, expected in zip(*batches, strict=True):
+        same(batch.images, expected.images)
+        same(batch.boxes, expected.boxes)
+        same(dict(batch.fields), dict(expected.fields))
     labels = np.concatenate([batch.boxes.labels for batch in load(opened, (), **settings)])
     assert set(labels.tolist()) == {0, 1, 2}
 
@@ -290,16 +290,16 @@ def test_frameworks_have_the_same_fields(tmp_path: Path) -> None:
     with stoker.torch.DataLoader(opened, 5, fields=wanted, **settings) as loader:
         for batch, plain in zip(loader, expected, strict=True):
             assert isinstance(batch.fields["mask"], torch.Tensor)
-            for name, one in batch.fields.items():
-                same(one.numpy() if isinstance(one, torch.Tensor) else one, plain.fields[name])
+            for name, column in batch.fields.items():
+                same(column.numpy() if isinstance(column, torch.Tensor) else column, plain.fields[name])
     pairs = stoker.tensorflow.dataset(opened, 5, fields=wanted, **settings)
-    for (_, _, found), plain in zip(pairs.take(len(expected)), expected, strict=True):
-        assert [one.decode() for one in found["caption"].numpy()] == plain.fields["caption"]
+    for (_, _, values), plain in zip(pairs.take(len(expected)), expected, strict=True):
+        assert [text.decode() for text in values["caption"].numpy()] == plain.fields["caption"]
         for name in ("age", "weight", "mask", "right"):
-            same(found[name].numpy(), plain.fields[name])
+            same(values[name].numpy(), plain.fields[name])
     small = ["caption", "weight", "mask"]
-    with stoker.jax.batches(opened, 5, fields=small, epochs=1, **settings) as made:
-        for batch, plain in zip(made, expected, strict=True):
+    with stoker.jax.batches(opened, 5, fields=small, epochs=1, **settings) as batches:
+        for batch, plain in zip(batches, expected, strict=True):
             assert batch["fields"]["caption"] == plain.fields["caption"]
             for name in ("weight", "mask"):
                 same(batch["fields"][name], plain.fields[name])
@@ -374,7 +374,7 @@ def test_what_a_build_rejects_is_a_bad_sample(
     with pytest.warns(BadSampleWarning):
         same(load(opened, [name], on_bad="substitute", threads=4, seed=0), expected)
     assert sorted(index for batch in expected for index in batch.indices.tolist()) != list(range(COUNT))
-    others = [one for one in opened.fields if one != name]
+    others = [other for other in opened.fields if other != name]
     assert sum(map(len, load(opened, others))) == COUNT
     sample = next(opened[number] for number in range(COUNT) if opened[number].source == "images/4.jpg")
     assert sample.problems == {name: reject.reason}
@@ -394,16 +394,16 @@ def test_fields_that_are_not_wanted_are_not_read(tmp_path: Path) -> None:
 
 def test_info_lists_fields_and_show_draws_them(tmp_path: Path) -> None:
     source = write_metadata(tmp_path / "src")
-    found = dataset_info(source)
-    assert found.fields == stoker.open(source).fields
-    assert found.examples == {
+    info = dataset_info(source)
+    assert info.fields == stoker.open(source).fields
+    assert info.examples == {
         "caption": '"\\"0\\", ü日"',
         "age": "-3",
         "weight": "0.0",
-        "mask": found.examples["mask"],
-        "right": found.examples["right"],
+        "mask": info.examples["mask"],
+        "right": info.examples["right"],
     }
-    assert found.examples["mask"].startswith("png, 20 x 44, ")
+    assert info.examples["mask"].startswith("png, 20 x 44, ")
     report = show.write_sheet(source, tmp_path / "sheet.png", show.SheetSpec(count=1))
     assert report.damaged == {}
     assert report.width == 20 + 3 * (show.TILE_WIDTH + 20)
@@ -420,7 +420,7 @@ def test_damage_in_a_tar_is_that_of_the_field_alone(tmp_path: Path) -> None:
     same(load(opened, ["txt"]), expected)
     with pytest.raises(ExampleError, match=r"at byte [0-9]+ \(0004.jpg\): the json of 0004.jpg in .* damaged"):
         load(opened, ["json"])
-    (damaged,) = (one for one in map(opened.__getitem__, range(COUNT)) if one.problems)
+    (damaged,) = (sample for sample in map(opened.__getitem__, range(COUNT)) if sample.problems)
     assert (damaged.source, damaged.field("txt")) == ("0004.jpg", "text 4")
     assert damaged.problems.keys() == {"json"}
 

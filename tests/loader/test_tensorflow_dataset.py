@@ -30,8 +30,8 @@ def indices_of(passed: tf.data.Dataset) -> list[int]:
 
 
 def test_shapes_are_static(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, tail="drop", elements=FIELDS, **SETTINGS)
-    assert made.element_spec == (
+    elements = stoker.tensorflow.dataset(train, tail="drop", elements=FIELDS, **SETTINGS)
+    assert elements.element_spec == (
         tf.TensorSpec((4, 24, 24, 3), tf.uint8, name="images"),
         tf.TensorSpec((4,), tf.int64, name="labels"),
         tf.TensorSpec((4,), tf.int64, name="indices"),
@@ -44,9 +44,9 @@ def test_shapes_are_static(train: stoker.Dataset) -> None:
 
 def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
     settings = {**SETTINGS, "tail": "pad"}
-    made = stoker.tensorflow.dataset(train, elements=FIELDS, **settings)
+    elements = stoker.tensorflow.dataset(train, elements=FIELDS, **settings)
     with stoker.Loader(train, **settings) as loader:
-        for batch, (images, labels, keys, valid, seeds, position) in zip(loader, made, strict=True):
+        for batch, (images, labels, keys, valid, seeds, position) in zip(loader, elements, strict=True):
             assert (images.numpy() == batch.images).all()
             assert (labels.numpy() == batch.labels).all()
             assert (keys.numpy().view(np.uint64) == batch.indices).all()
@@ -64,9 +64,9 @@ def test_boxes_that_were_asked_for_come_behind_the_labels(train: stoker.Dataset)
 
 def test_several_transforms_are_a_tuple(train: stoker.Dataset) -> None:
     transform = stoker.MultiCrop(stoker.RandomResizedCrop(24), stoker.CenterCrop(8, 16))
-    made = stoker.tensorflow.dataset(train, **{**SETTINGS, "transform": transform})
-    assert [spec.shape.as_list() for spec in made.element_spec[0]] == [[None, 24, 24, 3], [None, 8, 8, 3]]
-    (large, small), _ = next(iter(made))
+    elements = stoker.tensorflow.dataset(train, **{**SETTINGS, "transform": transform})
+    assert [spec.shape.as_list() for spec in elements.element_spec[0]] == [[None, 24, 24, 3], [None, 8, 8, 3]]
+    (large, small), _ = next(iter(elements))
     assert (large.shape, small.shape) == ((4, 24, 24, 3), (4, 8, 8, 3))
 
 
@@ -77,10 +77,10 @@ def test_elements_that_are_not_there_are_refused(train: stoker.Dataset, elements
 
 
 def test_every_pass_is_whole(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, **SETTINGS)
-    assert len(list(made.take(1))) == 1
-    assert [len(labels) for _, labels in made] == [4, 4, 4, 4, 2]
-    pairs = list(tf.data.Dataset.zip((made, made)))  # two passes at once
+    elements = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert len(list(elements.take(1))) == 1
+    assert [len(labels) for _, labels in elements] == [4, 4, 4, 4, 2]
+    pairs = list(tf.data.Dataset.zip((elements, elements)))  # two passes at once
     assert len(pairs) == 5
     first, second = ([label for pair in pairs for label in pair[side][1].numpy()] for side in (0, 1))
     assert sorted(first) == sorted(second) == list(range(1, 19))
@@ -117,15 +117,15 @@ def positions(*epochs: int) -> list[list[int]]:
 def test_a_state_at_the_end_of_an_epoch_begins_with_the_next(train: stoker.Dataset) -> None:
     *_, (last,) = stoker.tensorflow.dataset(train, elements=("position",), **SETTINGS)
     state = stoker.tensorflow.state_at(last, train, **ORDER)
-    made = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
-    assert made.cardinality() == 5
-    assert [p.numpy().tolist() for (p,) in made] == positions(1)
+    elements = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
+    assert elements.cardinality() == 5
+    assert [p.numpy().tolist() for (p,) in elements] == positions(1)
 
 
 def test_a_state_behind_the_last_batch_begins_with_an_empty_pass(train: stoker.Dataset) -> None:
     state = stoker.tensorflow.state_at((4, 18), train, **ORDER)  # as older versions saved it
-    made = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
-    assert [[p.numpy().tolist() for (p,) in made] for _ in range(2)] == [[], positions(5)]
+    elements = stoker.tensorflow.dataset(train, elements=("position",), state=state, **SETTINGS)
+    assert [[p.numpy().tolist() for (p,) in elements] for _ in range(2)] == [[], positions(5)]
 
 
 def test_the_seed_of_a_run_without_one_comes_with_the_position(train: stoker.Dataset) -> None:
@@ -168,36 +168,36 @@ class Seen(tf.keras.Model):
 
 
 def test_keras_fit_sees_one_epoch_after_another(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, elements=("images", "position"), **SETTINGS)
+    elements = stoker.tensorflow.dataset(train, elements=("images", "position"), **SETTINGS)
     model = Seen()
     model.compile(run_eagerly=True)
-    model.fit(made, epochs=3, shuffle=False, verbose=0)
+    model.fit(elements, epochs=3, shuffle=False, verbose=0)
     assert model.positions == positions(0, 1, 2)
 
 
 def test_keras_fit_goes_on_from_a_state(train: stoker.Dataset) -> None:
     state = stoker.tensorflow.state_at((1, 12), train, **ORDER)
-    made = stoker.tensorflow.dataset(train, elements=("images", "position"), state=state, **SETTINGS)
+    elements = stoker.tensorflow.dataset(train, elements=("images", "position"), state=state, **SETTINGS)
     model = Seen()
     model.compile(run_eagerly=True)
     with warnings.catch_warnings():  # Keras says so wherever the cardinality is unknown
         warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
-        model.fit(made, epochs=2, initial_epoch=1, shuffle=False, verbose=0)
-        model.fit(made, epochs=4, initial_epoch=2, shuffle=False, verbose=0)
+        model.fit(elements, epochs=2, initial_epoch=1, shuffle=False, verbose=0)
+        model.fit(elements, epochs=4, initial_epoch=2, shuffle=False, verbose=0)
     assert model.positions == [[1, 16, 9], [2, 0, 9], *positions(2, 3)]
 
 
 @pytest.mark.parametrize(("state", "left"), [((3, 0), [3]), ((2, 18), [3]), ((4, 0), [])], ids=str)
 def test_keras_fit_trains_what_is_left_of_a_run(train: stoker.Dataset, state: tuple[int, int], left: list[int]) -> None:
     begins = stoker.tensorflow.state_at(state, train, **ORDER)
-    made = stoker.tensorflow.dataset(train, elements=("images", "position"), state=begins, **SETTINGS)
+    elements = stoker.tensorflow.dataset(train, elements=("images", "position"), state=begins, **SETTINGS)
     model, epochs = Seen(), 4
     model.compile(run_eagerly=True)
     begun = min(begins["epoch"] + 1, epochs)
     with warnings.catch_warnings():  # of a first pass without a batch
         warnings.filterwarnings("ignore", "Your input ran out of data", UserWarning)
-        model.fit(made, epochs=begun, initial_epoch=begins["epoch"], shuffle=False, verbose=0)
-        model.fit(made, epochs=epochs, initial_epoch=begun, shuffle=False, verbose=0)
+        model.fit(elements, epochs=begun, initial_epoch=begins["epoch"], shuffle=False, verbose=0)
+        model.fit(elements, epochs=epochs, initial_epoch=begun, shuffle=False, verbose=0)
     assert model.positions == positions(*left)
 
 
@@ -213,8 +213,8 @@ def test_no_thread_stays_behind(train: stoker.Dataset) -> None:
         return len(list(Path("/proc/self/task").iterdir()))
 
     def read() -> None:
-        made = stoker.tensorflow.dataset(train, threads=4, **SETTINGS)
-        assert [len(list(made)), len(list(made.take(1)))] == [5, 1]
+        elements = stoker.tensorflow.dataset(train, threads=4, **SETTINGS)
+        assert [len(list(elements)), len(list(elements.take(1)))] == [5, 1]
 
     read()
     before = threads()
@@ -224,10 +224,10 @@ def test_no_thread_stays_behind(train: stoker.Dataset) -> None:
 
 
 def test_nothing_is_tuned_or_sharded_but_users_may_turn_it_on(train: stoker.Dataset) -> None:
-    made = stoker.tensorflow.dataset(train, **SETTINGS)
-    assert made.options().autotune.enabled is False
-    policy = made.options().experimental_distribute.auto_shard_policy
+    elements = stoker.tensorflow.dataset(train, **SETTINGS)
+    assert elements.options().autotune.enabled is False
+    policy = elements.options().experimental_distribute.auto_shard_policy
     assert policy == tf.data.experimental.AutoShardPolicy.OFF
     options = tf.data.Options()
     options.autotune.enabled = True
-    assert made.map(lambda _, labels: labels).with_options(options).options().autotune.enabled is True
+    assert elements.map(lambda _, labels: labels).with_options(options).options().autotune.enabled is True

@@ -47,18 +47,18 @@ def elsewhere() -> Iterator[str]:
             server.kill()  # a worker whose client has failed may never end by itself
 
 
-def served(made: tf.data.Dataset, target: str) -> tf.data.Dataset:
+def served(elements: tf.data.Dataset, target: str) -> tf.data.Dataset:
     service = tf.data.experimental.service
-    return made.apply(service.distribute(processing_mode=service.ShardingPolicy.OFF, service=target))
+    return elements.apply(service.distribute(processing_mode=service.ShardingPolicy.OFF, service=target))
 
 
 def test_the_loader_is_served_from_its_own_process(train: stoker.Dataset) -> None:
     service = tf.data.experimental.service
     dispatcher = service.DispatchServer()
     worker = service.WorkerServer(service.WorkerConfig(dispatcher_address=dispatcher.target.split("://")[1]))
-    made = stoker.tensorflow.dataset(train, elements=("indices",), shuffle=True, seed=9, **SETTINGS)
+    elements = stoker.tensorflow.dataset(train, elements=("indices",), shuffle=True, seed=9, **SETTINGS)
     epochs = [
-        [index for (indices,) in served(made, dispatcher.target) for index in indices.numpy().tolist()]
+        [index for (indices,) in served(elements, dispatcher.target) for index in indices.numpy().tolist()]
         for _ in range(2)
     ]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(18))

@@ -27,6 +27,6 @@ def test_threads_that_share_a_dataset_get_the_same_batches(tmp_path: Path) -> No
     alone = [pixels(seed) for seed in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as pool:
         together = list(pool.map(pixels, range(THREADS)))
-    for one, other in zip(alone, together, strict=True):
-        assert len(one) == 6
-        assert all(map(np.array_equal, one, other))
+    for images, other in zip(alone, together, strict=True):
+        assert len(images) == 6
+        assert all(map(np.array_equal, images, other))

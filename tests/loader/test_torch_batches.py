@@ -53,36 +53,43 @@ def train(tmp_path: Path) -> stoker.Dataset:
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32"])
 def test_every_field_shares_its_memory(dtype: str) -> None:
     plain = batch(images=np.ones((2, 3), dtype))
-    made = torch_batch(plain)
-    assert made.images.dtype == getattr(torch, dtype)
-    assert [made.labels.dtype, made.indices.dtype, made.seeds.dtype] == [torch.int64] * 3
-    assert made.valid.dtype == torch.bool
-    assert made.indices.tolist() == [0, 2**63 - 1]
-    assert made.seeds.tolist() == [1, -1]
-    assert made.position == ("epoch", 1)
+    tensors = torch_batch(plain)
+    assert tensors.images.dtype == getattr(torch, dtype)
+    assert [tensors.labels.dtype, tensors.indices.dtype, tensors.seeds.dtype] == [torch.int64] * 3
+    assert tensors.valid.dtype == torch.bool
+    assert tensors.indices.tolist() == [0, 2**63 - 1]
+    assert tensors.seeds.tolist() == [1, -1]
+    assert tensors.position == ("epoch", 1)
     plain.images[0, 0] = 5
-    assert made.images[0, 0] == 5
-    assert len(made) == 2
-    assert [id(part) for part in made] == [id(made.images), id(made.labels)]
+    assert tensors.images[0, 0] == 5
+    assert len(tensors) == 2
+    assert [id(part) for part in tensors] == [id(tensors.images), id(tensors.labels)]
 
 
 def test_several_transforms_and_their_boxes_are_tuples() -> None:
     boxes = Corners(np.ones((5, 4), np.float32), 5)
-    made = torch_batch(batch(images=(np.zeros(1), np.ones(2)), boxes=(boxes, boxes)))
-    assert [image.tolist() for image in made.images] == [[0], [1, 1]]
-    assert isinstance(made.boxes[1], Corners)
-    assert made.boxes[1].corners.shape == (5, 4)
-    assert made.boxes[1].corners.dtype == torch.float32
-    assert made.boxes[1].count == 5
+    tensors = torch_batch(batch(images=(np.zeros(1), np.ones(2)), boxes=(boxes, boxes)))
+    assert [image.tolist() for image in tensors.images] == [[0], [1, 1]]
+    assert isinstance(tensors.boxes[1], Corners)
+    assert tensors.boxes[1].corners.shape == (5, 4)
+    assert tensors.boxes[1].corners.dtype == torch.float32
+    assert tensors.boxes[1].count == 5
 
 
 @pytest.mark.parametrize("how", [{}, {"non_blocking": True}])
 def test_a_batch_moves_as_a_whole(how: dict[str, bool]) -> None:
-    made = torch_batch(batch(boxes=Corners(np.ones(4), 1))).to("meta", **how)
-    assert isinstance(made, TorchBatch)
-    for tensor in (made.images, made.labels, made.indices, made.valid, made.seeds, made.boxes.corners):
+    tensors = torch_batch(batch(boxes=Corners(np.ones(4), 1))).to("meta", **how)
+    assert isinstance(tensors, TorchBatch)
+    for tensor in (
+        tensors.images,
+        tensors.labels,
+        tensors.indices,
+        tensors.valid,
+        tensors.seeds,
+        tensors.boxes.corners,
+    ):
         assert tensor.device.type == "meta"
-    assert made.position == ("epoch", 1)
+    assert tensors.position == ("epoch", 1)
 
 
 def test_a_loader_has_what_trainers_look_for(train: stoker.Dataset) -> None:
@@ -125,15 +132,15 @@ def test_rank_and_world_size_come_from_the_launcher_unless_given(
 ) -> None:
     monkeypatch.setenv("RANK", "1")
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with DataLoader(train, **SETTINGS) as found, DataLoader(train, rank=0, world_size=1, **SETTINGS) as given:
-        assert (found.loader.topology.rank, found.loader.topology.world_size, len(found)) == (1, 2, 3)
+    with DataLoader(train, **SETTINGS) as launched, DataLoader(train, rank=0, world_size=1, **SETTINGS) as given:
+        assert (launched.loader.topology.rank, launched.loader.topology.world_size, len(launched)) == (1, 2, 3)
         assert (given.loader.topology.world_size, len(given)) == (1, 5)
     with pytest.raises(ConfigError, match="give both or none"):
         DataLoader(train, rank=0, **SETTINGS)
     monkeypatch.setenv("PMI_RANK", "0")
     monkeypatch.setenv("PMI_SIZE", "2")
-    with pytest.warns(RankWarning), DataLoader(train, **SETTINGS) as found:
-        assert found.loader.topology.rank == 1
+    with pytest.warns(RankWarning), DataLoader(train, **SETTINGS) as launched:
+        assert launched.loader.topology.rank == 1
 
 
 def test_what_the_loader_gives_is_what_the_tensors_hold(tmp_path: Path) -> None:
@@ -143,13 +150,13 @@ def test_what_the_loader_gives_is_what_the_tensors_hold(tmp_path: Path) -> None:
     settings = {"batch_size": 4, "transform": transform, "output": output, "boxes": boxes, "seed": 2}
     dataset = stoker.open(tmp_path)
     with stoker.Loader(dataset, **settings) as plain, DataLoader(dataset, **settings) as loader:
-        for wanted, made in zip(plain, loader, strict=True):
+        for wanted, tensors in zip(plain, loader, strict=True):
             for side in (0, 1):
-                assert (made.images[side].numpy() == wanted.images[side]).all()
-                assert (made.boxes[side].corners.numpy() == wanted.boxes[side].corners).all()
-            assert made.images[0].dtype == torch.float16
-            assert (made.seeds.numpy().view(np.uint64) == wanted.seeds).all()
-            assert made.position == wanted.position
+                assert (tensors.images[side].numpy() == wanted.images[side]).all()
+                assert (tensors.boxes[side].corners.numpy() == wanted.boxes[side].corners).all()
+            assert tensors.images[0].dtype == torch.float16
+            assert (tensors.seeds.numpy().view(np.uint64) == wanted.seeds).all()
+            assert tensors.position == wanted.position
 
 
 def test_a_state_of_a_batch_that_waits_in_a_queue(train: stoker.Dataset) -> None:

@@ -111,11 +111,11 @@ def gradients_of(shards: Path, samples: Sequence[int]) -> float:
 
 @pytest.mark.timeout(2 * LIMIT)
 def test_a_loader_that_was_made_before_the_ranks_were_known_says_so(two_ranks: list[dict[str, Any]]) -> None:
-    for rank, found in enumerate(result["made_too_early"] for result in two_ranks):
-        assert "rank 0 of 1, before torch.distributed" in found["refusal"]
-        assert f"says rank {rank} of 2" in found["refusal"]
-        assert "train_dataloader()" in found["refusal"]
-        assert found["given"] == -(-RECORDS // torch_ranks.BATCH)
+    for rank, outcome in enumerate(result["made_too_early"] for result in two_ranks):
+        assert "rank 0 of 1, before torch.distributed" in outcome["refusal"]
+        assert f"says rank {rank} of 2" in outcome["refusal"]
+        assert "train_dataloader()" in outcome["refusal"]
+        assert outcome["given"] == -(-RECORDS // torch_ranks.BATCH)
 
 
 @pytest.mark.timeout(2 * LIMIT)

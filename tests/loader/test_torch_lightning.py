@@ -182,8 +182,8 @@ def test_two_loaders_at_once(train: stoker.Dataset) -> None:
             return super().training_step(batch["a"], _)
 
     model = Pair()
-    with DataLoader(train, **SETTINGS) as one, DataLoader(train, **{**SETTINGS, "batch_size": 11}) as two:
-        trainer(2, enable_checkpointing=False).fit(model, {"a": one, "b": two})
+    with DataLoader(train, **SETTINGS) as first, DataLoader(train, **{**SETTINGS, "batch_size": 11}) as second:
+        trainer(2, enable_checkpointing=False).fit(model, {"a": first, "b": second})
     assert model.seen == epochs_of(train, 2)
     assert [len(keys) for keys in model.validated] == [11] * 12
 

@@ -120,13 +120,13 @@ def read_twice(dataset: stoker.Dataset) -> None:
 
 def test_workers_decode_with_one_thread_each(train: stoker.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.loader.feed.cpu_share", lambda: CpuShare(3, 3, 1))
-    made: list[int] = []
-    monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: made.append(a[0].threads) or Stop())
+    thread_counts: list[int] = []
+    monkeypatch.setattr("stoker.torch.SampleEngine", lambda *a: thread_counts.append(a[0].threads) or Stop())
     for in_worker, threads in ((False, None), (True, None), (True, 2)):
         monkeypatch.setattr("stoker.torch.get_worker_info", lambda w=in_worker: True if w else None)
         with pytest.raises(StopIteration):
             stoker.torch.MapDataset(train, TRANSFORM, threads=threads)[0]
-    assert made == [3, 1, 2]
+    assert thread_counts == [3, 1, 2]
 
 
 class Stop:
@@ -325,7 +325,7 @@ def test_functions_in_workers(train: stoker.Dataset, method: str, steps: object)
 
 
 @pytest.mark.parametrize(
-    ("transform", "said"),
+    ("transform", "message"),
     [
         ([], "empty list"),
         ("crop", "transform is 'crop'"),
@@ -334,8 +334,8 @@ def test_functions_in_workers(train: stoker.Dataset, method: str, steps: object)
         ([TRANSFORM, TRANSFORM], "only the first"),
     ],
 )
-def test_what_is_not_a_transform_is_refused(train: stoker.Dataset, transform: object, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_not_a_transform_is_refused(train: stoker.Dataset, transform: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         stoker.torch.MapDataset(train, transform)
 
 

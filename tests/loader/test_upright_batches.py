@@ -33,9 +33,9 @@ CROPS = stoker.RandomResizedCrop(20, hflip=0.5)
 
 
 def tags(orientation: int) -> Image.Exif:
-    made = Image.Exif()
-    made[274] = orientation
-    return made
+    exif = Image.Exif()
+    exif[274] = orientation
+    return exif
 
 
 def photo(number: int, kind: str = "jpeg") -> bytes:
@@ -50,8 +50,8 @@ def by_pillow(data: bytes) -> Image.Image:
 def turned_like(data: bytes, plane: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A plane beside an image, turned by Pillow as that is."""
     with Image.open(io.BytesIO(data)) as opened:
-        said = {"exif": tags(opened.getexif().get(274, 1))}
-    return np.array(by_pillow(pictures.encode(Image.fromarray(plane), format="PNG", **said)))
+        exif = {"exif": tags(opened.getexif().get(274, 1))}
+    return np.array(by_pillow(pictures.encode(Image.fromarray(plane), format="PNG", **exif)))
 
 
 def write_folders(root: Path, kind: str) -> tuple[Path, Path]:
@@ -72,11 +72,11 @@ def batches(dataset: stoker.Dataset, transform: Any = CROPS, epochs: int = 1, **
 
 def assert_same(ours: list[Any], theirs: list[Any]) -> None:
     assert len(ours) == len(theirs) > 0
-    for one, other in zip(ours, theirs, strict=True):
-        several = isinstance(one.images, tuple)
-        pairs = zip(one.images, other.images, strict=True) if several else [(one.images, other.images)]
+    for batch, other in zip(ours, theirs, strict=True):
+        several = isinstance(batch.images, tuple)
+        pairs = zip(batch.images, other.images, strict=True) if several else [(batch.images, other.images)]
         assert all((a == b).all() for a, b in pairs)
-        assert (one.labels == other.labels).all()
+        assert (batch.labels == other.labels).all()
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -150,10 +150,10 @@ def as_foreign(built: Path, images: list[bytes], place: Path) -> None:
     frames = []
     [shard] = stoker.open(built).shards
     for record in tfrecord.scan(shard.local_path.read_bytes(), check=False):
-        found = example.parse(record.payload)
-        number = found["image/class/label"][1][0]
-        found["image/encoded"] = ("bytes", [images[number]])
-        frames.append(tfrecord.frame(example.write(found)))
+        features = example.parse(record.payload)
+        number = features["image/class/label"][1][0]
+        features["image/encoded"] = ("bytes", [images[number]])
+        frames.append(tfrecord.frame(example.write(features)))
     place.mkdir()
     (place / "train-00000-of-00001").write_bytes(b"".join(frames))
 
@@ -176,12 +176,12 @@ def test_boxes_masks_and_objects_are_turned_with_their_image(kind: str, tmp_path
             assert (sample.field(name) == twin.field(name)).all()
     for settings in ({}, {"cache": stoker.MemoryCache("10MB", keep="decoded")}):
         pairs = zip(batches(ours, epochs=2, **wanted, **settings), batches(theirs, epochs=2, **wanted), strict=True)
-        for one, other in pairs:
-            assert (one.images == other.images).all()
-            assert all((one.fields[name] == other.fields[name]).all() for name in wanted["fields"])
-            np.testing.assert_allclose(one.boxes.corners, other.boxes.corners, atol=1e-4)
-            assert (one.boxes.offsets == other.boxes.offsets).all()
-            assert (one.boxes.objects == other.boxes.objects).all()
+        for batch, other in pairs:
+            assert (batch.images == other.images).all()
+            assert all((batch.fields[name] == other.fields[name]).all() for name in wanted["fields"])
+            np.testing.assert_allclose(batch.boxes.corners, other.boxes.corners, atol=1e-4)
+            assert (batch.boxes.offsets == other.boxes.offsets).all()
+            assert (batch.boxes.objects == other.boxes.objects).all()
     objects = stoker.ObjectCrops(20, hflip=0.5)
     assert_same(batches(ours, objects), batches(theirs, objects))
 
@@ -197,10 +197,10 @@ def test_records_of_a_program(tmp_path: Path) -> None:
     ours = stoker.open(records, exif="apply", fields=named)
     theirs = stoker.open(annotated("jpeg", upright=True), fields=named)
     wanted: dict[str, Any] = {"boxes": stoker.BoxOutput(), "fields": ["mask"]}
-    for one, other in zip(batches(ours, **wanted), batches(theirs, **wanted), strict=True):
-        assert (one.images == other.images).all()
-        assert (one.fields["mask"] == other.fields["mask"]).all()
-        np.testing.assert_allclose(one.boxes.corners, other.boxes.corners, atol=1e-4)
+    for batch, other in zip(batches(ours, **wanted), batches(theirs, **wanted), strict=True):
+        assert (batch.images == other.images).all()
+        assert (batch.fields["mask"] == other.fields["mask"]).all()
+        np.testing.assert_allclose(batch.boxes.corners, other.boxes.corners, atol=1e-4)
     assert (ours[5].decode() == theirs[5].decode()).all()
 
 

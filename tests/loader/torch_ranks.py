@@ -34,7 +34,7 @@ def network() -> torch.nn.Module:
 
 def epochs(dataset: stoker.Dataset) -> dict[str, Any]:
     """An epoch with every tail; all ranks meet in every step, so unequal steps would hang."""
-    found = {}
+    results = {}
     for tail in TAILS:
         with DataLoader(dataset, tail=tail, **SETTINGS) as loader:
             steps = []
@@ -42,8 +42,8 @@ def epochs(dataset: stoker.Dataset) -> dict[str, Any]:
                 steps.append(seen(batch))
                 total = torch.tensor(len(steps[-1]))
                 torch.distributed.all_reduce(total)
-            found[tail] = {"steps": steps, "length": len(loader)}
-    return found
+            results[tail] = {"steps": steps, "length": len(loader)}
+    return results
 
 
 def gradients(dataset: stoker.Dataset, state: dict[str, Any] | None = None) -> dict[str, Any]:
