@@ -453,8 +453,8 @@ def pipeline_config(root: Path) -> Path:
 
 
 LAYOUTS: dict[str, Callable[[Path], Path]] = {
-    made.__name__: made
-    for made in (
+    write.__name__: write
+    for write in (
         class_folders,
         splits,
         flat_validation,

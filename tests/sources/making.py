@@ -63,8 +63,8 @@ def xml(
 
 def tar_bytes(members: Mapping[str, bytes | None], kind: int = tarfile.GNU_FORMAT) -> bytes:
     """A tar; a member of None is a folder."""
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=kind) as tar:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=kind) as tar:
         for name, data in members.items():
             member = tarfile.TarInfo(name)
             if data is None:
@@ -73,7 +73,7 @@ def tar_bytes(members: Mapping[str, bytes | None], kind: int = tarfile.GNU_FORMA
             else:
                 member.size = len(data)
                 tar.addfile(member, io.BytesIO(data))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def tar_of(*paths: str) -> bytes:
@@ -87,11 +87,11 @@ def train_tar(classes: Mapping[str, list[str]]) -> bytes:
 
 def listed(tree: Source, split: str = "train") -> list[tuple[str, str | None]]:
     """File name and class of each item of a split, in order; what was loaded is what the name says."""
-    found = []
+    items = []
     for row in tree.splits[split].tolist():
         item = tree.table[row]
         image = tree.load(item, split)
         assert image.data == content(item.key), item
         assert len(image.data) == item.size_bytes
-        found.append((image.filename.decode(), tree.classes[item.label].decode() if item.label >= 0 else None))
-    return found
+        items.append((image.filename.decode(), tree.classes[item.label].decode() if item.label >= 0 else None))
+    return items

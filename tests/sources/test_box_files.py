@@ -34,7 +34,7 @@ numbers = st.one_of(st.integers(-9, 999).map(str), st.floats(-9, 999, allow_nan=
 objects = st.tuples(st.sampled_from(["n01", "n02", "n09", "", "%s"]), numbers, numbers, numbers, numbers)
 annotations = st.one_of(
     st.builds(
-        lambda found, size: xml(*found, size=size, filename="%s"),
+        lambda boxes, size: xml(*boxes, size=size, filename="%s"),
         st.lists(objects, max_size=4),
         st.tuples(st.integers(1, 500).map(str), st.integers(1, 500).map(str)),
     ),
@@ -210,15 +210,15 @@ def test_names_longer_than_any_file_name_are_refused() -> None:
 
 def test_a_changed_box_changes_the_fingerprint_and_its_form_does_not(tmp_path: Path) -> None:
     root = fill(tmp_path / "root", "n01/n01_1.JPEG", "n02/n02_1.JPEG")
-    found: dict[int, set[str]] = {}
+    fingerprints: dict[int, set[str]] = {}
     for kind in FORMS:
         for right in (100, 101):
             given = write_boxes(tmp_path / f"boxes.{kind}", kind, right)
             tree = list_source(str(root), SourceOptions(boxes=str(given)))
-            found.setdefault(right, set()).add(tree.fingerprint())
-            assert tree.fingerprint() in found[right]
-    assert [len(prints) for prints in found.values()] == [1, 1]
-    assert found[100] != found[101]
+            fingerprints.setdefault(right, set()).add(tree.fingerprint())
+            assert tree.fingerprint() in fingerprints[right]
+    assert [len(prints) for prints in fingerprints.values()] == [1, 1]
+    assert fingerprints[100] != fingerprints[101]
 
 
 @pytest.mark.parametrize("kind", ["folder", "csv"])

@@ -95,13 +95,13 @@ def test_annotations_are_found_in_the_layout_of_ilsvrc_and_where_the_user_says(t
         tmp_path, "Data/CLS-LOC/train/n01/n01_1.JPEG", "Annotations/CLS-LOC/train/n01/n01_1.xml", "mine/n01/n01_1.xml"
     )
     root = str(tmp_path / "Data/CLS-LOC")
-    found = list_source(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
-    assert found == bytes(tmp_path / "Annotations/CLS-LOC/train/n01/n01_1.xml")
-    found = (
+    path = list_source(root).boxes["train"].locate(b"n01", b"train/n01/n01_1.JPEG")
+    assert path == bytes(tmp_path / "Annotations/CLS-LOC/train/n01/n01_1.xml")
+    path = (
         list_source(root, SourceOptions(boxes=str(tmp_path / "mine")))
         .boxes["train"]
         .locate(b"n01", b"train/n01/n01_1.JPEG")
     )
-    assert found == bytes(tmp_path / "mine/n01/n01_1.xml")
+    assert path == bytes(tmp_path / "mine/n01/n01_1.xml")
     with pytest.raises(SourceError, match="boxes"):
         list_source(root, SourceOptions(boxes=str(tmp_path / "nowhere")))

@@ -81,10 +81,10 @@ def test_a_build_gets_the_same_bytes_over_a_bad_way(
 ) -> None:
     url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = FAULTS[fault]()
-    found = built(url, tmp_path / "there")
+    from_store = built(url, tmp_path / "there")
     assert faulty_s3.traffic.faults.total() > 5
     faulty_s3.faults = []
-    assert found == built(str(tree), tmp_path / "here")
+    assert from_store == built(str(tree), tmp_path / "here")
 
 
 def test_a_build_from_a_tar_in_a_store(
@@ -117,15 +117,15 @@ def test_a_store_that_fails_is_not_an_error_of_an_image(
 ) -> None:
     for name in ("_SECONDS", "_FIRST_WAIT"):
         monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
-    found = list_source(
+    source = list_source(
         copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
     )
     faulty_s3.faults = [Fault(Answer(500))]
-    item = found.table[0]
-    converter = ItemConverter(found, Recipe(), ImagenetSchema())
+    item = source.table[0]
+    converter = ItemConverter(source, Recipe(), ImagenetSchema())
     for ask in (
-        lambda: found.load(item, "train"),
-        lambda: found.read_boxes(item, "train"),
+        lambda: source.load(item, "train"),
+        lambda: source.read_boxes(item, "train"),
         lambda: converter.check(item, "train"),
         lambda: converter.convert([item], "train", lambda: False),
     ):
@@ -145,6 +145,6 @@ def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
-        _, said = process.communicate(timeout=100)
+        _, stderr = process.communicate(timeout=100)
     assert time.monotonic() - began < 10
-    assert process.returncode == 130, said
+    assert process.returncode == 130, stderr

@@ -88,31 +88,31 @@ def test_boxes_are_those_of_pycocotools(tmp_path: Path, folder: str) -> None:
         report = stoker.build(path, tmp_path / "out", progress=False)
     assert report.manifest.source.ignored["with iscrowd"] == 1
     dataset = stoker.open(tmp_path / "out", "val")
-    names = [one.name for one in dataset.classes]
+    names = [known.name for known in dataset.classes]
     assert names == ["person", "car", "toothbrush"]
     theirs = COCO(str(path))
     classes = {category["id"]: category["name"] for category in theirs.loadCats(theirs.getCatIds())}
     assert len(dataset) == len(theirs.getImgIds()) == len(SIZES)
     for index in range(len(dataset)):
         sample = dataset[index]
-        (image,) = [one for one in IMAGES if one["file_name"].rpartition("/")[2] == sample.source]
+        (image,) = [entry for entry in IMAGES if entry["file_name"].rpartition("/")[2] == sample.source]
         assert sample.label == -1
-        found = [(names[box.label], np.array([box.xmin, box.ymin, box.xmax, box.ymax])) for box in sample.boxes]
+        boxes = [(names[box.label], np.array([box.xmin, box.ymin, box.xmax, box.ymax])) for box in sample.boxes]
         wanted = theirs.loadAnns(theirs.getAnnIds(imgIds=[image["id"]], iscrowd=False))
-        assert [name for name, _ in found] == [classes[one["category_id"]] for one in wanted]
+        assert [name for name, _ in boxes] == [classes[annotation["category_id"]] for annotation in wanted]
         sides = np.array([image["width"], image["height"]] * 2)
-        for (_, corners), one in zip(found, wanted, strict=True):
-            x, y, width, height = one["bbox"]
+        for (_, corners), annotation in zip(boxes, wanted, strict=True):
+            x, y, width, height = annotation["bbox"]
             exact = np.clip(np.array([x, y, x + width, y + height]) / sides, 0, 1)
             assert np.array_equal(corners.astype(np.float32), exact.astype(np.float32))
 
 
 def test_captions_are_fields(tmp_path: Path) -> None:
     write_images(tmp_path / "train2017")
-    said = {70: ["ein Hut, ü日", "a hat"], 69: ["two"], 67: ["nothing"]}
-    pairs = [(image, text) for image, texts in said.items() for text in texts]
-    made = [{"id": number, "image_id": image, "caption": text} for number, (image, text) in enumerate(pairs)]
-    path = write(tmp_path / "annotations/captions_train2017.json", {"images": IMAGES, "annotations": made})
+    captions = {70: ["ein Hut, ü日", "a hat"], 69: ["two"], 67: ["nothing"]}
+    pairs = [(image, text) for image, texts in captions.items() for text in texts]
+    entries = [{"id": number, "image_id": image, "caption": text} for number, (image, text) in enumerate(pairs)]
+    path = write(tmp_path / "annotations/captions_train2017.json", {"images": IMAGES, "annotations": entries})
     tree = list_source(str(path))
     assert (tree.fields, tree.classes, tree.boxes) == (
         {"caption": fields.Text(), "captions": fields.Json()},
@@ -124,12 +124,12 @@ def test_captions_are_fields(tmp_path: Path) -> None:
     assert [reject.key for reject in caught.value.report.rejects] == ["sub/c.png"]
     stoker.build(path, tmp_path / "out", progress=False, max_rejects=1)
     dataset = stoker.open(tmp_path / "out", "train")
-    found = {sample.source: dict(sample.fields) for sample in map(dataset.__getitem__, range(len(dataset)))}
-    assert found == {
-        IMAGES[70 - image]["file_name"]: {"caption": texts[0], "captions": texts} for image, texts in said.items()
+    stored = {sample.source: dict(sample.fields) for sample in map(dataset.__getitem__, range(len(dataset)))}
+    assert stored == {
+        IMAGES[70 - image]["file_name"]: {"caption": texts[0], "captions": texts} for image, texts in captions.items()
     }
     theirs = COCO(str(path))
-    assert [one["caption"] for one in theirs.loadAnns(theirs.getAnnIds(imgIds=[70]))] == said[70]
+    assert [annotation["caption"] for annotation in theirs.loadAnns(theirs.getAnnIds(imgIds=[70]))] == captions[70]
 
 
 def test_images_that_are_not_there_are_rejects_and_others_are_named(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"{path}: 3 classes, 5 boxes, 4 items, " in capsys.readouterr().out
     assert main(["plan", str(path), "--json"]) == 0
     classes = json.loads(capsys.readouterr().out)["classes"]
-    assert [(one["name"], one["items"], one["boxes"]) for one in classes] == [
+    assert [(known["name"], known["items"], known["boxes"]) for known in classes] == [
         ("person", 0, 2),
         ("car", 0, 2),
         ("toothbrush", 0, 1),
@@ -339,8 +339,8 @@ def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert "classes of 5 boxes: 3" in shown
         assert "without records" not in shown
         assert main(["info", str(place), "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert [(one["name"], one["total"]) for one in found["box_classes"]] == list(
+        info = json.loads(capsys.readouterr().out)
+        assert [(known["name"], known["total"]) for known in info["box_classes"]] == list(
             zip(("person", "car", "toothbrush"), counts, strict=True)
         )
 
@@ -375,7 +375,7 @@ def test_merged_boxes_are_counted_by_their_new_classes(tmp_path: Path) -> None:
         path = path.rename(tmp_path / name / "val2017" / path.name)
         stoker.build(path, tmp_path / f"out-{name}", progress=False)
     stoker.merge([tmp_path / "out-a", tmp_path / "out-b"], tmp_path / "all")
-    counted = {one.name: one.total for one in dataset_info(tmp_path / "all").box_histogram}
+    counted = {known.name: known.total for known in dataset_info(tmp_path / "all").box_histogram}
     assert counted == {"person": 2, "car": 4, "toothbrush": 2, "boat": 2, "kite": 0}
     dataset = stoker.open(tmp_path / "all", "val")
     labels = [dataset.classes[box.label].name for at in range(len(dataset)) for box in dataset[at].boxes]

@@ -53,8 +53,8 @@ def runs_of(mask: NDArray[Any]) -> dict[str, Any]:
 
 def text_of(mask: NDArray[Any]) -> dict[str, Any]:
     """Return RLE as text, made by pycocotools."""
-    made = coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))
-    return {"size": list(mask.shape), "counts": made["counts"].decode()}
+    rle = coco_mask.encode(np.asfortranarray(mask.astype(np.uint8)))
+    return {"size": list(mask.shape), "counts": rle["counts"].decode()}
 
 
 def stripes(height: int, width: int) -> NDArray[Any]:
@@ -98,14 +98,14 @@ def wanted_masks(path: Path) -> dict[str, NDArray[Any]]:
     """Return what pycocotools draws: the objects of an image from many pixels to few."""
     theirs = COCO(str(path))
     numbers = {category: number for number, category in enumerate(sorted(theirs.getCatIds()), 1)}
-    found = {}
+    masks = {}
     for image in theirs.loadImgs(theirs.getImgIds()):
         mask = np.zeros((image["height"], image["width"]), np.int64)
-        drawn = [(one, theirs.annToMask(one)) for one in theirs.imgToAnns[image["id"]]]
-        for one, pixels in sorted(drawn, key=lambda pair: -int(pair[1].sum())):
-            mask[pixels == 1] = numbers[one["category_id"]]
-        found[image["file_name"].rpartition("/")[2]] = mask
-    return found
+        drawn = [(annotation, theirs.annToMask(annotation)) for annotation in theirs.imgToAnns[image["id"]]]
+        for annotation, pixels in sorted(drawn, key=lambda pair: -int(pair[1].sum())):
+            mask[pixels == 1] = numbers[annotation["category_id"]]
+        masks[image["file_name"].rpartition("/")[2]] = mask
+    return masks
 
 
 def stored_masks(path: Path) -> dict[str, NDArray[Any]]:
@@ -120,11 +120,11 @@ def test_masks_are_those_of_pycocotools(tmp_path: Path) -> None:
     path = write(tmp_path, document())
     report = stoker.build(path, tmp_path / "out", masks=True, progress=False)
     assert report.manifest.schema.fields == {"mask": fields.Mask()}
-    wanted, found = wanted_masks(path), stored_masks(tmp_path / "out")
-    assert wanted.keys() == found.keys()
+    wanted, stored = wanted_masks(path), stored_masks(tmp_path / "out")
+    assert wanted.keys() == stored.keys()
     for name, mask in wanted.items():
-        assert np.array_equal(found[name], mask), name
-        assert found[name].dtype == np.uint8
+        assert np.array_equal(stored[name], mask), name
+        assert stored[name].dtype == np.uint8
     assert set(np.unique(wanted["b.png"])) == {0, 1, 2, 3}
     assert not wanted["empty.png"].any()
     sample = stoker.open(tmp_path / "out", "val")[0]
@@ -143,8 +143,8 @@ def test_masks_follow_a_resize_to_the_nearest_pixel(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_without_the_option_segmentations_change_nothing(tmp_path: Path) -> None:
     with_masks, without = document(), document()
-    for one in without["annotations"]:
-        del one["segmentation"]
+    for annotation in without["annotations"]:
+        del annotation["segmentation"]
     first = stoker.build(write(tmp_path / "a", with_masks), tmp_path / "one", progress=False)
     second = stoker.build(write(tmp_path / "b", without), tmp_path / "two", progress=False)
     assert first.manifest.dataset_id == second.manifest.dataset_id
@@ -182,8 +182,8 @@ def test_any_segmentation_changes_the_fingerprint_and_no_other_form_of_the_file_
 @pytest.mark.parametrize(("categories", "bits"), [(255, 8), (256, 16)])
 def test_more_than_255_categories_take_16_bits(categories: int, bits: int, tmp_path: Path) -> None:
     named = [{"id": number, "name": f"{number:04d}"} for number in range(categories)]
-    one = {"id": 1, "image_id": 70, "category_id": categories - 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
-    path = write(tmp_path, document(categories=named, annotations=[one]))
+    annotation = {"id": 1, "image_id": 70, "category_id": categories - 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
+    path = write(tmp_path, document(categories=named, annotations=[annotation]))
     stoker.build(path, tmp_path / "out", masks=True, progress=False)
     assert stoker.open(tmp_path / "out", "val").fields == {"mask": fields.Mask(bits)}
     assert set(np.unique(stored_masks(tmp_path / "out")["b.png"])) == {0, categories}
@@ -191,14 +191,14 @@ def test_more_than_255_categories_take_16_bits(categories: int, bits: int, tmp_p
 
 def test_captions_and_masks_of_one_file(tmp_path: Path) -> None:
     captions = [{"image_id": image["id"], "id": 900, "caption": f"ü {image['id']}"} for image in IMAGES]
-    one = {"id": 1, "image_id": 70, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
-    path = write(tmp_path, document(annotations=[*captions, one]))
+    annotation = {"id": 1, "image_id": 70, "category_id": 1, "bbox": [0, 0, 5, 5], "segmentation": SQUARE}
+    path = write(tmp_path, document(annotations=[*captions, annotation]))
     tree = list_source(str(path), SourceOptions(masks=True))
     assert list(tree.fields) == ["caption", "captions", "mask"]
     (item,) = [item for item in tree.table if item.key == "b.png"]
-    found = tree.load(item, "validation").fields
-    assert (found["caption"], found["captions"]) == ("ü 70", ["ü 70"])
-    assert found["mask"].draw((40, 30)).sum() > 0
+    values = tree.load(item, "validation").fields
+    assert (values["caption"], values["captions"]) == ("ü 70", ["ü 70"])
+    assert values["mask"].draw((40, 30)).sum() > 0
 
 
 @each(

@@ -85,8 +85,8 @@ def test_images_in_no_folder_or_in_those_of_splits(
         split: [(name, None) for name in names] for split, names in splits.items()
     }
     others = sum(count for name, count in tree.ignored.items() if name in (".mp4", ".ipynb"))
-    said = "2 files with no name of an image, not used: clip.MP4, x.ipynb"
-    assert tree.warnings == ((said,) if others else ())
+    warning = "2 files with no name of an image, not used: clip.MP4, x.ipynb"
+    assert tree.warnings == ((warning,) if others else ())
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_folders_of_dates_and_of_cameras_are_no_classes(files: tuple[str, ...], 
     with settings_as_options():
         tree = list_source(str(root))
     assert (tree.classes, len(tree.table)) == ((), len(files))
-    (said,) = tree.warnings
-    assert said.startswith(f"{root} holds {seen}")
-    assert said.endswith("> folders.txt; and give --labels folders.txt")
+    (warning,) = tree.warnings
+    assert warning.startswith(f"{root} holds {seen}")
+    assert warning.endswith("> folders.txt; and give --labels folders.txt")
     with pytest.warns(LabelWarning, match="so its images have no classes; if its folders are classes, type: printf"):
         stoker.open(root, next(iter(tree.splits)))
     names = sorted({path.split("/")[-2] if path[:2] == "te" else path.split("/")[0] for path in files if "/" in path})

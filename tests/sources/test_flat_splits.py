@@ -51,9 +51,9 @@ def test_flat_and_foldered_validation_images_have_one_order_and_one_fingerprint(
         (foldered / "val" / wnid).mkdir(parents=True, exist_ok=True)
         (foldered / "none" / name).rename(foldered / "val" / wnid / name)
     (foldered / "none").rmdir()
-    one, other = list_source(str(flat)), list_source(str(foldered))
-    assert listed(one, "validation") == listed(other, "validation")
-    assert one.fingerprint() == other.fingerprint()
+    flat_tree, foldered_tree = list_source(str(flat)), list_source(str(foldered))
+    assert listed(flat_tree, "validation") == listed(foldered_tree, "validation")
+    assert flat_tree.fingerprint() == foldered_tree.fingerprint()
 
 
 def test_the_list_may_be_given_and_the_folder_may_be_the_source_itself(tmp_path: Path) -> None:

@@ -32,9 +32,9 @@ def write(tmp_path: Path, data: bytes, name: str = "some.tar") -> Path:
 
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> bytes:
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname, made.size = kind, target, size
-    return made.tobuf(tarfile.GNU_FORMAT)
+    header = tarfile.TarInfo(name)
+    header.type, header.linkname, header.size = kind, target, size
+    return header.tobuf(tarfile.GNU_FORMAT)
 
 
 @pytest.mark.parametrize("data", [TRAIN, PLAIN], ids=["nested", "plain"])

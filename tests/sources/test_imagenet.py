@@ -38,8 +38,8 @@ def ground_truth(*numbers: int) -> bytes:
 def devkit(data: bytes | None = None) -> bytes:
     """The development kit: among others, the numbers of the validation images."""
     members = {"readme.txt": b"x" * 5000, "data/meta.mat": b"MATLAB 5.0 MAT-file", f"data/{GROUND_TRUTH}": data}
-    found = {f"ILSVRC2012_devkit_t12/{name}": held for name, held in members.items() if held is not None}
-    return gzip.compress(tar_bytes(found))
+    files = {f"ILSVRC2012_devkit_t12/{name}": held for name, held in members.items() if held is not None}
+    return gzip.compress(tar_bytes(files))
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_a_download_has_labels_texts_and_boxes_without_any_option(downloaded: Pa
     assert dict(listed(tree, "validation")) == VALIDATION
     assert sorted(listed(tree)) == sorted((file, name) for name, files in TRAIN.items() for file in files)
     boxes = {item.name: tree.load(item, "train").boxes for item in tree.table.take(tree.splits["train"])}
-    assert [name for name, found in boxes.items() if found] == [b"n01440764_7.JPEG"]
+    assert [name for name, image_boxes in boxes.items() if image_boxes] == [b"n01440764_7.JPEG"]
     assert Box(0.1, 0.1, 0.5, 0.5) in boxes[b"n01440764_7.JPEG"]
 
 

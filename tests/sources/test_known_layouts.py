@@ -52,7 +52,7 @@ def planned(capsys: pytest.CaptureFixture[str], *typed: str) -> dict[str, int]:
     """The classes that ``stoker plan`` counts."""
     capsys.readouterr()
     assert main(["plan", *typed, "--json"]) == 0
-    return {found["name"]: found["items"] for found in json.loads(capsys.readouterr().out)["classes"]}
+    return {known["name"]: known["items"] for known in json.loads(capsys.readouterr().out)["classes"]}
 
 
 def refused(root: Path) -> str:
@@ -309,9 +309,9 @@ def test_class_folders_are_read_without_a_word(patterns: tuple[str, ...], tmp_pa
 @pytest.mark.parametrize("name", ["images", "train_images", "2026", "JPEGImages", "data"])
 def test_a_single_class_with_a_name_that_says_nothing_is_told(name: str, tmp_path: Path) -> None:
     images(tmp_path, f"{name}/{{}}.jpg")
-    said = f"all images of {tmp_path} are of one class, '{name}', the name of their folder"
-    said += f"; to read them without classes give {tmp_path / name}"
-    assert list_source(str(tmp_path)).warnings == (said,)
+    warning = f"all images of {tmp_path} are of one class, '{name}', the name of their folder"
+    warning += f"; to read them without classes give {tmp_path / name}"
+    assert list_source(str(tmp_path)).warnings == (warning,)
     with pytest.warns(LabelWarning, match="are of one class"):
         assert len(stoker.open(tmp_path)) == 6
     (tmp_path / "classes.txt").write_text(name)

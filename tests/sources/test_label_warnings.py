@@ -236,8 +236,8 @@ def test_what_lies_beside_classes_and_is_none(tmp_path: Path) -> None:
 
 
 def test_folders_that_cannot_be_listed_have_no_classes(tmp_path: Path) -> None:
-    (said,) = listing(write_list(tmp_path / "list.txt", "/none/cat/0.jpg")).warnings
-    assert said.startswith("images that are missing")
+    (warning,) = listing(write_list(tmp_path / "list.txt", "/none/cat/0.jpg")).warnings
+    assert warning.startswith("images that are missing")
 
 
 def test_a_part_of_the_images_has_the_labels_of_the_whole_list_of_labels(tmp_path: Path) -> None:

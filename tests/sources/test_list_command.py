@@ -63,10 +63,10 @@ def test_links_to_folders_are_followed_and_one_that_leads_back_is_reported(
     (files / "a/x/up").symlink_to(files / "a")
     (files / "a/.git").symlink_to(files)
     assert main(["list", "**/*.jpg"]) == 0
-    said = capfdbinary.readouterr()
-    assert said.out == absolute(files, b"a/10.jpg", b"a/9.jpg", b"a/x/3.jpg", b"a/\xff.jpg", b"b/2.jpg", b"c/2.jpg")
+    printed = capfdbinary.readouterr()
+    assert printed.out == absolute(files, b"a/10.jpg", b"a/9.jpg", b"a/x/3.jpg", b"a/\xff.jpg", b"b/2.jpg", b"c/2.jpg")
     message = f"{files}/a/x/up is a link to {files}/a, a folder that it lies in: not followed again"
-    assert said.err.count(message.encode()) == 1
+    assert printed.err.count(message.encode()) == 1
     assert main(["list", "b/**", "a/**/.hidden.jpg"]) == 0
     assert capfdbinary.readouterr().out == absolute(files, b"a/.hidden.jpg", b"b/2.jpg")
 

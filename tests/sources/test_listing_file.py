@@ -31,10 +31,10 @@ TABLE = ("labels", "sizes", "numbers", "objects")
 def read_back(tree: Source, folder: Path) -> Source:
     place = location(folder) / "listing"
     write_listing(place, tree, {"one": 1})
-    found = read_listing(place)
-    assert found is not None
-    assert found[0] == {"one": 1}
-    return found[1]
+    listing = read_listing(place)
+    assert listing is not None
+    assert listing[0] == {"one": 1}
+    return listing[1]
 
 
 def boxes_of(tree: Source, item: Item, split: str) -> list[Box] | str:

@@ -101,8 +101,8 @@ def test_rows_are_sorted_as_the_bytes_of_their_paths(paths: list[bytes], done: s
     for rows in (1, 7, 100):
         with in_files(rows, 5):
             by_path = columns.RowsByPath(Blobs(b"".join(paths), starts), lambda some: np.full(len(some), 7))
-            found = [row for some in by_path.sorted(np.arange(len(paths))) for row in some.tolist()]
-        assert found == sorted(range(len(paths)), key=paths.__getitem__)
+            order = [row for some in by_path.sorted(np.arange(len(paths))) for row in some.tolist()]
+        assert order == sorted(range(len(paths)), key=paths.__getitem__)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -112,13 +112,13 @@ def test_a_source_is_listed_and_planned_alike(layout: str, tmp_path: Path) -> No
     with in_files(3, 2):
         tree = list_source(str(root))
         write_listing(location(tmp_path / "listing"), tree, {})
-        found = read_listing(location(tmp_path / "listing"))
-        assert found is not None
-        for one in (tree, found[1]):
-            assert one is not None
-            assert list(one.table) == list(held.table)
-            assert (one.fingerprint(), one.warnings) == (held.fingerprint(), held.warnings)
-            assert planned(one) == planned(held)
+        listing = read_listing(location(tmp_path / "listing"))
+        assert listing is not None
+        for source in (tree, listing[1]):
+            assert source is not None
+            assert list(source.table) == list(held.table)
+            assert (source.fingerprint(), source.warnings) == (held.fingerprint(), held.warnings)
+            assert planned(source) == planned(held)
         assert list(with_objects(tree).table) == list(with_objects(held).table)
 
 

@@ -160,8 +160,8 @@ def test_what_has_no_partner_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_folders_beside_them_are_told(tmp_path: Path) -> None:
     write(tmp_path, "images/train/1.png", "masks/train/1.png")
     fill(tmp_path, "images/train_extra/2.png", "masks/train_extra/2.png", "depth/1.png")
-    said = "beside images and masks, not used: images/train_extra/, masks/train_extra/, depth/"
-    assert list_source(str(tmp_path)).warnings == (said,)
+    warning = "beside images and masks, not used: images/train_extra/, masks/train_extra/, depth/"
+    assert list_source(str(tmp_path)).warnings == (warning,)
 
 
 def test_a_mask_of_another_size_is_rejected_by_name(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
     assert report.items == 4
     for split, rows in theirs.items():
         ours = stoker.open(tmp_path / "out", split)
-        assert {ours[index].source: found(ours[index], ours) for index in range(len(ours))} == {
+        assert {ours[index].source: row_of(ours[index], ours) for index in range(len(ours))} == {
             row["image"].filename.rpartition("/")[2]: {
                 "label": row["label"],
                 "pixels": np.asarray(row["image"]).tolist(),
@@ -132,7 +132,7 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path, name: str) -> None:
         }
 
 
-def found(sample: stoker.Sample, dataset: stoker.Dataset) -> dict[str, Any]:
+def row_of(sample: stoker.Sample, dataset: stoker.Dataset) -> dict[str, Any]:
     name = dataset.classes[sample.label].name
     return {"label": name, "pixels": np.asarray(sample.decode()).tolist(), **sample.fields}
 
@@ -148,7 +148,7 @@ def test_open_gives_images_and_labels(tmp_path: Path) -> None:
     write_images(tmp_path, *(row["file_name"] for row in ROWS))
     write_table(tmp_path / "metadata.csv", ROWS)
     dataset = stoker.open(tmp_path)
-    assert [one.name for one in dataset.classes] == ["cat", "dog"]
+    assert [known.name for known in dataset.classes] == ["cat", "dog"]
     assert [dataset[index].label for index in range(3)] == [1, 0, 1]
     assert dict(dataset.fields) == KINDS
     (batch,) = stoker.Loader(dataset, 3, transform=stoker.Resize(4))
@@ -212,7 +212,7 @@ def test_long_numbers_that_are_rounded_are_named(tmp_path: Path, name: str) -> N
     """Ids of LAION are such: whole numbers, as float64."""
     fill(tmp_path, "0.png", "1.png")
     columns = {"id": [1581282014547.0, 2.5], "exact": [2.0**24, 0.5], "whole": [1581282014547, 3]}
-    rows = [{"file_name": f"{at}.png", **{one: columns[one][at] for one in columns}} for at in range(2)]
+    rows = [{"file_name": f"{at}.png", **{column: columns[column][at] for column in columns}} for at in range(2)]
     tree = list_source(str(write_table(tmp_path / name, rows).parent))
     assert tree.warnings == (
         f"{tmp_path / name}: its column 'id' has whole numbers above 16777216, which float32 rounds",
@@ -267,10 +267,10 @@ def test_one_table_may_name_the_images_of_all_splits(tmp_path: Path) -> None:
     for split, numbers in {"train": (0, 1), "val": (2,), "test": (3,)}.items():
         rows = [{"file_name": names[at].partition("/")[2], "n": at} for at in numbers]
         write_table(tmp_path / "each" / split / "metadata.csv", rows)
-    one, each = list_source(str(tmp_path / "one")), list_source(str(tmp_path / "each"))
-    assert {split: len(rows) for split, rows in one.splits.items()} == {"train": 2, "validation": 1, "test": 1}
-    assert one.fingerprint() == each.fingerprint()
-    assert values(one, "validation") == values(each, "validation") == {"val/3.png": {"n": 2}}
+    whole, each = list_source(str(tmp_path / "one")), list_source(str(tmp_path / "each"))
+    assert {split: len(rows) for split, rows in whole.splits.items()} == {"train": 2, "validation": 1, "test": 1}
+    assert whole.fingerprint() == each.fingerprint()
+    assert values(whole, "validation") == values(each, "validation") == {"val/3.png": {"n": 2}}
 
 
 def test_without_labels_the_classes_are_the_folders_if_there_are_several(tmp_path: Path) -> None:
@@ -430,18 +430,18 @@ def test_columns_without_a_name_or_a_value_are_reported(tmp_path: Path) -> None:
 
 def test_the_fingerprint_changes_with_every_value(tmp_path: Path) -> None:
     fill(tmp_path, "1.png", "2.png")
-    found = set()
+    fingerprints = set()
     for captions in (("a", "b"), ("a", "c"), ("b", "a")):
         write_table(
             tmp_path / "metadata.csv",
             [{"file_name": f"{number}.png", "t": text} for number, text in enumerate(captions, 1)],
         )
-        found.add(list_source(str(tmp_path)).fingerprint())
+        fingerprints.add(list_source(str(tmp_path)).fingerprint())
     write_table(
         tmp_path / "metadata.csv", [{"file_name": f"{number}.png", "t": text} for number, text in ((2, "a"), (1, "b"))]
     )
-    assert len(found) == 3
-    assert list_source(str(tmp_path)).fingerprint() in found  # the order of the rows does not matter
+    assert len(fingerprints) == 3
+    assert list_source(str(tmp_path)).fingerprint() in fingerprints  # the order of the rows does not matter
 
 
 def test_values_stay_with_their_images(tmp_path: Path) -> None:
@@ -456,13 +456,13 @@ def test_values_stay_with_their_images(tmp_path: Path) -> None:
     write_listing(place, tree, {})
     again = read_listing(place)
     assert again is not None
-    for one in (tree, with_objects(tree), again[1]):
-        assert one is not None
-        assert one.fields == {"n": fields.Text()}
-        for item in one.table:
-            image = one.load(item, "train")
+    for source in (tree, with_objects(tree), again[1]):
+        assert source is not None
+        assert source.fields == {"n": fields.Text()}
+        for item in source.table:
+            image = source.load(item, "train")
             assert image.fields["n"] == bytes(image.data).hex()
-        assert one.fingerprint() == tree.fingerprint()
+        assert source.fingerprint() == tree.fingerprint()
 
 
 def test_parquet_has_values_of_types(tmp_path: Path) -> None:
@@ -477,8 +477,8 @@ def test_parquet_has_values_of_types(tmp_path: Path) -> None:
     pd.DataFrame(columns).to_parquet(tmp_path / "metadata.parquet", index=False)
     tree = list_source(str(tmp_path))
     assert tree.fields == {"place": fields.Text(), "when": fields.Text(), "many": fields.Json()}
-    found = {item.key: (item.label, tree.load(item, "train").fields) for item in tree.table}
-    assert found == {
+    stored = {item.key: (item.label, tree.load(item, "train").fields) for item in tree.table}
+    assert stored == {
         "1.jpg": (1, {"place": "x", "when": "2020-01-02 00:00:00.000000", "many": [1, 2]}),
         "2.jpg": (-1, {"place": "y", "when": "2021-02-03 00:00:00.000000", "many": [3]}),
     }
@@ -525,11 +525,11 @@ def test_the_only_column_of_classes_is_taken_and_said(
     want = list_source(str(write_classes(tmp_path / "label", {"label": labels, **others}, name)))
     tree = list_source(str(root))
     assert (listed(tree), tree.classes, tree.fields) == (listed(want), want.classes, want.fields)
-    said = f"{root / name}: nothing is called 'label'; the classes are {column!r}"
-    assert tree.warnings == (said, *(text.replace("label/", "other/") for text in want.warnings))
+    warning = f"{root / name}: nothing is called 'label'; the classes are {column!r}"
+    assert tree.warnings == (warning, *(text.replace("label/", "other/") for text in want.warnings))
     with pytest.warns(SourceWarning) as seen:
         stoker.open(root)
-    assert str(seen[0].message) == said
+    assert str(seen[0].message) == warning
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.tsv", "metadata.jsonl"])

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     fill(tmp_path, "train/n01/1.jpg", "train/n01/2.jpg", "train/n02/3.jpg", "val/n01/4.jpg", "val/n02/5.jpg")
-    found = {
+    annotations = {
         "train/n01/2": xml(("n01", "0", "0", "9", "9"), ("n02", "0", "0", "9", "9"), ("n01", "0", "0", "50", "50")),
         "train/n02/3": xml(("n02", "0", "0", "9", "9")),
         "val/n01/4": "<annotation>",
         "val/n02/5": xml(*[("n02", "0", "0", "9", "9")] * 3),
     }
-    for name, text in found.items():
+    for name, text in annotations.items():
         path = tmp_path / f"Annotations/{name}.xml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -34,26 +34,26 @@ def root(tmp_path: Path) -> Path:
 def test_each_object_is_a_row(root: Path) -> None:
     tree = list_source(str(root))
     reported = []
-    made = with_objects(tree, lambda **numbers: reported.append((numbers["done"], numbers["total"])))
-    assert [(item.name.decode(), item.object) for item in made.table] == [
+    objects = with_objects(tree, lambda **numbers: reported.append((numbers["done"], numbers["total"])))
+    assert [(item.name.decode(), item.object) for item in objects.table] == [
         ("1.jpg", -1), ("2.jpg", 0), ("2.jpg", 1), ("3.jpg", 0),
         ("4.jpg", -1), ("5.jpg", 0), ("5.jpg", 1), ("5.jpg", 2),
     ]  # fmt: skip
-    assert {split: rows.tolist() for split, rows in made.splits.items()} == {
+    assert {split: rows.tolist() for split, rows in objects.splits.items()} == {
         "train": [0, 1, 2, 3],
         "validation": [4, 5, 6, 7],
     }
-    assert made.classes == tree.classes
-    assert made.table[2].label == tree.table[1].label
-    assert len(made.load(made.table[2], "train").boxes) == 2  # `object` says which of them is meant
-    assert made.fingerprint() != tree.fingerprint()
+    assert objects.classes == tree.classes
+    assert objects.table[2].label == tree.table[1].label
+    assert len(objects.load(objects.table[2], "train").boxes) == 2  # `object` says which of them is meant
+    assert objects.fingerprint() != tree.fingerprint()
     assert reported[0] == (0, 5)
 
 
 def test_rows_of_tars_keep_their_places(tmp_path: Path) -> None:
     (tmp_path / "some.tar").write_bytes(tar_of("a/1.jpg", "b/2.jpg"))
-    made = with_objects(list_source(str(tmp_path / "some.tar")))
-    assert [made.load(item, "train").data for item in made.table] == [content("1.jpg"), content("2.jpg")]
+    objects = with_objects(list_source(str(tmp_path / "some.tar")))
+    assert [objects.load(item, "train").data for item in objects.table] == [content("1.jpg"), content("2.jpg")]
 
 
 def test_a_tar_that_became_shorter_is_an_error_of_the_image(tmp_path: Path) -> None:

@@ -42,16 +42,16 @@ ROWS = 11
 
 
 def picture(number: int, kind: str = "JPEG") -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(made, kind)
-    return made.getvalue()
+    Image.fromarray(pixels).save(buffer, kind)
+    return buffer.getvalue()
 
 
 def mask(number: int) -> bytes:
-    made = io.BytesIO()
-    Image.fromarray(np.full((6, 8), number % 5, np.uint8)).save(made, "PNG")
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((6, 8), number % 5, np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def image(data: bytes | None, path: str | None = None) -> dict[str, Any]:
@@ -106,14 +106,14 @@ def write_all(root: Path) -> Path:
     """Files of two splits, as `datasets` writes them for the Hub."""
     import datasets  # noqa: PLC0415
 
-    made = datasets.Dataset.from_list([row(number) for number in range(2 * ROWS)], features=features())
+    table = datasets.Dataset.from_list([row(number) for number in range(2 * ROWS)], features=features())
     (root / "data").mkdir(parents=True)
     for name, some in (
         ("train-00000-of-00002", range(6)),
         ("train-00001-of-00002", range(6, ROWS)),
         ("validation-00000-of-00001", range(ROWS, 2 * ROWS)),
     ):
-        made.select(some).to_parquet(root / f"data/{name}.parquet", batch_size=4)
+        table.select(some).to_parquet(root / f"data/{name}.parquet", batch_size=4)
     return root
 
 
@@ -133,8 +133,8 @@ def simple(path: Path, count: int = 5, **settings: Any) -> Path:
 def found_in(dataset: stoker.Dataset) -> dict[int, dict[str, Any]]:
     """What a built dataset holds, by the field ``n``."""
     return {
-        one.fields["n"]: {"label": one.label, "image": one.encoded, **one.fields}
-        for one in (dataset[index] for index in range(len(dataset)))
+        sample.fields["n"]: {"label": sample.label, "image": sample.encoded, **sample.fields}
+        for sample in (dataset[index] for index in range(len(dataset)))
     }
 
 
@@ -142,10 +142,10 @@ def theirs(root: Path, split: str) -> dict[int, dict[str, Any]]:
     """What `datasets` reads of a split, by the column ``n``."""
     import datasets  # noqa: PLC0415
 
-    found = datasets.load_dataset(str(root), split=split, cache_dir=str(root.parent / "hf"))
+    dataset = datasets.load_dataset(str(root), split=split, cache_dir=str(root.parent / "hf"))
     for name in ("image", "mask", "second_image"):
-        found = found.cast_column(name, datasets.Image(decode=False))
-    return {one["n"]: one for one in found}
+        dataset = dataset.cast_column(name, datasets.Image(decode=False))
+    return {entry["n"]: entry for entry in dataset}
 
 
 def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
@@ -154,19 +154,19 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
     assert report.items == 2 * ROWS
     for split in ("train", "validation"):
         dataset = stoker.open(tmp_path / "out", split)
-        assert [one.name for one in dataset.classes] == NAMES
+        assert [known.name for known in dataset.classes] == NAMES
         ours, read = found_in(dataset), theirs(source, split)
         assert ours.keys() == read.keys()
-        for number, one in ours.items():
+        for number, stored in ours.items():
             other = read[number]
-            assert one["image"] == other["image"]["bytes"]
+            assert stored["image"] == other["image"]["bytes"]
             for name in ("label", "caption", "w", "kind", "info", "raw", "ok"):
-                assert one[name] == other[name], name
+                assert stored[name] == other[name], name
             for name in ("emb", "ids", "tags", "matrix"):
-                assert np.asarray(one[name]).tolist() == np.asarray(other[name]).tolist(), name
-            assert one["mask"].tolist() == np.asarray(Image.open(io.BytesIO(other["mask"]["bytes"]))).tolist()
+                assert np.asarray(stored[name]).tolist() == np.asarray(other[name]).tolist(), name
+            assert stored["mask"].tolist() == np.asarray(Image.open(io.BytesIO(other["mask"]["bytes"]))).tolist()
             second = np.asarray(Image.open(io.BytesIO(other["second_image"]["bytes"])))
-            assert one["second_image"].tolist() == second.tolist()
+            assert stored["second_image"].tolist() == second.tolist()
 
 
 def test_fields_follow_types_and_features(tmp_path: Path) -> None:
@@ -191,11 +191,11 @@ def test_fields_follow_types_and_features(tmp_path: Path) -> None:
 def test_open_gives_images_and_labels_without_a_build(tmp_path: Path, cache: Path) -> None:
     source = write_all(tmp_path / "src")
     dataset, read = stoker.open(source, "train"), theirs(source, "train")
-    assert [one.name for one in dataset.classes] == NAMES
-    found = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
-    assert found == [(one["label"], one["image"]["bytes"]) for one in read.values()]
-    assert dataset.size_bytes == sum(len(one["image"]["bytes"]) for one in read.values())
-    expected = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))[:6, :6] for _, data in found]
+    assert [known.name for known in dataset.classes] == NAMES
+    samples = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
+    assert samples == [(entry["label"], entry["image"]["bytes"]) for entry in read.values()]
+    assert dataset.size_bytes == sum(len(entry["image"]["bytes"]) for entry in read.values())
+    expected = [np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))[:6, :6] for _, data in samples]
     with stoker.Loader(dataset, 4, transform=stoker.TopLeft(6), threads=2) as loader:
         pixels = np.concatenate([batch.images[batch.valid] for batch in loader])
     assert (pixels == np.stack(expected)).all()
@@ -237,11 +237,11 @@ def values(tree: Source) -> dict[str, Any]:
 def test_a_saved_listing_reads_the_rows(tmp_path: Path) -> None:
     tree = list_source(str(write_all(tmp_path / "src")))
     write_listing(location(tmp_path) / "listing", tree, {})
-    found = read_listing(location(tmp_path) / "listing")
-    assert found is not None
-    assert repr(values(found[1])) == repr(values(tree))
+    listing = read_listing(location(tmp_path) / "listing")
+    assert listing is not None
+    assert repr(values(listing[1])) == repr(values(tree))
     assert len(values(tree)) == 2 * ROWS
-    assert found[1].fingerprint() == tree.fingerprint()
+    assert listing[1].fingerprint() == tree.fingerprint()
 
 
 def test_an_export_comes_back(tmp_path: Path) -> None:
@@ -251,9 +251,9 @@ def test_an_export_comes_back(tmp_path: Path) -> None:
     assert second.items == first.items
     for split in ("train", "validation"):
         ours, again = (found_in(stoker.open(tmp_path / name, split)) for name in ("one", "two"))
-        for number, one in again.items():
+        for number, stored in again.items():
             ours[number]["info"] = json.dumps(ours[number]["info"], sort_keys=True)  # what JSON is in Parquet
-            assert repr(one) == repr(ours[number])
+            assert repr(stored) == repr(ours[number])
         assert again.keys() == ours.keys()
 
 
@@ -277,11 +277,11 @@ def test_every_writer_is_read(tmp_path: Path, write: Callable[[Path, dict[str, A
     write(tmp_path / "photos.parquet", columns)
     tree = list_source(str(tmp_path / "photos.parquet"))
     assert tree.classes == tuple(name.encode() for name in NAMES)
-    found = sorted((item.number, item.label, tree.load(item, "train")) for item in tree.table)
+    loaded = sorted((item.number, item.label, tree.load(item, "train")) for item in tree.table)
     read = parquet.read_table(tmp_path / "photos.parquet").to_pylist()
-    assert [one.data for _, _, one in found] == [one["image"]["bytes"] for one in read]
-    assert [NAMES[label] for _, label, _ in found] == [one["label"] for one in read]
-    assert [one.fields["caption"] for _, _, one in found] == [one["caption"] for one in read]
+    assert [image.data for _, _, image in loaded] == [entry["image"]["bytes"] for entry in read]
+    assert [NAMES[label] for _, label, _ in loaded] == [entry["label"] for entry in read]
+    assert [image.fields["caption"] for _, _, image in loaded] == [entry["caption"] for entry in read]
 
 
 def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
@@ -303,14 +303,14 @@ def test_categories_of_pandas_are_classes_and_values(tmp_path: Path) -> None:
         "cost": "Text",
         "many": "Json",
     }
-    found = tree.load(tree.table[0], "train")
-    assert dict(found.fields) == {
+    loaded = tree.load(tree.table[0], "train")
+    assert dict(loaded.fields) == {
         "place": "y",
         "when": "2020-01-02 00:00:00.000000",
         "cost": "1.50",
         "many": [[1.5, 2.5], [3.5]],
     }
-    assert found.filename == b"000000001"
+    assert loaded.filename == b"000000001"
     assert tree.warnings == (f"{tmp_path}/p.parquet: 1 row without a label",)
 
 
@@ -363,8 +363,8 @@ def test_the_first_of_several_columns_whose_classes_have_names_is_said(tmp_path:
 
     kinds = {name: datasets.ClassLabel(names=NAMES) for name in ("fine_label", "coarse_label")}
     rows = {"image": [image(picture(0))], "fine_label": [1], "coarse_label": [2]}
-    made = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), **kinds}))
-    made.to_parquet(tmp_path / "p.parquet")
+    table = datasets.Dataset.from_dict(rows, features=datasets.Features({"image": datasets.Image(), **kinds}))
+    table.to_parquet(tmp_path / "p.parquet")
     tree = list_source(str(tmp_path / "p.parquet"))
     assert (tree.table[0].label, [*tree.fields]) == (1, ["coarse_label"])
     assert tree.warnings[0] == f"{tmp_path}/p.parquet: nothing is called 'label'; the classes are 'fine_label'"
@@ -455,8 +455,8 @@ def test_folders_of_configurations_are_no_classes(tmp_path: Path, file: str, fol
 def test_what_datasets_saves_on_a_disk_is_refused_with_what_to_do(tmp_path: Path) -> None:
     import datasets  # noqa: PLC0415
 
-    made = datasets.Dataset.from_list([row(1)], features=features())
-    datasets.DatasetDict({"train": made, "test": made}).save_to_disk(tmp_path / "saved")
+    table = datasets.Dataset.from_list([row(1)], features=features())
+    datasets.DatasetDict({"train": table, "test": table}).save_to_disk(tmp_path / "saved")
     for place in (tmp_path / "saved", tmp_path / "saved/train"):
         with pytest.raises(SourceError, match=f"{place} holds Arrow files, .* what datasets.load_from_disk returns"):
             list_source(str(place))
@@ -478,7 +478,7 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
         SourceWarning, match=r"column '.*' has no value in . rows: an empty text, or nan, there"
     ) as warned:
         report = stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
-    told = [str(one.message).partition(": column ")[2].partition(":")[0] for one in warned]
+    told = [str(warning.message).partition(": column ")[2].partition(":")[0] for warning in warned]
     assert told == [
         f"'{name}' has no value in {n} rows" for name, n in (("error_message", 6), ("caption", 2), ("score", 2))
     ]
@@ -487,9 +487,9 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SourceWarning)
             dataset = stoker.open(place)
-        found = [dataset[index].fields for index in range(6)]
-        assert {one["error_message"] for one in found} == {""}
-        assert sorted((one["caption"], str(one["score"])) for one in found) == [
+        values = [dataset[index].fields for index in range(6)]
+        assert {row["error_message"] for row in values} == {""}
+        assert sorted((row["caption"], str(row["score"])) for row in values) == [
             *[("", "nan")] * 2,
             *[("a", "0.5")] * 2,
             *[("b", "0.25")] * 2,
@@ -506,7 +506,7 @@ def test_bytes_in_a_column_of_a_known_name_are_images(tmp_path: Path, name: str)
     assert [tree.load(item, "train").data for item in tree.table] == pictures
     others = {"jpg": pictures, "JPG": [b"x"] * 3}
     for number, names in enumerate((["jpg", "JPG"], ["JPG", "jpg"])):
-        path = write_rows(tmp_path / f"{number}/a.parquet", {one: others[one] for one in names})
+        path = write_rows(tmp_path / f"{number}/a.parquet", {column: others[column] for column in names})
         tree = list_source(str(path))
         assert [tree.load(item, "train").data for item in tree.table] == pictures
 
@@ -532,8 +532,8 @@ def test_files_beside_have_the_images_without_bytes(tmp_path: Path) -> None:
     path = write_rows(tmp_path / "p.parquet", {"image": images, "label": [0] * 4, "second_image": masks})
     report = stoker.build(path, tmp_path / "out", max_rejects=1, progress=False)
     reason = f"row 3 of {path}: column 'image' has no bytes, and the file of its path 'gone.png' cannot be read"
-    found = [(reject.key, reject.reason.rpartition(": ")[0]) for reject in report.rejects]
-    assert found == [("p.parquet/000000003/gone.png", reason)]
+    rejects = [(reject.key, reject.reason.rpartition(": ")[0]) for reject in report.rejects]
+    assert rejects == [("p.parquet/000000003/gone.png", reason)]
     dataset = stoker.open(path)
     assert [dataset[index].encoded for index in range(3)] == [picture(0, "PNG"), picture(1, "PNG"), picture(2)]
     with pytest.raises(OSError, match="gone"):
@@ -642,11 +642,11 @@ def test_every_changed_byte_gives_a_dataset_or_an_error(tmp_path: Path) -> None:
     for at in [*range(0, len(data) - 8, 97), *range(len(data) - 60, len(data))]:
         path.write_bytes(flipped(data, at))
         try:
-            found = stoker.open(path)
-            found = [found[index].encoded for index in range(len(found))]
+            dataset = stoker.open(path)
+            images = [dataset[index].encoded for index in range(len(dataset))]
         except StokerError:
             continue
-        kept += found == expected
+        kept += images == expected
     assert kept > 0  # statistics and names of writers do not matter
 
 
@@ -693,9 +693,9 @@ def test_unpacked_files_are_made_once_and_again_after_a_change(tmp_path: Path, c
     path = simple(tmp_path / "p.parquet")
     stoker.open(path)
     (first,) = cache.iterdir()
-    made = first.stat().st_mtime_ns
+    modified = first.stat().st_mtime_ns
     stoker.open(path)
-    assert first.stat().st_mtime_ns == made
+    assert first.stat().st_mtime_ns == modified
     assert first.name.endswith("-p.parquet.arrow")
     simple(path, 3)
     assert len(stoker.open(path)) == 3
@@ -715,10 +715,10 @@ def test_a_change_that_the_footer_does_not_show_is_seen(tmp_path: Path) -> None:
 def test_what_a_killed_process_has_left_is_removed(tmp_path: Path, cache: Path) -> None:
     path = simple(tmp_path / "p.parquet")
     stoker.open(path)
-    (made,) = cache.iterdir()
-    made.rename(f"{made}.tmp-1-0123abcd")
+    (unpacked,) = cache.iterdir()
+    unpacked.rename(f"{unpacked}.tmp-1-0123abcd")
     assert stoker.open(path)[0].encoded == picture(0)
-    assert list(cache.iterdir()) == [made]
+    assert list(cache.iterdir()) == [unpacked]
 
 
 def test_unpacked_files_are_listed_and_removed_unless_in_use(

@@ -414,10 +414,10 @@ def test_data_sets_of_yolo_side_by_side_are_not_joined(tmp_path: Path) -> None:
 def test_names_of_class_ids_beside_a_table_are_said(tmp_path: Path, text: str, *, is_said: bool) -> None:
     table = "image,label\n" + "".join(f"{i}.jpg,{i % 2}\n" for i in range(4))
     root = write(tmp_path, {"train.csv": table, "names.json": text, **{f"{i}.jpg": picture(i) for i in range(4)}})
-    said = [text for text in listed(root).warnings if "names the class ids" in text]
-    assert len(said) == is_said
-    if said:
-        assert said[0].endswith(f"labels={str(root / 'names.json')!r}")
+    hints = [text for text in listed(root).warnings if "names the class ids" in text]
+    assert len(hints) == is_said
+    if hints:
+        assert hints[0].endswith(f"labels={str(root / 'names.json')!r}")
         assert list_source(str(root), SourceOptions(labels=str(root / "names.json"))).classes == (b"a", b"b", b"c")
 
 
@@ -686,7 +686,7 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "warning"),
     [
         (("Art/clock", "Art/bag", "Real/clock", "Real/bag"), "the classes are Art, Real, not the folders in them"),
         (("a/abbey", "b/bakery", "b/shop"), "the classes are a, b, not the folders in them, such as {}/a/abbey"),
@@ -699,13 +699,13 @@ def test_parts_of_a_data_set_are_no_classes(second: str, tmp_path: Path) -> None
         (("cat/x", "cat/y", "dog/z", "dog/y"), None),
     ],
 )
-def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], said: str | None, tmp_path: Path) -> None:
+def test_folders_of_the_same_folders_are_told(names: tuple[str, ...], warning: str | None, tmp_path: Path) -> None:
     """As of Office-Home, SUN397, and iNaturalist."""
     warnings = listed(write(tmp_path, {f"{name}/{i}.jpg": picture(i) for name in names for i in range(2)})).warnings
-    if said is None:
+    if warning is None:
         assert warnings == ()
         return
-    assert warnings[0].startswith(said.format(tmp_path))
+    assert warnings[0].startswith(warning.format(tmp_path))
     tmp_path.with_suffix(".txt").write_text("\n".join({name.split("/", 1)[0] for name in names}))
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path.with_suffix(".txt")))).warnings == ()
     assert f"type: stoker list '{tmp_path}/*/*/*.jpg' --out inner.txt" in warnings[0]

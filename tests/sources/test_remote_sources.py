@@ -31,7 +31,7 @@ def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
 def content(tree: Source, top: str) -> dict[str, Any]:
     """Everything that a source tells, without where it lies."""
     rows = range(len(tree.table))
-    split_of = {row: split for split, found in tree.splits.items() for row in found.tolist()}
+    split_of = {row: split for split, members in tree.splits.items() for row in members.tolist()}
     return {
         "classes": tree.classes,
         "texts": tree.texts,
@@ -72,5 +72,5 @@ def test_a_source_is_the_same_in_every_store(tmp_path: Path, folder: StoreLocati
     assert here.latency == "disk"
     assert there.root == url
     expected = content(here, os.path.realpath(tmp_path))
-    for what, found in content(there, str(folder)).items():
-        assert found == expected[what], what
+    for what, actual in content(there, str(folder)).items():
+        assert actual == expected[what], what

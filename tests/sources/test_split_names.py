@@ -78,7 +78,7 @@ def test_names_of_validation_beside_train(make: Callable[[Path, str], Path], nam
 @pytest.mark.parametrize(
     "names", [("Train", "Validation", "Test"), ("TRAIN", "VAL", "TEST"), ("Training", "dev", "Testing")]
 )
-@pytest.mark.parametrize("make", [class_folders, metadata_in_splits, webdataset], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("make", [class_folders, metadata_in_splits, webdataset], ids=lambda write: write.__name__)
 def test_names_in_other_letters(make: Callable[[Path, str], Path], names: tuple[str, ...], tmp_path: Path) -> None:
     known = list_source(str(make(tmp_path, "val")))
     for old, new in zip(("train", "val", "test"), names, strict=True):
@@ -89,7 +89,7 @@ def test_names_in_other_letters(make: Callable[[Path, str], Path], names: tuple[
     assert len(list_source(str(tmp_path / names[0])).splits["train"]) == 2
 
 
-@pytest.mark.parametrize("make", [class_folders, webdataset, tar_of_splits], ids=lambda made: made.__name__)
+@pytest.mark.parametrize("make", [class_folders, webdataset, tar_of_splits], ids=lambda write: write.__name__)
 def test_two_names_of_validation_are_refused(make: Callable[[Path, str], Path], tmp_path: Path) -> None:
     make(tmp_path, "valid")
     if make is tar_of_splits:
@@ -125,9 +125,9 @@ def test_names_of_validation_as_a_setting(name: str, tmp_path: Path) -> None:
 def test_names_of_validation_in_names_of_shards() -> None:
     names = {"valid": "validation", "dev": "validation", "my-val": "validation", "invalid": "train", "device": "train"}
     for name, split in names.items():
-        found = parse_shard_name(f"{name}-00000-of-00002")
-        assert found is not None
-        assert found.split == split
+        parsed = parse_shard_name(f"{name}-00000-of-00002")
+        assert parsed is not None
+        assert parsed.split == split
 
 
 def test_names_that_are_no_splits_without_train(tmp_path: Path) -> None:

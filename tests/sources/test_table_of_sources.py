@@ -54,10 +54,10 @@ Classes = dict[str, Counter[str | None]]
 
 
 def jpeg(number: int) -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     pixels = np.random.default_rng(number).integers(0, 255, (SIDES[1], SIDES[0], 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(made, "JPEG")
-    return made.getvalue()
+    Image.fromarray(pixels).save(buffer, "JPEG")
+    return buffer.getvalue()
 
 
 def mask(number: int) -> Image.Image:
@@ -145,8 +145,13 @@ def shards(root: Path) -> Classes:
         (root / "shards").mkdir(exist_ok=True)
         with wds.ShardWriter(str(root / f"shards/{split}-%06d.tar"), maxcount=3, verbose=0) as writer:
             for number in range(first, first + 6):
-                said = {"cls": number % 2, "txt": f"number {number}", "json": {"n": number}, "mask.png": mask(number)}
-                writer.write({"__key__": f"{number:03d}", "jpg": jpeg(number), **said})
+                annotations = {
+                    "cls": number % 2,
+                    "txt": f"number {number}",
+                    "json": {"n": number},
+                    "mask.png": mask(number),
+                }
+                writer.write({"__key__": f"{number:03d}", "jpg": jpeg(number), **annotations})
     return {"train": Counter({"0": 3, "1": 3}), "validation": Counter({"0": 3, "1": 3})}
 
 
@@ -171,8 +176,8 @@ def parquet(root: Path) -> Classes:
             "caption": [f"number {number}" for number in range(count)],
             "mask": [mask(number) for number in range(count)],
         }
-        made = datasets.Dataset.from_dict(table, features=features)
-        made.to_parquet(root / f"hub/data/{split}-00000-of-00001.parquet")
+        dataset = datasets.Dataset.from_dict(table, features=features)
+        dataset.to_parquet(root / f"hub/data/{split}-00000-of-00001.parquet")
     return {"train": Counter(cat=3, dog=3), "validation": Counter(cat=1, dog=1)}
 
 
@@ -222,10 +227,10 @@ def coco(root: Path) -> Classes:
         "categories": [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}],
     }
     write(root / "coco/annotations/instances_val2017.json", json.dumps(document).encode())
-    said = [{"id": number, "image_id": number % 5, "caption": f"caption {number}"} for number in range(10)]
+    captions = [{"id": number, "image_id": number % 5, "caption": f"caption {number}"} for number in range(10)]
     write(
         root / "coco/annotations/captions_val2017.json",
-        json.dumps({"images": document["images"], "annotations": said}).encode(),
+        json.dumps({"images": document["images"], "annotations": captions}).encode(),
     )
     assert len(COCO(str(root / "coco/annotations/instances_val2017.json")).imgs) == len(names)
     return {"validation": Counter({None: 5})}
@@ -235,8 +240,8 @@ def coco_object(number: int) -> dict[str, Any]:
     """The mask of an object, and its box, as the library has them."""
     pixels = np.zeros((SIDES[1], SIDES[0]), np.uint8, "F")
     pixels[number : number + 9, 2:12] = 1
-    found = masks.encode(pixels)
-    return {"bbox": masks.toBbox(found).tolist(), "segmentation": found | {"counts": found["counts"].decode()}}
+    rle = masks.encode(pixels)
+    return {"bbox": masks.toBbox(rle).tolist(), "segmentation": rle | {"counts": rle["counts"].decode()}}
 
 
 def made_already(_: Path) -> Classes:
@@ -380,27 +385,27 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(here: Path) -> Iterator[dict[str, Classes]]:
+def expected_classes(here: Path) -> Iterator[dict[str, Classes]]:
     with SERVERS:
         yield {name: make(here) for name, make in MAKERS.items()}
 
 
-def classes_of(found: dict[str, stoker.Dataset]) -> Classes:
+def classes_of(splits: dict[str, stoker.Dataset]) -> Classes:
     return {
         split: Counter(
-            (one.classes[label].name if one.classes else str(label)) if label >= 0 else None
-            for label in one.labels.tolist()
+            (dataset.classes[label].name if dataset.classes else str(label)) if label >= 0 else None
+            for label in dataset.labels.tolist()
         )
-        for split, one in found.items()
+        for split, dataset in splits.items()
     }
 
 
 def check_classes(place: Any, want: Classes, *, masks: bool = False) -> frozenset[str]:
     """Compare the classes in every split of what lies at a place, decode an image of each, and return the fields."""
-    found = {split: stoker.open(place, split, masks=masks) for split in want}
-    assert classes_of(found) == want
-    assert all(one[0].decode().shape == (SIDES[1], SIDES[0], 3) for one in found.values())
-    return frozenset(name for one in found.values() for name in one.fields)
+    splits = {split: stoker.open(place, split, masks=masks) for split in want}
+    assert classes_of(splits) == want
+    assert all(dataset[0].decode().shape == (SIDES[1], SIDES[0], 3) for dataset in splits.values())
+    return frozenset(name for dataset in splits.values() for name in dataset.fields)
 
 
 def check_row(row: Row, place: Any, want: Classes, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -418,8 +423,8 @@ def check_row(row: Row, place: Any, want: Classes, out: Path, capsys: pytest.Cap
     else:
         capsys.readouterr()
         assert main(["plan", typed, *options, "--json"]) == (0 if row.plan else 2)
-        said = capsys.readouterr().out
-        assert not row.plan or json.loads(said)["items"] == images
+        printed = capsys.readouterr().out
+        assert not row.plan or json.loads(printed)["items"] == images
         assert main(["build" if row.plan else "repack", typed, str(out), *options, "-q"]) == 0
         if not row.open:
             with pytest.raises(StokerError):
@@ -436,16 +441,16 @@ def test_the_table_has_a_row_for_each_source() -> None:
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.source)
 def test_a_row_on_this_machine(
-    row: Row, here: Path, made: dict[str, Classes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: Row, here: Path, expected_classes: dict[str, Classes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    check_row(row, here, made[row.source], tmp_path / "out", capsys)
+    check_row(row, here, expected_classes[row.source], tmp_path / "out", capsys)
 
 
 @pytest.mark.servers
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 def test_rows_in_a_store(
     here: Path,
-    made: dict[str, Classes],
+    expected_classes: dict[str, Classes],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
@@ -453,4 +458,4 @@ def test_rows_in_a_store(
 ) -> None:
     place = copy(here, place_in("s3", request, monkeypatch))
     for number, row in enumerate(ROWS):
-        check_row(row, place, made[row.source], tmp_path / str(number), capsys)
+        check_row(row, place, expected_classes[row.source], tmp_path / str(number), capsys)

@@ -65,14 +65,14 @@ def packed(tmp_path: Path) -> Path:
 
 def everything(tree: Source) -> dict[str, list[tuple[object, ...]]]:
     """All that can get into a dataset, in its order."""
-    found: dict[str, list[tuple[object, ...]]] = {}
+    items: dict[str, list[tuple[object, ...]]] = {}
     for split, rows in tree.splits.items():
-        found[split] = []
+        items[split] = []
         for item in tree.table.take(rows):
             image = tree.load(item, split)
             damaged = image.annotation_error is not None
-            found[split].append((image.filename, image.data, item.label, list(image.boxes), damaged))
-    return found
+            items[split].append((image.filename, image.data, item.label, list(image.boxes), damaged))
+    return items
 
 
 def test_tars_are_the_same_source_as_the_folders_they_unpack_to(unpacked: Path, packed: Path) -> None:

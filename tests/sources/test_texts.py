@@ -191,10 +191,12 @@ def test_captions_are_those_that_torchvision_reads(form: str, tmp_path: Path) ->
     opened = stoker.open(tmp_path / "flickr", "train")
     assert len(opened) == len(known) == 2
     assert opened.classes == ()
-    found = {sample.source.rpartition("/")[2]: sample.fields for sample in map(opened.__getitem__, range(len(opened)))}
+    stored_fields = {
+        sample.source.rpartition("/")[2]: sample.fields for sample in map(opened.__getitem__, range(len(opened)))
+    }
     for name, texts in known.annotations.items():
-        assert sorted(found[name]["captions"]) == sorted(map(str.strip, texts))
-        assert found[name]["caption"] == found[name]["captions"][0]
+        assert sorted(stored_fields[name]["captions"]) == sorted(map(str.strip, texts))
+        assert stored_fields[name]["caption"] == stored_fields[name]["captions"][0]
 
 
 @pytest.mark.parametrize(
@@ -263,8 +265,8 @@ def test_a_text_that_names_images_is_not_passed_over(folder: str, tmp_path: Path
 def test_files_beside_a_single_class_that_says_nothing_are_named(tmp_path: Path) -> None:
     images(tmp_path / "jpg", *NAMES)
     write(tmp_path / "imagelabels.mat", ["MATLAB"])
-    said = f"give {tmp_path / 'jpg'}; not read are the files beside them: imagelabels.mat; write boxes as COCO"
-    assert said in list_source(str(tmp_path)).warnings[-1]
+    advice = f"give {tmp_path / 'jpg'}; not read are the files beside them: imagelabels.mat; write boxes as COCO"
+    assert advice in list_source(str(tmp_path)).warnings[-1]
 
 
 def boxes_of(root: Path) -> dict[str, list[tuple[str, float]]]:

@@ -41,10 +41,10 @@ CLASSES = ("cat", "dog", "owl")
 
 
 def jpeg(seed: int) -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 256, (6, 8, 3), np.uint8)
-    Image.fromarray(pixels).resize((48, 36)).save(made, "JPEG")
-    return made.getvalue()
+    Image.fromarray(pixels).resize((48, 36)).save(buffer, "JPEG")
+    return buffer.getvalue()
 
 
 PHOTOS = {f"{number}.jpg": jpeg(number) for number in range(IMAGES)}
@@ -58,8 +58,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[PhotoServer]:
-    with serving(PHOTOS) as made:
-        yield made
+    with serving(PHOTOS) as photo_server:
+        yield photo_server
 
 
 def rows_of(server: PhotoServer) -> list[dict[str, Any]]:
@@ -91,7 +91,7 @@ def write_list(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
 
 def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
     """What a plain loop of urllib gets, by URL: images only."""
-    found = {}
+    images = {}
     for row in rows:
         try:
             with urllib.request.urlopen(row["url"], timeout=10) as answer:
@@ -100,8 +100,8 @@ def loop(rows: Sequence[dict[str, Any]]) -> dict[str, bytes]:
         except (OSError, urllib.error.HTTPError, urllib.request.http.client.HTTPException):  # type: ignore[attr-defined]
             continue
         if "noai" not in answer.headers.get("X-Robots-Tag", ""):
-            found[row["url"]] = data
-    return found
+            images[row["url"]] = data
+    return images
 
 
 def stored(out: Path) -> dict[str, bytes]:
@@ -124,7 +124,7 @@ def items(tree: Source) -> dict[str, int]:
 def test_columns_become_labels_and_fields(tmp_path: Path, server: PhotoServer, name: str) -> None:
     rows = rows_of(server)
     tree = list_source(str(write_list(tmp_path / name, rows)))
-    assert tree.classes == tuple(one.encode() for one in CLASSES)
+    assert tree.classes == tuple(name.encode() for name in CLASSES)
     assert items(tree) == {row["url"]: CLASSES.index(row["label"]) for row in rows}
     assert tree.fields == {"caption": fields.Text(), "width": fields.Int()}
     values = {tree.table[row].key: tree.stored.values(tree.table[row]) for row in range(IMAGES)}
@@ -210,18 +210,18 @@ def test_a_row_may_lack_any_value_but_its_url(tmp_path: Path, server: PhotoServe
     assert (report.manifest.records, report.manifest.rejects) == (4, 0)
     dataset = stoker.open(tmp_path / "out")
     kinds = "text", "float", "float", "text", "float", "int"
-    assert tuple(one.kind for one in dataset.fields.values()) == kinds
-    found = {dataset[index].source: dataset[index].fields for index in range(4)}
-    rows = [found[url] for url in columns["url"]]
-    assert [one["caption"] for one in rows] == ["a", "", "b", "c"]
-    assert [one["hash"] for one in rows] == [f"{long}", "", "0", f"-{long}"]
-    assert [one["all"] for one in rows] == [long] * 4
+    assert tuple(kind.kind for kind in dataset.fields.values()) == kinds
+    values_by_url = {dataset[index].source: dataset[index].fields for index in range(4)}
+    rows = [values_by_url[url] for url in columns["url"]]
+    assert [row["caption"] for row in rows] == ["a", "", "b", "c"]
+    assert [row["hash"] for row in rows] == [f"{long}", "", "0", f"-{long}"]
+    assert [row["all"] for row in rows] == [long] * 4
     for column, values in {
         "width": [1, np.nan, 3, 4],
         "score": [np.nan, 0.5, np.nan, 0.25],
         "ok": [1, np.nan, 0, 1],
     }.items():
-        np.testing.assert_array_equal([one[column] for one in rows], values)
+        np.testing.assert_array_equal([row[column] for row in rows], values)
     tree = list_source(str(path))
     write_listing(location(tmp_path / "listing"), tree, {})
     read = read_listing(location(tmp_path / "listing"))
@@ -283,9 +283,9 @@ def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
 def test_a_listing_can_be_saved(tmp_path: Path, server: PhotoServer) -> None:
     tree = list_source(str(write_list(tmp_path / "list.csv", rows_of(server))))
     write_listing(location(tmp_path / "listing"), tree, {})
-    found = read_listing(location(tmp_path / "listing"))
-    assert found is not None
-    read = found[1]
+    listing = read_listing(location(tmp_path / "listing"))
+    assert listing is not None
+    read = listing[1]
     assert read is not None
     assert (read.latency, read.fingerprint(), read.classes) == ("web", tree.fingerprint(), tree.classes)
 
@@ -363,7 +363,7 @@ def test_nothing_in_a_list_leads_to_files_of_this_machine(tmp_path: Path, server
             "file:// is not read; only http:// and https:// are",
             "s3:// is not read; only http:// and https:// are",
         }
-    assert [one.fields for one in stoker.open(tmp_path / "list.csv.out")] == [{"mask_file_name": str(secret)}]
+    assert [sample.fields for sample in stoker.open(tmp_path / "list.csv.out")] == [{"mask_file_name": str(secret)}]
 
 
 def test_too_large_and_compressed_bombs_are_rejects(
@@ -392,7 +392,7 @@ def test_the_number_of_shards_does_not_depend_on_answers(tmp_path: Path, server:
     with pytest.warns(stoker.errors.SourceWarning, match="b is empty"):
         second = stoker.build(path, tmp_path / "b", **settings)
     assert second.manifest.records == 0
-    shards = [[one.name for one in report.manifest.splits["train"].shards] for report in (first, second)]
+    shards = [[shard.name for shard in report.manifest.splits["train"].shards] for report in (first, second)]
     assert len(shards[0]) == 6
     assert shards[0] == shards[1]
     assert stoker.build(path, tmp_path / "a", **settings).outcome == "complete"
@@ -427,25 +427,25 @@ def run(*words: object) -> tuple[int, str]:
 @pytest.mark.slow
 def test_the_command_counts_reasons(tmp_path: Path, server: PhotoServer) -> None:
     path = write_list(tmp_path / "list.csv", rows_of(server))
-    code, said = run("build", path, tmp_path / "out")
+    code, printed = run("build", path, tmp_path / "out")
     assert code == 3
-    assert "manifest withheld because of 8 rejects; run the same command with --max-rejects 8 to accept them" in said
-    assert [line.split(maxsplit=1) for line in said.splitlines() if line.endswith("Not Found")][-1] == [
+    assert "manifest withheld because of 8 rejects; run the same command with --max-rejects 8 to accept them" in printed
+    assert [line.split(maxsplit=1) for line in printed.splitlines() if line.endswith("Not Found")][-1] == [
         "2",
         REASONS["gone"],
     ]
     asked = server.seen.total()
-    code, said = run("build", path, tmp_path / "out", "--max-rejects", 8)
+    code, printed = run("build", path, tmp_path / "out", "--max-rejects", 8)
     assert (code, server.seen.total()) == (0, asked)
 
 
 @pytest.mark.slow
 def test_a_plan_asks_for_a_few(tmp_path: Path, server: PhotoServer) -> None:
     rows = [{"url": server.url(f"{at % IMAGES}.jpg?{at}", at)} for at in range(3 * SURVEY_LIMIT_BY_URL)]
-    code, said = run("plan", write_list(tmp_path / "list.txt", rows))
+    code, printed = run("plan", write_list(tmp_path / "list.txt", rows))
     assert code == 0
-    assert "768 items, downloaded by the build" in said
-    assert f"about 0 of 768 would be rejected (from a sample of {SURVEY_LIMIT_BY_URL}: 0)" in said
+    assert "768 items, downloaded by the build" in printed
+    assert f"about 0 of 768 would be rejected (from a sample of {SURVEY_LIMIT_BY_URL}: 0)" in printed
     assert len(server.seen) == SURVEY_LIMIT_BY_URL
 
 
@@ -467,9 +467,9 @@ def test_killed_builds_go_on_and_ask_for_no_image_of_a_shard_again(tmp_path: Pat
             if now > max(1, lines):
                 process.kill()
             time.sleep(0.001)
-        _, said = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=120)
         if process.returncode != -signal.SIGKILL:
-            assert process.returncode == 0, said.decode()
+            assert process.returncode == 0, stderr.decode()
             break
         kills += 1
     assert files(out) == files(tmp_path / "whole")
@@ -502,8 +502,8 @@ def test_an_interrupt_ends_a_build_at_once(tmp_path: Path, server: PhotoServer) 
         time.sleep(0.01)
     started = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said.decode()
+    _, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr.decode()
     assert time.monotonic() - started < 8  # a request alone could take a minute
 
 

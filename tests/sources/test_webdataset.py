@@ -40,10 +40,10 @@ A = {"a.jpg": content("a.jpg"), "a.cls": b"0"}
 
 
 def picture(number: int, kind: str = "JPEG") -> bytes:
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     pixels = np.random.default_rng(number).integers(0, 255, (6, 8, 3), dtype=np.uint8)
-    Image.fromarray(pixels).save(made, kind)
-    return made.getvalue()
+    Image.fromarray(pixels).save(buffer, kind)
+    return buffer.getvalue()
 
 
 def write_shards(root: Path, **extra: Any) -> Path:
@@ -89,12 +89,12 @@ def one_tar(root: Path, members: Mapping[str, bytes | None], name: str = "photos
 
 def items(tree: Source, split: str = "train") -> dict[str, int]:
     """The label of each item of a split; what was loaded is what the name says."""
-    found = {}
+    labels = {}
     for row in tree.splits[split].tolist():
         item = tree.table[row]
         assert tree.load(item, split).data == content(item.key)
-        found[item.key] = item.label
-    return found
+        labels[item.key] = item.label
+    return labels
 
 
 def values(tree: Source) -> dict[str, Any]:
@@ -108,11 +108,11 @@ def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
     for split, theirs in (("train", "train"), ("validation", "val")):
         ours = stoker.open(tmp_path / "out", split)
         samples = [ours[index] for index in range(len(ours))]
-        found = {
+        stored = {
             str(sample.source).partition(".")[0]: {"label": sample.label, "image": sample.encoded, **sample.fields}
             for sample in samples
         }
-        assert found == read_shards(source, theirs)
+        assert stored == read_shards(source, theirs)
 
 
 def test_tables_that_img2dataset_writes_beside_tars_are_no_lists(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_open_gives_images_and_labels(tmp_path: Path) -> None:
     source = write_shards(tmp_path / "src")
     dataset = stoker.open(source, "train")
     theirs = read_shards(source, "train")
-    assert [one.name for one in dataset.classes] == ["0", "1", "2"]
-    found = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
-    assert found == [(one["label"], one["image"]) for one in theirs.values()]
+    assert [known.name for known in dataset.classes] == ["0", "1", "2"]
+    pairs = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
+    assert pairs == [(sample["label"], sample["image"]) for sample in theirs.values()]
     assert dict(dataset.fields) == {"txt": fields.Text(), "json": fields.Json()}
 
 
@@ -162,11 +162,11 @@ def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
 def test_a_saved_listing_has_the_values(tmp_path: Path) -> None:
     tree = list_source(str(write_shards(tmp_path / "src")))
     write_listing(location(tmp_path) / "listing", tree, {})
-    found = read_listing(location(tmp_path) / "listing")
-    assert found is not None
-    assert values(found[1]) == values(tree)
+    listing = read_listing(location(tmp_path) / "listing")
+    assert listing is not None
+    assert values(listing[1]) == values(tree)
     assert len(values(tree)) == 2 * SAMPLES
-    assert found[1].fingerprint() == tree.fingerprint()
+    assert listing[1].fingerprint() == tree.fingerprint()
 
 
 def test_rows_of_objects_have_the_values_of_their_images(tmp_path: Path) -> None:
@@ -254,7 +254,7 @@ def test_samples_that_are_not_whole_are_named(
     tree = list_source(str(one_tar(tmp_path, {**A, **members, "c.jpg": content("c.jpg")})))
     assert items(tree) == {"a.jpg": 0, "c.jpg": -1}
     assert tree.ignored[kind] == 1
-    assert [one.endswith("photos.tar: b") and warning in one for one in tree.warnings] == [True]
+    assert [message.endswith("photos.tar: b") and warning in message for message in tree.warnings] == [True]
 
 
 def test_a_repeated_key_is_named(tmp_path: Path) -> None:
@@ -323,9 +323,9 @@ def test_damaged_and_missing_values_are_rejects(
 
 
 def grey(number: int) -> bytes:
-    made = io.BytesIO()
-    Image.fromarray(np.random.default_rng(number).integers(0, 9, (6, 8), dtype=np.uint8)).save(made, "PNG")
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.default_rng(number).integers(0, 9, (6, 8), dtype=np.uint8)).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
@@ -342,12 +342,14 @@ def test_masks_and_other_images_are_fields(tmp_path: Path) -> None:
     assert list_source(str(source)).fields == {"depth": fields.Image(), "mask": fields.Mask(), "my-mask": fields.Mask()}
     stoker.build(source, tmp_path / "out", progress=False)
     dataset = stoker.open(tmp_path / "out")
-    found = {str(one.source).partition(".")[0]: one for one in (dataset[index] for index in range(len(dataset)))}
-    assert sorted(found) == ["s0", "s1", "s2", "t0", "t1", "t2"]
+    samples = {
+        str(sample.source).partition(".")[0]: sample for sample in (dataset[index] for index in range(len(dataset)))
+    }
+    assert sorted(samples) == ["s0", "s1", "s2", "t0", "t1", "t2"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         for theirs in wds.WebDataset(str(source), shardshuffle=False, empty_check=False):
-            ours = found[theirs["__key__"]]
+            ours = samples[theirs["__key__"]]
             for name in ("mask", "my-mask", "depth"):
                 [data] = [value for key, value in theirs.items() if key.startswith(f"{name}.")]
                 want = np.asarray(Image.open(io.BytesIO(data)))
@@ -447,7 +449,8 @@ def test_labels_that_are_of_something_else_are_not_used(text: str, tmp_path: Pat
     tree = list_source(str(tmp_path))
     assert tree.classes == (b"0", b"1", b"2")
     assert any(
-        "labels.txt" in one and "not used, and the classes are called by their ids" in one for one in tree.warnings
+        "labels.txt" in message and "not used, and the classes are called by their ids" in message
+        for message in tree.warnings
     )
 
 
@@ -468,8 +471,8 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: py
     theirs = read_shards(source, "train")
     dataset = stoker.open(pattern)
     assert pickle.loads(pickle.dumps(dataset)).labels.tolist() == dataset.labels.tolist()
-    found = sorted((dataset[index].label, dataset[index].encoded) for index in range(len(dataset)))
-    assert found == sorted((one["label"], one["image"]) for one in theirs.values())
+    pairs = sorted((dataset[index].label, dataset[index].encoded) for index in range(len(dataset)))
+    assert pairs == sorted((sample["label"], sample["image"]) for sample in theirs.values())
     whole = stoker.build(source / "train", tmp_path / "folder", progress=False)
     part = stoker.build(pattern, tmp_path / "braces", progress=False)
     assert whole.manifest.dataset_id == part.manifest.dataset_id

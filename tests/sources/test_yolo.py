@@ -110,8 +110,10 @@ def test_a_build_and_an_open_folder_have_the_same_boxes(tmp_path: Path) -> None:
     stoker.build(source, tmp_path / "out", progress=False)
     for split in ("train", "validation"):
         built, opened = stoker.open(tmp_path / "out", split), stoker.open(source, split)
-        assert [one.name for one in built.classes] == [one.name for one in opened.classes] == ["cat", "dog"]
-        samples = [{(one := of[at]).source.rpartition("/")[2]: one for at in range(len(of))} for of in (built, opened)]
+        assert [known.name for known in built.classes] == [known.name for known in opened.classes] == ["cat", "dog"]
+        samples = [
+            {(sample := of[at]).source.rpartition("/")[2]: sample for at in range(len(of))} for of in (built, opened)
+        ]
         assert samples[0].keys() == samples[1].keys()
         for name, sample in samples[0].items():
             assert sample.boxes == samples[1][name].boxes
