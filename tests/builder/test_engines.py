@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import time
 from typing import TYPE_CHECKING
 
+import numpy as np
+import pytest
 from trees import build, contents, settings_for, write_tree
 
-from stoker.builder import ItemConverter, ShardJob, build_shard, open_source
+from stoker.builder import ItemConverter, LocalEngine, ShardJob, build_shard, open_source
+from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -59,6 +63,31 @@ def test_two_attempts_at_one_shard_do_not_meet(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     assert build_shard(converter, tmp_path / "out", job) == build_shard(converter, tmp_path / "out", job)
     assert sorted(contents(tmp_path / "out")) == [job.name, f"{job.name}.idx"]
+
+
+def test_nothing_is_left_of_shards_that_were_waiting_where_reporting_one_fails(tmp_path: Path) -> None:
+    """As in a part that is late: the journal has gone, so no shard that becomes complete can be noted in it."""
+    settings = settings_for(write_tree(tmp_path / "src", {"a": 3}))
+    tree = open_source(settings.source)
+    converter = ItemConverter(tree, settings.recipe, settings.schema)
+    names = [f"train-{shard:05d}-of-00003.tfrecord" for shard in range(3)]
+    jobs = [ShardJob(name, "train", tree.table.take(np.array([row]))) for row, name in enumerate(names)]
+    commits = iter(range(3))
+
+    def before_commit() -> None:
+        if next(commits) == 2:
+            raise OSError("the third is not to be committed")
+        time.sleep(0.2)  # until the third waits, too
+
+    def report(_result: ShardResult) -> None:
+        raise FileNotFoundError("build.journal")
+
+    out = tmp_path / "out"
+    out.mkdir()
+    engine = LocalEngine(converter, location(out), 1, report, lambda *_: None, before_commit=before_commit)
+    with pytest.raises(FileNotFoundError):
+        engine.run(jobs)
+    assert sorted(contents(out)) == [file for name in names[:2] for file in (name, f"{name}.idx")]
 
 
 def test_a_converter_travels_without_the_list_of_items(tmp_path: Path) -> None:

@@ -236,8 +236,9 @@ class LocalEngine:
         self._committer.shutdown(cancel_futures=True)
         if self._shard is not None:
             self._shard.writer.abort()
-        for shard, future in self._commits:
+        for shard, _ in self._commits:
             shard.writer.abort()
+        for _, future in self._commits:
             complete = future.done() and not future.cancelled() and future.exception() is None
             if complete and self._directory.is_local:  # a store may not answer for long
                 self._committed(future.result())
