@@ -25,9 +25,9 @@ def kill_until_built(program: str, out: Path) -> int:
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, 0.01))
             process.kill()
-        _, said = process.communicate(timeout=120)
+        _, stderr = process.communicate(timeout=120)
         if process.returncode != -signal.SIGKILL:
-            assert process.returncode == 0, said.decode()
+            assert process.returncode == 0, stderr.decode()
             return killed
         killed += 1
 

@@ -101,7 +101,7 @@ class Recorder:
             self._looking.now = False
 
     def _listing(self, directory: Path) -> dict[str, int]:
-        found = {}
+        numbers = {}
         for path in directory.iterdir():
             try:
                 descriptor = os.open(path, os.O_RDONLY)
@@ -111,9 +111,9 @@ class Recorder:
             number = os.fstat(descriptor).st_ino
             if number in self._entries:
                 os.close(descriptor)
-            found[path.name] = number
+            numbers[path.name] = number
             self._entries.setdefault(number, entry)
-        return found
+        return numbers
 
     def _collect(self, path: Path, number: int, prefix: str, mode: str, disk: Disk) -> None:
         names = self._names.get(number, {}) if mode == "behind" else self._listing(path)

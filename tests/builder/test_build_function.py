@@ -59,7 +59,7 @@ def test_it_has_the_settings_of_the_command() -> None:
     options = {action.dest: action for action in parser._actions if action.option_strings and action.dest not in SHORT}
     options["allow_huge"] = options.pop("yes")
     parameters = inspect.signature(stoker.build).parameters
-    settings = {name for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
+    settings = {name for name, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY}
     assert options.keys() - OF_THE_COMMAND - OF_SPARK == settings - OF_PYTHON
     assert settings - OF_PYTHON - {"engine", "overwrite", "part", "finish"} == DECLARED
     defaults = {"engine": ("local", None)}
@@ -150,7 +150,7 @@ def test_messages_name_options_where_the_command_line_runs(tmp_path: Path) -> No
 def test_messages_take_the_names_of_settings_from_one_function() -> None:
     names = "|".join(name.replace("_", "-") for name in (*DECLARED, "yes", "overwrite", "engine", "part", "finish"))
     package = Path(stoker.__file__).parent
-    found = []
+    literals = []
     for path in (
         path for name in ("builder", "sources", "recipe", "format") for path in package.glob(f"{name}/**/*.py")
     ):
@@ -160,7 +160,7 @@ def test_messages_take_the_names_of_settings_from_one_function() -> None:
         tree = ast.parse(text)
         texts = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
         documented = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-        found += [
+        literals += [
             (path.name, node.value)
             for node in texts
             if id(node) not in documented
@@ -168,7 +168,7 @@ def test_messages_take_the_names_of_settings_from_one_function() -> None:
             and not re.fullmatch(rf"--({names})", node.value)  # where it is declared
         ]
     # Lists of rejects have this one, and are the same for the command and for the function.
-    assert found == [("recipe.py", "; raise --max-pixels")]
+    assert literals == [("recipe.py", "; raise --max-pixels")]
 
 
 def test_a_consent_is_named_as_an_argument(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,10 +305,10 @@ def test_a_spawned_process_can_call_it(source: Path, tmp_path: Path) -> None:
     queue = spawning.Queue()
     child = spawning.Process(target=in_child, args=(str(source), str(tmp_path / "out"), queue))
     child.start()
-    found = queue.get(timeout=120)
+    dataset_id = queue.get(timeout=120)
     child.join()
     assert child.exitcode == 0
-    assert found == build(source, tmp_path / "whole").manifest.dataset_id
+    assert dataset_id == build(source, tmp_path / "whole").manifest.dataset_id
 
 
 def test_a_report_shows_itself(source: Path, tmp_path: Path) -> None:

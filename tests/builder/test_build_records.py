@@ -56,20 +56,20 @@ def records(count: int) -> list[dict[str, Any]]:
 class Sequenced:
     """Records that are made when they are asked for; knows how often, and in how many threads at once."""
 
-    def __init__(self, made: Sequence[Any]) -> None:
-        self.made = made
+    def __init__(self, records: Sequence[Any]) -> None:
+        self.records = records
         self.asked: list[int] = []
         self.threads: set[int] = set()
 
     def __len__(self) -> int:
-        return len(self.made)
+        return len(self.records)
 
     def __getitem__(self, position: int) -> Any:
         self.asked.append(position)
         self.threads.add(threading.get_ident())
-        if isinstance(self.made[position], Exception):
-            raise self.made[position]
-        return self.made[position]
+        if isinstance(self.records[position], Exception):
+            raise self.records[position]
+        return self.records[position]
 
 
 # Classes in a field of another name
@@ -81,7 +81,7 @@ def test_the_only_field_of_classes_is_taken_and_said(tmp_path: Path, labels: lis
     source = [{"image": picture(number), "class": label, **others} for number, label in enumerate(labels)]
     with pytest.warns(SourceWarning, match="the source: nothing is called 'label'; the classes are 'class'"):
         build(source, tmp_path / "out")
-    assert {name: one.label for name, one in samples(tmp_path / "out").items()} == {"0": 1, "1": 0}
+    assert {name: sample.label for name, sample in samples(tmp_path / "out").items()} == {"0": 1, "1": 0}
     assert [*stoker.open(tmp_path / "out").fields] == [*others]
 
 
@@ -92,7 +92,7 @@ def test_several_fields_of_classes_are_refused_with_the_fields_to_give(tmp_path:
     chosen = eval(str(caught.value).partition("give fields=")[2], {"stoker": stoker})
     build(source, tmp_path / "out", fields=chosen)
     dataset = stoker.open(tmp_path / "out")
-    assert ([one.name for one in dataset.classes], [*dataset.fields]) == (["cat"], ["class_id", "emb"])
+    assert ([known.name for known in dataset.classes], [*dataset.fields]) == (["cat"], ["class_id", "emb"])
 
 
 # Images
@@ -110,15 +110,15 @@ def test_an_image_may_be_a_path_bytes_an_array_or_a_pil_image(tmp_path: Path) ->
     ]  # fmt: skip
     report = build([{"image": image} for image in given], tmp_path / "out")
     assert report.manifest.formats == {"jpeg": {"kept": 7}, "png": {"encoded": 4}}
-    found = samples(tmp_path / "out")
-    assert found["a.jpg"].encoded == place.read_bytes()
-    assert [found[name].encoded for name in ("2", "3", "4", "b.jpg")] == [data] * 4
-    assert (found["7"].decode() == colours).all()
+    by_name = samples(tmp_path / "out")
+    assert by_name["a.jpg"].encoded == place.read_bytes()
+    assert [by_name[name].encoded for name in ("2", "3", "4", "b.jpg")] == [data] * 4
+    assert (by_name["7"].decode() == colours).all()
     for name in ("8", "9"):
-        with Image.open(io.BytesIO(found[name].encoded)) as stored:
+        with Image.open(io.BytesIO(by_name[name].encoded)) as stored:
             assert stored.mode == "L"
             assert (np.asarray(stored) == grey).all()
-    assert (found["10"].decode() == np.asarray(opened)).all()
+    assert (by_name["10"].decode() == np.asarray(opened)).all()
 
 
 def modes() -> dict[str, np.ndarray]:
@@ -156,9 +156,9 @@ def test_a_pil_image_of_a_mode_that_no_png_has_is_converted_as_pillow_does(
 ) -> None:
     image = Image.fromarray(pixels(1)).convert("LA" if mode == "La" else mode).convert(mode)
     build([{"image": image}], tmp_path / "out")
-    with Image.open(io.BytesIO(samples(tmp_path / "out")["0"].encoded)) as found:
-        assert found.mode == stored
-        assert (np.asarray(found) == np.asarray(image.convert(stored))).all()
+    with Image.open(io.BytesIO(samples(tmp_path / "out")["0"].encoded)) as opened:
+        assert opened.mode == stored
+        assert (np.asarray(opened) == np.asarray(image.convert(stored))).all()
 
 
 # Classes
@@ -169,7 +169,7 @@ def test_numbers_are_class_ids(tmp_path: Path) -> None:
     train = report.manifest.splits["train"]
     assert (train.class_counts, train.unlabelled) == ((2, 0, 0, 0, 1), 1)
     dataset = stoker.open(tmp_path / "out", "train")
-    assert [one.name for one in dataset.classes] == ["0", "1", "2", "3", "4"]
+    assert [known.name for known in dataset.classes] == ["0", "1", "2", "3", "4"]
     assert {name: sample.label for name, sample in samples(tmp_path / "out").items()} == {
         "0": 4,
         "1": 0,
@@ -181,7 +181,7 @@ def test_numbers_are_class_ids(tmp_path: Path) -> None:
 def test_texts_are_classes_in_the_order_of_their_bytes(tmp_path: Path) -> None:
     given = [{"image": picture(number), "label": label} for number, label in enumerate(["b", "é", "a", "Z", "b"])]
     report = build(given, tmp_path / "out")
-    assert [one.name for one in stoker.open(tmp_path / "out", "train").classes] == ["Z", "a", "b", "é"]
+    assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == ["Z", "a", "b", "é"]
     assert report.manifest.splits["train"].class_counts == (1, 1, 2, 1)
 
 
@@ -193,10 +193,10 @@ def test_whole_floats_are_class_ids_and_nan_is_none(tmp_path: Path, as_float: An
         opened = stoker.open(given)
         build(given, tmp_path / "out", overwrite=True)
         stored = stoker.open(tmp_path / "out")
-        expected = [-1 if one["label"] != one["label"] else int(one["label"]) for one in given]
+        expected = [-1 if record["label"] != record["label"] else int(record["label"]) for record in given]
         assert opened.labels.tolist() == expected
         assert {sample.source: sample.label for sample in stored} == dict(zip("0123", expected, strict=True))
-        assert [one.name for one in opened.classes] == [one.name for one in stored.classes] == ["0", "1", "2"]
+        assert [known.name for known in opened.classes] == [known.name for known in stored.classes] == ["0", "1", "2"]
         assert (*opened.fields, *stored.fields) == ()
 
 
@@ -204,7 +204,7 @@ def test_names_after_nan_are_classes() -> None:
     opened = stoker.open(
         [{"image": picture(number), "label": label} for number, label in enumerate([np.nan, "b", "a"])]
     )
-    assert (opened.labels.tolist(), [one.name for one in opened.classes]) == ([-1, 1, 0], ["a", "b"])
+    assert (opened.labels.tolist(), [known.name for known in opened.classes]) == ([-1, 1, 0], ["a", "b"])
 
 
 def test_labels_some_of_which_are_fractions_are_a_field(tmp_path: Path) -> None:
@@ -232,8 +232,10 @@ def test_ids_without_names_are_the_classes_of_the_build(tmp_path: Path) -> None:
     given = {"train": records(2), "val": [{"image": picture(number), "label": 4 * number} for number in range(2)]}
     build(given, tmp_path / "out")
     for split in given:
-        names = [one.name for one in stoker.open(given, split).classes]
-        assert names == [one.name for one in stoker.open(tmp_path / "out", split).classes] == ["0", "1", "2", "3", "4"]
+        names = [known.name for known in stoker.open(given, split).classes]
+        assert (
+            names == [known.name for known in stoker.open(tmp_path / "out", split).classes] == ["0", "1", "2", "3", "4"]
+        )
     huge = [{"image": picture(0), "label": 2**31 - 1}]
     assert stoker.open(huge).classes == ()
 
@@ -244,7 +246,7 @@ def test_an_image_of_another_name_is_refused_with_all_fields_to_give(tmp_path: P
     with pytest.raises(ConfigError, match="no field is an image: id, path, label; give one") as caught:
         stoker.open(given)
     opened = stoker.open(given, fields=eval(str(caught.value).partition("fields=")[2], {"stoker": stoker}))
-    assert ([one.name for one in opened.classes], opened.labels.tolist(), [*opened.fields]) == (["b"], [0], ["id"])
+    assert ([known.name for known in opened.classes], opened.labels.tolist(), [*opened.fields]) == (["b"], [0], ["id"])
 
 
 @pytest.mark.parametrize(
@@ -271,13 +273,13 @@ def test_an_empty_label_is_a_reject(tmp_path: Path) -> None:
 
 
 def test_named_classes_are_given_by_name_or_number_and_no_record_is_read_for_them(tmp_path: Path) -> None:
-    made = Sequenced([{"image": picture(n), "label": CLASSES[n % 3] if n % 2 else n % 3} for n in range(200)])
+    source = Sequenced([{"image": picture(n), "label": CLASSES[n % 3] if n % 2 else n % 3} for n in range(200)])
     chosen = {"image": fields.Image(), "label": fields.Label(CLASSES)}
-    report = build(made, tmp_path / "out", fields=chosen, threads=2)
+    report = build(source, tmp_path / "out", fields=chosen, threads=2)
     assert report.manifest.splits["train"].class_counts == (67, 67, 66)
-    assert len(made.asked) < 300  # 16 and 64 of them are a sample
-    assert sorted(set(made.asked)) == list(range(200))
-    assert len(made.threads) > 1
+    assert len(source.asked) < 300  # 16 and 64 of them are a sample
+    assert sorted(set(source.asked)) == list(range(200))
+    assert len(source.threads) > 1
     assert all(sample.label == int(name) % 3 for name, sample in samples(tmp_path / "out").items())
 
 
@@ -311,11 +313,11 @@ def test_no_more_threads_than_asked_for_read_a_record(
     places = [bucket / f"{number}.jpg" for number in range(100)]
     for place in places:
         place.write_atomically(picture(1))
-    for made in (Counted([*map(str, places)]), Counted([str(tmp_path / "1.jpg")] * 100)):
+    for source in (Counted([*map(str, places)]), Counted([str(tmp_path / "1.jpg")] * 100)):
         (tmp_path / "1.jpg").write_bytes(picture(1))
-        report = build(made, tmp_path / f"out-{id(made)}", **settings)
+        report = build(source, tmp_path / f"out-{id(source)}", **settings)
         assert report.manifest.records == 100
-        assert 1 <= made.most <= most
+        assert 1 <= source.most <= most
 
 
 def test_fields_that_are_not_given_are_not_stored(tmp_path: Path) -> None:
@@ -323,8 +325,8 @@ def test_fields_that_are_not_given_are_not_stored(tmp_path: Path) -> None:
     build(given, tmp_path / "all")
     build(given, tmp_path / "some", fields={"image": fields.Image()})
     assert [len(sample.boxes) for sample in samples(tmp_path / "all").values()] == [1] * 4
-    found = samples(tmp_path / "some").values()
-    assert [(sample.label, len(sample.boxes)) for sample in found] == [(-1, 0)] * 4
+    stored = samples(tmp_path / "some").values()
+    assert [(sample.label, len(sample.boxes)) for sample in stored] == [(-1, 0)] * 4
 
 
 @pytest.mark.parametrize("as_given", [list, iter])
@@ -332,7 +334,7 @@ def test_values_that_the_first_record_lacks_are_named_once(as_given: Any, tmp_pa
     given = [record | ({"caption": "x", "year": 1} if number > 1 else {}) for number, record in enumerate(records(90))]
     with pytest.warns(SourceWarning) as caught:
         report = build(as_given(given), tmp_path / "out")
-    (message,) = [str(one.message) for one in caught]
+    (message,) = [str(warning.message) for warning in caught]
     assert message.startswith(
         "records have values that the first record lacks, and that are not stored: 'caption', 'year'; give fields={"
     )
@@ -363,16 +365,16 @@ def test_extra_fields_are_stored_and_checked(tmp_path: Path) -> None:
         "mask": fields.Mask(),
         "size": fields.Float(),
     }
-    found = samples(tmp_path / "out")
-    assert [found[str(n)].fields["caption"] for n in range(3)] == ["number 0", "number 1", "number 2"]
-    assert all((found[str(n)].fields["mask"] == n).all() for n in range(3))
+    by_name = samples(tmp_path / "out")
+    assert [by_name[str(n)].fields["caption"] for n in range(3)] == ["number 0", "number 1", "number 2"]
+    assert all((by_name[str(n)].fields["mask"] == n).all() for n in range(3))
 
 
 def test_boxes_follow_the_image(tmp_path: Path) -> None:
     box = {"xmin": 0.25, "ymin": 0.0, "xmax": 0.75, "ymax": 1.0, "label": 1}
     build([{"image": pixels(1, 40, 30), "label": 0, "boxes": [box]}], tmp_path / "out", resize="square:20")
-    (found,) = samples(tmp_path / "out")["0"].boxes
-    assert (round(found.xmin * 30), round(found.xmax * 30), found.label) == (5, 25, 1)
+    (resized,) = samples(tmp_path / "out")["0"].boxes
+    assert (round(resized.xmin * 30), round(resized.xmax * 30), resized.label) == (5, 25, 1)
 
 
 # Splits, order, settings
@@ -385,9 +387,9 @@ def test_a_mapping_has_splits(tmp_path: Path) -> None:
 
 
 def test_the_order_is_a_seeded_permutation_for_any_number_of_threads(tmp_path: Path) -> None:
-    made = records(60)
+    given = records(60)
     for name, settings in {"one": {"threads": 1}, "four": {"threads": 4}, "seed": {"seed": 1}}.items():
-        build(made, tmp_path / name, shards=4, **settings)
+        build(given, tmp_path / name, shards=4, **settings)
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
     order = {
         name: [dataset[index].source for index in range(60)]
@@ -418,14 +420,14 @@ def counts(report: stoker.BuildReport) -> dict[str, tuple[int, ...]]:
 
 def test_a_part_of_every_class_is_moved_to_another_split(tmp_path: Path) -> None:
     numbers = [{"image": picture(n), "label": int(n % 10 == 0)} for n in range(100)]
-    texts = [one | {"label": CLASSES[one["label"]]} for one in numbers]
+    texts = [record | {"label": CLASSES[record["label"]]} for record in numbers]
     wanted = {"train": (81, 9), "validation": (9, 1)}
     for name, given in (("numbers", numbers), ("texts", texts)):
-        made = Sequenced(given)
-        assert counts(build(made, tmp_path / name, split_fraction="val=0.1")) == wanted
+        source = Sequenced(given)
+        assert counts(build(source, tmp_path / name, split_fraction="val=0.1")) == wanted
     write_tree(tmp_path / "tree", {"a": 90, "b": 10})
     assert counts(build(tmp_path / "tree", tmp_path / "files", split_fraction="val=0.1")) == wanted
-    names = {split: {one.name for one in stoker.open(tmp_path / "texts", split).classes} for split in wanted}
+    names = {split: {known.name for known in stoker.open(tmp_path / "texts", split).classes} for split in wanted}
     assert names == {split: {"cat", "dog"} for split in wanted}
     assert counts(build(numbers, tmp_path / "some", num_images=50, split_fraction="val=0.2"))["validation"][0] in (
         9,
@@ -437,10 +439,10 @@ def test_labels_that_cannot_be_read_belong_to_no_class(tmp_path: Path) -> None:
     given: list[Any] = [{"image": picture(n), "label": 1} for n in range(20)]
     given[3:6] = [ValueError("no"), given[3] | {"label": "x"}, given[4] | {"label": -1}]
     report = build(Sequenced(given), tmp_path / "out", split_fraction="val=0.5", max_rejects=2)
-    found = {name: (split.records, split.unlabelled) for name, split in report.manifest.splits.items()}
-    assert sum(records for records, _ in found.values()) == 18
-    assert sum(unlabelled for _, unlabelled in found.values()) == 1
-    assert sum(found[1] for found in counts(report).values()) == 17
+    counted = {name: (split.records, split.unlabelled) for name, split in report.manifest.splits.items()}
+    assert sum(records for records, _ in counted.values()) == 18
+    assert sum(unlabelled for _, unlabelled in counted.values()) == 1
+    assert sum(class_counts[1] for class_counts in counts(report).values()) == 17
 
 
 def test_a_label_that_changes_is_a_reject(tmp_path: Path) -> None:
@@ -500,7 +502,7 @@ def test_a_data_frame_is_refused(tmp_path: Path) -> None:
 
 def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_field(tmp_path: Path) -> None:
     good = {"image": picture(0), "label": "cat"}
-    made = Sequenced(
+    source = Sequenced(
         [
             good,
             ValueError("the disk says no"),
@@ -517,9 +519,9 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
     )
     chosen = {"image": fields.Image(), "label": fields.Label(CLASSES)}
     with pytest.raises(TooManyRejectsError) as caught:
-        build(made, tmp_path / "out", fields=chosen)
-    found = rejects(caught)
-    assert found == {
+        build(source, tmp_path / "out", fields=chosen)
+    reasons = rejects(caught)
+    assert reasons == {
         "record 1": "reading it raised ValueError: the disk says no",
         "record 2": f"field 'image': {tmp_path}/gone.jpg: No such file or directory",
         "record 3": "field 'label' is 'horse', but must be the id of a class, 0 to 2, or the name of one",
@@ -527,7 +529,7 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
         "record 5": "field 'label' is missing; every record needs it",
         "record 6": "field 'image' is of type int, but must be an image: a path, a URL, bytes of a file, an array or "
         "a PIL image",
-        "record 7": found["record 7"],
+        "record 7": reasons["record 7"],
         "record 8": "an array of uint8 of shape (4, 4, 5) is not an image; pixels are uint8 (height, width) or "
         "(height, width, 1 to 4 channels), or uint16 (height, width)",
         "record 9": "field 'image' is a PIL image of mode 'F', whose range of values is unknown; give an array of "
@@ -537,8 +539,8 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
             "of paths make [{'image': path} for path in paths]"
         ),
     }
-    assert "cut short" in found["record 7"]
-    accepted = build(made, tmp_path / "out", fields=chosen, max_rejects=10)
+    assert "cut short" in reasons["record 7"]
+    accepted = build(source, tmp_path / "out", fields=chosen, max_rejects=10)
     assert accepted.manifest.splits["train"].class_counts == (1, 0, 0)
 
 
@@ -557,13 +559,13 @@ def test_other_records_are_not_taken_for_those_of_an_earlier_run(tmp_path: Path)
     assert build(records(40), tmp_path / "out").outcome == "complete"
     changed = records(40)
     changed[int(stoker.open(tmp_path / "out", "train")[0].source)]["label"] = 1
-    for other in ([{**one, "label": 0} for one in records(40)], records(41)):
+    for other in ([{**record, "label": 0} for record in records(40)], records(41)):
         with pytest.raises(DestinationError, match="with other settings"):
             build(other, tmp_path / "out")
 
 
 def captioned(count: int) -> list[dict[str, Any]]:
-    return [one | {"caption": f"old {number}"} for number, one in enumerate(records(count))]
+    return [record | {"caption": f"old {number}"} for number, record in enumerate(records(count))]
 
 
 def interrupted(source: Any, destination: Path) -> int:
@@ -595,13 +597,15 @@ def test_a_call_that_resumes_compares_every_record_of_the_shards_that_are_there(
     def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
         shown.append(done)
 
-    made = Sequenced([one if position != last else one | {"caption": "x"} for position, one in enumerate(old)])
-    report = stoker.build(made, tmp_path / "out", shards=20, progress=progress)  # not built yet, so not refused
+    source = Sequenced(
+        [record if position != last else record | {"caption": "x"} for position, record in enumerate(old)]
+    )
+    report = stoker.build(source, tmp_path / "out", shards=20, progress=progress)  # not built yet, so not refused
     assert report.resumed_shards == complete
     assert shown == sorted(shown)
     assert shown[:3] == [10, 20, 30]
-    assert len(made.asked) < 300  # each once, and a sample
-    build(list(made.made), tmp_path / "whole", shards=20)
+    assert len(source.asked) < 300  # each once, and a sample
+    build(list(source.records), tmp_path / "whole", shards=20)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -653,13 +657,13 @@ def huggingface(count: int, **columns: Any) -> datasets.Dataset:
 def test_a_dataset_of_hugging_face(tmp_path: Path) -> None:
     import datasets  # noqa: PLC0415
 
-    made = huggingface(20)
-    report = build(made, tmp_path / "out", shards=2)
+    hub = huggingface(20)
+    report = build(hub, tmp_path / "out", shards=2)
     assert report.manifest.formats == {"jpeg": {"kept": 20}}  # the very bytes, not pixels
-    assert [one.name for one in stoker.open(tmp_path / "out", "train").classes] == CLASSES
-    found = samples(tmp_path / "out")
-    assert all(found[f"{n}.jpg"].encoded == picture(n) and found[f"{n}.jpg"].label == n % 3 for n in range(20))
-    report = build(datasets.DatasetDict({"train": made, "test": made.select(range(5))}), tmp_path / "splits")
+    assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == CLASSES
+    by_name = samples(tmp_path / "out")
+    assert all(by_name[f"{n}.jpg"].encoded == picture(n) and by_name[f"{n}.jpg"].label == n % 3 for n in range(20))
+    report = build(datasets.DatasetDict({"train": hub, "test": hub.select(range(5))}), tmp_path / "splits")
     assert {name: split.records for name, split in report.manifest.splits.items()} == {"train": 20, "test": 5}
 
 
@@ -668,10 +672,10 @@ def test_shards_of_hugging_face_are_compared_by_its_fingerprint(
 ) -> None:
     import datasets  # noqa: PLC0415
 
-    made = huggingface(200)
-    assert interrupted(made, tmp_path / "out")
+    hub = huggingface(200)
+    assert interrupted(hub, tmp_path / "out")
     with pytest.raises(DestinationError, match="the records are others now"):
-        build(made.map(lambda record: record), tmp_path / "out", shards=20)
+        build(hub.map(lambda record: record), tmp_path / "out", shards=20)
     asked: list[int] = []
     read = datasets.Dataset.__getitem__
     monkeypatch.setattr(datasets.Dataset, "__getitem__", lambda *given: (asked.append(given[1]), read(*given))[1])
@@ -680,7 +684,7 @@ def test_shards_of_hugging_face_are_compared_by_its_fingerprint(
     order = _native.permute(0, 200, 200, 0, 0).tolist()  # of the dataset; ten go into each shard
     sample = {0, *order[:64]}
     assert set(asked) == sample | {*order[report.resumed_shards * 10 :]}
-    build(made, tmp_path / "whole", shards=20)
+    build(hub, tmp_path / "whole", shards=20)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -710,9 +714,9 @@ def test_columns_of_hugging_face_are_fields_as_its_features_say(tmp_path: Path) 
         "tags": fields.Labels(["x", "y"]),
         "keys": fields.Array("float32", (2, 3)),
     }
-    (found,) = samples(tmp_path / "out").values()
-    assert [box.xmax for box in found.boxes] == [0.5]
-    assert (found.fields["caption"], found.fields["year"], found.fields["tags"].tolist()) == ("a", 2001, [0])
+    (sample,) = samples(tmp_path / "out").values()
+    assert [box.xmax for box in sample.boxes] == [0.5]
+    assert (sample.fields["caption"], sample.fields["year"], sample.fields["tags"].tolist()) == ("a", 2001, [0])
 
 
 @pytest.mark.parametrize("form", ["numpy", "torch", "pandas", "arrow"])
@@ -720,13 +724,13 @@ def test_a_format_of_hugging_face_changes_no_value(form: str, tmp_path: Path) ->
     import datasets  # noqa: PLC0415
 
     info = {"a": datasets.Value("int64"), "b": datasets.List(datasets.Value("string"))}
-    made = huggingface(3, info=([{"a": 1, "b": ["x"]}] * 3, info))
-    build(made, tmp_path / "plain")
-    build(made.with_format(form), tmp_path / form)
+    hub = huggingface(3, info=([{"a": 1, "b": ["x"]}] * 3, info))
+    build(hub, tmp_path / "plain")
+    build(hub.with_format(form), tmp_path / form)
     assert contents(tmp_path / form) == contents(tmp_path / "plain")
-    report = build(made.with_format(form, columns=["image", "label"]), tmp_path / "two")
+    report = build(hub.with_format(form, columns=["image", "label"]), tmp_path / "two")
     assert (report.manifest.records, dict(report.manifest.schema.fields)) == (3, {})
-    report = build(made.with_transform(lambda rows: {**rows, "label": [2] * len(rows["label"])}), tmp_path / "changed")
+    report = build(hub.with_transform(lambda rows: {**rows, "label": [2] * len(rows["label"])}), tmp_path / "changed")
     assert report.manifest.splits["train"].class_counts == (0, 0, 3)
 
 
@@ -744,8 +748,8 @@ def test_times_and_decimal_numbers_are_text(as_given: Any, tmp_path: Path) -> No
     }
     report = build(as_given([{"image": picture(1), **values}]), tmp_path / "out")
     assert dict(report.manifest.schema.fields) == dict.fromkeys(values, fields.Text())
-    (found,) = samples(tmp_path / "out").values()
-    assert dict(found.fields) == {
+    (sample,) = samples(tmp_path / "out").values()
+    assert dict(sample.fields) == {
         "time": "2024-01-02 03:04:05+00:00",
         "day": "2024-01-02",
         **dict.fromkeys(("stamp", "numpy"), "2024-01-02 03:04:05"),
@@ -767,28 +771,28 @@ def test_names_of_columns_of_hugging_face_say_more_than_how_they_are_held(tmp_pa
         Image.fromarray(pixels(1, 8, 6)).save(place)
     for values, kind, classes in (([2, 0], "int64", ["0", "1", "2"]), (["eel", "cat"], "string", ["cat", "eel"])):
         columns = {"image": (places, datasets.Value("string")), "label": (values, datasets.Value(kind)), **kinds}
-        made = datasets.Dataset.from_dict(
+        hub = datasets.Dataset.from_dict(
             {name: values for name, (values, _) in columns.items()},
             features=datasets.Features({name: kind for name, (_, kind) in columns.items()}),
         )
-        report = build(made, tmp_path / kind, resize="exact:7x5")
+        report = build(hub, tmp_path / kind, resize="exact:7x5")
         assert dict(report.manifest.schema.fields) == {"id": fields.Int(), "tree_mask": fields.Mask()}
-        assert [one.name for one in stoker.open(tmp_path / kind, "train").classes] == classes
-        found = samples(tmp_path / kind)["0.png"]
-        assert (found.label, found.fields["id"]) == (len(classes) - 1, 7)
-        assert set(found.fields["tree_mask"].flat) <= set(ids.flat)
+        assert [known.name for known in stoker.open(tmp_path / kind, "train").classes] == classes
+        sample = samples(tmp_path / kind)["0.png"]
+        assert (sample.label, sample.fields["id"]) == (len(classes) - 1, 7)
+        assert set(sample.fields["tree_mask"].flat) <= set(ids.flat)
 
 
 def test_a_dataset_of_torchvision(tmp_path: Path, torchvision: object) -> None:
     from torchvision.datasets import ImageFolder  # noqa: PLC0415 - as the fixture lets it be imported
 
     root = write_tree(tmp_path / "tree", {"cat": 5, "dog": 4})
-    made = ImageFolder(root)
-    report = build(made, tmp_path / "out")
+    images = ImageFolder(root)
+    report = build(images, tmp_path / "out")
     assert report.manifest.splits["train"].class_counts == (5, 4)
-    assert [one.name for one in stoker.open(tmp_path / "out", "train").classes] == ["cat", "dog"]
-    found = samples(tmp_path / "out")
-    assert all((found[str(number)].decode() == np.asarray(made[number][0])).all() for number in range(9))
+    assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == ["cat", "dog"]
+    by_name = samples(tmp_path / "out")
+    assert all((by_name[str(number)].decode() == np.asarray(images[number][0])).all() for number in range(9))
 
 
 @pytest.mark.parametrize("same", [True, False])
@@ -796,12 +800,12 @@ def test_parts_of_datasets_of_torchvision_keep_their_classes(tmp_path: Path, tor
     from torch.utils.data import ConcatDataset, Subset, random_split  # noqa: PLC0415 - as torchvision, see above
     from torchvision.datasets import ImageFolder  # noqa: PLC0415
 
-    made = ImageFolder(write_tree(tmp_path / "tree", {"cat": 5, "dog": 4}))
+    first = ImageFolder(write_tree(tmp_path / "tree", {"cat": 5, "dog": 4}))
     other = ImageFolder(write_tree(tmp_path / "more", {"cat": 1, "dog" if same else "eel": 2}))
-    whole = ConcatDataset([Subset(random_split(made, [6, 3])[0], range(6)), other])
+    whole = ConcatDataset([Subset(random_split(first, [6, 3])[0], range(6)), other])
     report = build(whole, tmp_path / "out")
     assert report.manifest.records == 9
-    classes = [one.name for one in stoker.open(tmp_path / "out", "train").classes]
+    classes = [known.name for known in stoker.open(tmp_path / "out", "train").classes]
     assert classes == (["cat", "dog"] if same else ["0", "1"])
 
 
@@ -809,10 +813,10 @@ def test_labels_of_other_libraries_are_read_without_images(tmp_path: Path) -> No
     class Targets(Sequenced):
         targets = [int(n >= 90) for n in range(100)]  # noqa: RUF012 - as a dataset of torchvision has them
 
-    made = Targets([(picture(n), int(n >= 90)) for n in range(100)])
-    report = build(made, tmp_path / "targets", split_fraction="val=0.1")
+    source = Targets([(picture(n), int(n >= 90)) for n in range(100)])
+    report = build(source, tmp_path / "targets", split_fraction="val=0.1")
     assert counts(report) == {"train": (81, 9), "validation": (9, 1)}
-    assert len(made.asked) < 200  # each once, and samples
+    assert len(source.asked) < 200  # each once, and samples
     other = Targets([(picture(n), int(n < 10)) for n in range(100)])  # as with a target_transform
     assert counts(build(other, tmp_path / "other", split_fraction="val=0.1"))["validation"] == (9, 1)
     assert len(other.asked) >= 200
@@ -834,10 +838,10 @@ def test_names_of_classes_may_be_several_or_repeat(
     class Pairs(list[Any]):
         pass
 
-    made = Pairs((picture(number), number % 2) for number in range(4))
-    made.classes, made.wnids = classes, ids
-    build(made, tmp_path / "out")
-    assert [one.name for one in stoker.open(tmp_path / "out", "train").classes] == names
+    pairs = Pairs((picture(number), number % 2) for number in range(4))
+    pairs.classes, pairs.wnids = classes, ids
+    build(pairs, tmp_path / "out")
+    assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == names
 
 
 @pytest.mark.parametrize("as_given", [list, iter])
@@ -850,9 +854,9 @@ def test_tensors_are_arrays_and_arrays_without_sides_are_numbers(as_given: Any, 
     ]
     report = build(as_given(given), tmp_path / "out")
     assert dict(report.manifest.schema.fields) == {"emb": fields.Array("float32", (2,))}
-    found = samples(tmp_path / "out")
-    assert {name: sample.label for name, sample in found.items()} == {"0": 1, "1": 0, "2": 1}
-    assert all((found[str(number)].decode() == pixels(number)).all() for number in range(3))
+    by_name = samples(tmp_path / "out")
+    assert {name: sample.label for name, sample in by_name.items()} == {"0": 1, "1": 0, "2": 1}
+    assert all((by_name[str(number)].decode() == pixels(number)).all() for number in range(3))
 
 
 def test_reading_labels_of_all_records_is_reported() -> None:

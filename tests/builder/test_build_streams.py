@@ -76,9 +76,9 @@ def test_few_records_are_taken_ahead_and_none_is_held_afterwards(tmp_path: Path)
     ahead, held = [], []
 
     def counted() -> Iterator[dict[str, Any]]:
-        for one in records(900):
-            taken.append(weakref.ref(one["image"]))
-            yield one
+        for record in records(900):
+            taken.append(weakref.ref(record["image"]))
+            yield record
 
     def progress(**news: int) -> None:
         ahead.append(len(taken) - news["done"])
@@ -106,10 +106,10 @@ def test_an_iterable_dataset_of_hugging_face(tmp_path: Path) -> None:
 
     kinds = {"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])}
     values = {"image": [{"bytes": picture(n), "path": None} for n in range(9)], "label": [n % 2 for n in range(9)]}
-    made = datasets.Dataset.from_dict(values, features=datasets.Features(kinds)).to_iterable_dataset()
-    report = build(made, tmp_path / "out")
+    hub = datasets.Dataset.from_dict(values, features=datasets.Features(kinds)).to_iterable_dataset()
+    report = build(hub, tmp_path / "out")
     assert report.manifest.formats == {"jpeg": {"kept": 9}}
-    assert [one.name for one in stoker.open(tmp_path / "out", "train").classes] == ["cat", "dog"]
+    assert [known.name for known in stoker.open(tmp_path / "out", "train").classes] == ["cat", "dog"]
 
 
 # Refused
@@ -160,8 +160,8 @@ def test_nothing_to_store_is_refused(tmp_path: Path) -> None:
 
 def test_rejects_name_positions(tmp_path: Path) -> None:
     def some() -> Iterator[Any]:
-        for number, one in enumerate(records(80)):
-            yield one | {"caption": 7} if number == 70 else "text" if number == 71 else one
+        for number, record in enumerate(records(80)):
+            yield record | {"caption": 7} if number == 70 else "text" if number == 71 else record
 
     with pytest.raises(TooManyRejectsError) as caught:
         build(some(), tmp_path / "out")

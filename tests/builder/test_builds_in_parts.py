@@ -40,9 +40,9 @@ OPTIONS = ["--shards", str(SHARDS - 1), "--max-rejects", "1", "--quiet"]
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = write_tree(tmp_path_factory.mktemp("parts") / "src", {"train/a": 40, "train/b": 50, "val/a": 10})
-    (made / "train/b/text.JPEG").write_bytes(b"no image")
-    return made
+    tree = write_tree(tmp_path_factory.mktemp("parts") / "src", {"train/a": 40, "train/b": 50, "val/a": 10})
+    (tree / "train/b/text.JPEG").write_bytes(b"no image")
+    return tree
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,9 @@ def build_part(settings: BuildSettings, destination: LocationLike, part: Part, *
 def slurm(*, task: int, count: int, first: int, last: int) -> dict[str, str]:
     """What Slurm says to a task of an array."""
     names = ("ID", "COUNT", "MIN", "MAX")
-    return {f"SLURM_ARRAY_TASK_{name}": f"{one}" for name, one in zip(names, (task, count, first, last), strict=True)}
+    return {
+        f"SLURM_ARRAY_TASK_{name}": f"{number}" for name, number in zip(names, (task, count, first, last), strict=True)
+    }
 
 
 @pytest.mark.parametrize(
@@ -317,8 +319,8 @@ def run_killed(words: list[str], environments: list[dict[str, str]]) -> None:
         running[number].communicate()
         running[number] = start(number)
     for number, process in running.items():
-        _, said = process.communicate(timeout=120)
-        assert process.returncode == 0, f"part {number}: {said}"
+        _, stderr = process.communicate(timeout=120)
+        assert process.returncode == 0, f"part {number}: {stderr}"
 
 
 @pytest.mark.slow

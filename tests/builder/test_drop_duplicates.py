@@ -57,17 +57,17 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
     photos: Path, tmp_path: Path, how: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one, three, parts = (tmp_path / name for name in ("one", "three", "parts"))
-    report = stoker.build(photos, one, shards=2, drop_duplicates=how, threads=1)  # type: ignore[arg-type]
-    rejects = [json.loads(line) for line in (one / "rejects.jsonl").read_text().splitlines()]
+    single, three, parts = (tmp_path / name for name in ("one", "three", "parts"))
+    report = stoker.build(photos, single, shards=2, drop_duplicates=how, threads=1)  # type: ignore[arg-type]
+    rejects = [json.loads(line) for line in (single / "rejects.jsonl").read_text().splitlines()]
     assert {reject["key"] for reject in rejects} == expected(how)
     assert all("its file is equal to" in reject["reason"] for reject in rejects)
     assert len(report.rejects) == len(expected(how))
     stoker.build(photos, three, shards=2, drop_duplicates=how, threads=3)  # type: ignore[arg-type]
     for part in ("1/2", "0/2"):
         stoker.build(photos, parts, shards=2, drop_duplicates=how, part=part)  # type: ignore[arg-type]
-    assert files(one) == files(three) == files(parts)
-    assert main(["verify", str(one)]) == 0
+    assert files(single) == files(three) == files(parts)
+    assert main(["verify", str(single)]) == 0
     capsys.readouterr()
     assert main(["plan", str(photos), "--drop-duplicates", how, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["duplicates"] == len(expected(how))

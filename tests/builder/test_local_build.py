@@ -40,7 +40,7 @@ def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
 
 
 def examples(directory: Path, manifest: Manifest, split: str = "train") -> list[dict[str, Any]]:
-    found = []
+    records = []
     for shard in manifest.splits[split].shards:
         path = directory / shard.name
         assert path.stat().st_size == shard.size_bytes
@@ -48,8 +48,8 @@ def examples(directory: Path, manifest: Manifest, split: str = "train") -> list[
         rows = read_index(path, shard.size_bytes)
         assert rows.tolist() == _native.scan_shard(str(path)).tolist()
         assert len(rows) == shard.records
-        found += [_native.parse_example(_native.read_record(str(path), *row)) for row in rows.tolist()]
-    return found
+        records += [_native.parse_example(_native.read_record(str(path), *row)) for row in rows.tolist()]
+    return records
 
 
 def test_a_dataset_holds_every_image_once_with_all_its_features(tmp_path: Path) -> None:
@@ -123,8 +123,8 @@ def test_boxes_move_with_the_pixels(tmp_path: Path) -> None:
     report = run(source, tmp_path / "out", recipe=Recipe(resize=parse_resize("square:20")))
     (record,) = examples(tmp_path / "out", report.manifest)
     # 40x30 pixels lose 5 columns on each side: 0.1 of the width is outside, and 0.5 is the middle of the square too.
-    found = [record[f"image/object/bbox/{side}"][1] for side in ("xmin", "xmax", "ymin", "ymax")]
-    assert found == [[0.0], [pytest.approx(0.5)], [pytest.approx(0.1)], [pytest.approx(0.5)]]
+    edges = [record[f"image/object/bbox/{side}"][1] for side in ("xmin", "xmax", "ymin", "ymax")]
+    assert edges == [[0.0], [pytest.approx(0.5)], [pytest.approx(0.1)], [pytest.approx(0.5)]]
 
 
 def odd_tree(root: Path) -> Path:
@@ -297,8 +297,8 @@ def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:
     for name in ("a_0.JPEG", "a_1.JPEG"):
         (links / "a" / name).symlink_to(source / "a" / name)
     (tmp_path / "root").symlink_to(links)
-    made = [run(place, tmp_path / f"out-{number}") for number, place in enumerate((source, tmp_path / "root"))]
-    assert made[0].manifest.dataset_id == made[1].manifest.dataset_id
+    reports = [run(place, tmp_path / f"out-{number}") for number, place in enumerate((source, tmp_path / "root"))]
+    assert reports[0].manifest.dataset_id == reports[1].manifest.dataset_id
     (links / "c").symlink_to("nowhere")
     report = run(tmp_path / "root", tmp_path / "out")
     assert report.outcome == "withheld"

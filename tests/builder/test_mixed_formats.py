@@ -82,28 +82,30 @@ def test_the_same_bytes_and_the_numbers_of_the_plan(tmp_path: Path, recipe: Reci
 
     manifest = read_manifest(tmp_path / "one")
     assert manifest == built.manifest
-    assert [reject.key for reject in built.rejects] == ["b/cut.png"] == [one.key for one in expected.survey.rejects]
+    assert (
+        [reject.key for reject in built.rejects] == ["b/cut.png"] == [reject.key for reject in expected.survey.rejects]
+    )
     planned: Counter[tuple[str, str]] = Counter()
     converted: Counter[str] = Counter()
-    for one, count in expected.survey.storings.items():
-        planned[one.format, one.made] += count
-        converted.update({one.converted: count} if one.converted else {})
-    assert planned == {(name, made): n for name, counts in manifest.formats.items() for made, n in counts.items()}
+    for storing, count in expected.survey.storings.items():
+        planned[storing.format, storing.made] += count
+        converted.update({storing.converted: count} if storing.converted else {})
+    assert planned == {(name, how): n for name, counts in manifest.formats.items() for how, n in counts.items()}
     assert converted == manifest.converted
     check_records(tmp_path / "one", manifest)
 
 
 def check_records(directory: Path, manifest: Manifest) -> None:
     """Every record says which format its image has, and how large it is; the manifest counts them."""
-    found: Counter[str] = Counter()
+    formats: Counter[str] = Counter()
     for sample in stoker.open(directory, "train"):
         with Image.open(io.BytesIO(sample.encoded)) as image:
             assert sample.features["image/format"] == ("bytes", [image.format.encode()])
             assert sample.features["image/width"][1] + sample.features["image/height"][1] == list(image.size)
-            found[image.format.lower()] += 1
+            formats[image.format.lower()] += 1
             if not image.mode.startswith("I"):
                 assert (sample.decode() == np.asarray(image.convert("RGB"))).all()
-    assert found == {name: sum(counts.values()) for name, counts in manifest.formats.items()}
+    assert formats == {name: sum(counts.values()) for name, counts in manifest.formats.items()}
     encoded = any("encoded" in counts for name, counts in manifest.formats.items() if name != "jpeg")
     versions = {"Pillow": PIL.__version__, "libwebp": features.version("webp"), "zlib-ng": features.version("zlib_ng")}
     assert manifest.encoders == (versions if encoded else {})
@@ -145,11 +147,11 @@ def test_batches_of_mixed_formats_are_those_of_the_folder(tmp_path: Path) -> Non
     (source / "b/cut.png").unlink()
     build(settings(source, Recipe()), tmp_path / "out")
     in_shards, in_folder = stoker.open(tmp_path / "out", "train"), stoker.open(source)
-    wanted = {one.source.rpartition("/")[2]: one.decode() for one in in_folder}
+    wanted = {sample.source.rpartition("/")[2]: sample.decode() for sample in in_folder}
     transform = stoker.Resize(24)
-    batches = [list(stoker.Loader(one, 5, transform=transform)) for one in (in_shards, in_folder)]
-    for one in in_shards:
-        assert (one.decode() == wanted[one.source]).all(), one.source
+    batches = [list(stoker.Loader(dataset, 5, transform=transform)) for dataset in (in_shards, in_folder)]
+    for sample in in_shards:
+        assert (sample.decode() == wanted[sample.source]).all(), sample.source
     rows = [
         {
             dataset[int(index)].source.rpartition("/")[2]: image
@@ -178,7 +180,7 @@ def test_plan_build_and_info_name_what_becomes_of_the_images(
     planned = json.loads(printed("plan", source, "--json"))["stored"]
     assert {"source": "png", "format": "png", "made": "kept", "images": 5} in planned
     assert {"source": "bmp", "format": "png", "made": "encoded", "images": 1} in planned
-    assert sum(one["images"] for one in planned) == 32
+    assert sum(entry["images"] for entry in planned) == 32
     assert "5 png to jpeg, 4 webp to jpeg" in printed("plan", source, "--preset", "imagenet")
     assert "5 png kept, 4 webp to png" in printed("plan", source, "--preset", "tfds")
     assert "5 png to raw" in printed("plan", source, "--preset", "dlbs", "--resize", "square:9")

@@ -70,8 +70,8 @@ def what_became(outcomes: Iterable[Outcome]) -> tuple[object, ...]:
     outcome, *others = outcomes
     for other in others:
         outcome.add(other)
-    records = [bytes(frame) for one in outcome.records for frame in one.frames()]
-    assert all(one.crc32c == _native.crc32c(bytes(one.data)) for one in outcome.records)
+    records = [bytes(frame) for record in outcome.records for frame in record.frames()]
+    assert all(record.crc32c == _native.crc32c(bytes(record.data)) for record in outcome.records)
     return records, outcome.rejects, nested_counts(outcome.formats), outcome.converted, outcome.labels
 
 

@@ -67,10 +67,10 @@ def test_dlbs(source: Path, tmp_path: Path) -> None:
     names = ["train-00000-of-00001", "validation-00000-of-00001"]
     assert files(tmp_path / "out") == sorted([*COMMON, *names, *(f"idx/{name}.idx" for name in names)])
     assert sorted(path.name for path in (tmp_path / "out").glob("train-*-of-*")) == names[:1]
-    found = records(tmp_path / "out" / names[0])
+    stored = records(tmp_path / "out" / names[0])
     assert report.manifest.splits["train"].class_counts == (6, 4)
-    assert {features["image/class/label"][1][0] for features in found} == {0, 1}
-    for features in found:
+    assert {features["image/class/label"][1][0] for features in stored} == {0, 1}
+    for features in stored:
         name = features["image/filename"][1][0].decode()
         image = np.asarray(Image.open(source / "train" / name[:3] / name).convert("RGB").crop((5, 0, 35, 30)))
         expected = np.asarray(Image.fromarray(image).resize((20, 20), Image.Resampling.BILINEAR))
@@ -104,9 +104,9 @@ def test_a_seeded_part_of_train(source: Path, tmp_path: Path) -> None:
 
 def test_imagenet_nvidia(source: Path, tmp_path: Path) -> None:
     run_preset(source, tmp_path / "out", "imagenet-nvidia", resize="exact:24x16")
-    found = records(tmp_path / "out/train-00000-of-00001")
-    assert len(found) == 10
-    for features in found:
+    stored = records(tmp_path / "out/train-00000-of-00001")
+    assert len(stored) == 10
+    for features in stored:
         assert (features["image/height"][1], features["image/width"][1]) == ([16], [24])
         assert features["image/class/text"][1][0] in (b"n01", b"n02")
         assert _native.decode_image(features["image/encoded"][1][0]).shape == (16, 24, 3)
@@ -130,9 +130,9 @@ def test_one_name_for_the_shards_of_two_splits_is_refused(source: Path, tmp_path
 
 def test_tfds(source: Path, tmp_path: Path) -> None:
     run_preset(source, tmp_path / "out", "tfds")
-    made = files(tmp_path / "out")
-    assert "things-train.tfrecord-00000-of-00001" in made
-    assert "idx/things-train.tfrecord-00000-of-00001.idx" in made
+    names = files(tmp_path / "out")
+    assert "things-train.tfrecord-00000-of-00001" in names
+    assert "idx/things-train.tfrecord-00000-of-00001.idx" in names
     info = json.loads((tmp_path / "out/dataset_info.json").read_text())
     assert info["name"] == "things"
 
@@ -292,13 +292,13 @@ def test_some_of_imagenets_classes_have_their_numbers_and_texts(tmp_path: Path, 
     assert main(["build", str(source), str(tmp_path / "out"), "--preset", preset]) == 0
     dataset = stoker.open(tmp_path / "out")
     base = find_preset(preset).label_base
-    found = {}
+    stored = {}
     for index in range(len(dataset)):
         features = dataset[index].features
         name = features["image/filename"][1][0].decode()[:9]
-        found[name] = (features["image/class/label"][1][0] - base, features["image/class/text"][1][0].decode())
+        stored[name] = (features["image/class/label"][1][0] - base, features["image/class/text"][1][0].decode())
     names = {name: (label, name) for name, (label, _) in known.items()}  # the original has the synset for a text
-    assert found == (names if preset == "imagenet-nvidia" else known)
+    assert stored == (names if preset == "imagenet-nvidia" else known)
     assert len(dataset.classes) == 1000 + base
     texts = [(dataset.classes[label + base].name, dataset.classes[label + base].text) for label, _ in known.values()]
     assert texts == [(name, text) for name, (_, text) in known.items()]
@@ -326,8 +326,8 @@ def test_objects_become_records(tmp_path: Path) -> None:
     (source / "bounding_boxes/dog/dog_1.xml").write_text(xml.format(box.format(4) + box.format(10)))
     settings = BuildSettings(SourceSettings(str(source), crop_objects=True), shards=ShardSettings(train=1))
     report = build(settings, tmp_path / "out")
-    found = records(tmp_path / "out/train-00000-of-00001.tfrecord")
-    sizes = sorted((features["image/width"][1][0], features["image/height"][1][0]) for features in found)
+    stored = records(tmp_path / "out/train-00000-of-00001.tfrecord")
+    sizes = sorted((features["image/width"][1][0], features["image/height"][1][0]) for features in stored)
     assert sizes == [(10, 15), (16, 15), (40, 30), (40, 30)]
     assert report.manifest.recipe["crop_objects"] is True
     assert report.manifest.splits["train"].class_counts == (4,)

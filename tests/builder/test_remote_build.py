@@ -40,9 +40,9 @@ def s3_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = write_tree(tmp_path_factory.mktemp("remote") / "src", {"a": 10, "b": 6})
-    (made / "b/text.JPEG").write_bytes(b"no image")
-    return made
+    tree = write_tree(tmp_path_factory.mktemp("remote") / "src", {"a": 10, "b": 6})
+    (tree / "b/text.JPEG").write_bytes(b"no image")
+    return tree
 
 
 @pytest.fixture(scope="module")
@@ -232,19 +232,19 @@ def test_of_two_builds_with_other_settings_one_is_refused(s3_place: StoreLocatio
     outcomes: list[object] = []
     start = threading.Barrier(2)
 
-    def one(seed: int) -> None:
+    def attempt(seed: int) -> None:
         start.wait()
         try:
             outcomes.append(run(source, s3_place, seed=seed).manifest.dataset_id)
         except DestinationError as error:
             outcomes.append(error)
 
-    threads = [threading.Thread(target=one, args=(seed,)) for seed in (0, 1)]
+    threads = [threading.Thread(target=attempt, args=(seed,)) for seed in (0, 1)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    built = [one for one in outcomes if isinstance(one, str)]
+    built = [outcome for outcome in outcomes if isinstance(outcome, str)]
     assert len(built) == 1, outcomes
     assert not any(name.startswith(".") for name in stored(s3_place))
 
@@ -300,7 +300,7 @@ def test_records_whose_images_are_urls_are_built_into_a_store(s3_place: StoreLoc
         assert [(reject.key, "gone.jpg" in reject.reason) for reject in report.rejects] == [("record 20", True)]
         assert len(report.manifest.splits["train"].shards) > 2
         dataset = stoker.open(f"{s3_place}/{name}", "train")
-        found = {sample.source: sample.encoded for sample in (dataset[index] for index in range(20))}
-        assert found == {f"{number}.jpg": picture(number) for number in range(20)}
+        images = {sample.source: sample.encoded for sample in (dataset[index] for index in range(20))}
+        assert images == {f"{number}.jpg": picture(number) for number in range(20)}
     again = stoker.build(iter(given), f"{s3_place}/stream", shard_size="5KB", max_rejects=1, progress=False)
     assert again.outcome == "complete"

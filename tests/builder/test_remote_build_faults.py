@@ -60,9 +60,9 @@ def faulty(
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = write_tree(tmp_path_factory.mktemp("faults") / "src", {"a": 40, "b": 24})
-    (made / "b/text.JPEG").write_bytes(b"no image")
-    return made
+    tree = write_tree(tmp_path_factory.mktemp("faults") / "src", {"a": 40, "b": 24})
+    (tree / "b/text.JPEG").write_bytes(b"no image")
+    return tree
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +107,11 @@ def test_a_store_that_has_gone_for_good(
     words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
     proxy.faults = [Gone(Reset(), at_least=100, after=5)]
     assert main(words) == 1
-    said = capsys.readouterr().err
-    assert f"cannot write {place}/" in said
-    assert "; tried " in said
-    assert "run the same command again to resume" in said
-    assert os.environ.get("AWS_SECRET_ACCESS_KEY", "no secret") not in said
+    stderr = capsys.readouterr().err
+    assert f"cannot write {place}/" in stderr
+    assert "; tried " in stderr
+    assert "run the same command again to resume" in stderr
+    assert os.environ.get("AWS_SECRET_ACCESS_KEY", "no secret") not in stderr
     proxy.faults = []
     left = stored(place)
     assert {name: data for name, data in left.items() if not name.startswith(".")}.items() <= whole.items()
@@ -130,11 +130,11 @@ def test_a_store_that_refuses(
     words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1"]
     proxy.faults = [Fault(Answer(403), path="train-00002", method="PUT"), Fault(Answer(403), method="POST", nth=5)]
     assert main(words) == 1
-    said = capsys.readouterr().err
-    assert f"{place}/" in said
-    assert "the store does not allow to" in said
-    assert "give credentials" in said
-    assert "run the same command again to resume" in said
+    stderr = capsys.readouterr().err
+    assert f"{place}/" in stderr
+    assert "the store does not allow to" in stderr
+    assert "give credentials" in stderr
+    assert "run the same command again to resume" in stderr
     proxy.faults = []
     assert main(words) == 0
     assert stored(place) == whole
@@ -153,10 +153,10 @@ def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
-        _, said = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=20)
     assert time.monotonic() - began < 10
-    assert process.returncode == 130, said
-    assert "run the same command again to resume" in said
+    assert process.returncode == 130, stderr
+    assert "run the same command again to resume" in stderr
     proxy.faults = []
     run(source, place)
     assert stored(place) == whole
@@ -177,10 +177,10 @@ def test_a_full_scratch_disk(
         assert main(words) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    said = capsys.readouterr().err
-    assert os.strerror(errno.EFBIG) in said
-    assert "set TMPDIR to a folder with more space" in said
-    assert "run the same command again to resume" in said
+    stderr = capsys.readouterr().err
+    assert os.strerror(errno.EFBIG) in stderr
+    assert "set TMPDIR to a folder with more space" in stderr
+    assert "run the same command again to resume" in stderr
     assert main(words) == 0
     assert stored(place) == whole
 

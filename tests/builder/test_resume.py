@@ -36,9 +36,9 @@ def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = write_tree(tmp_path / "src", {"a": 10, "b": 6})
-    (made / "b/text.JPEG").write_bytes(b"no image")
-    return made
+    tree = write_tree(tmp_path / "src", {"a": 10, "b": 6})
+    (tree / "b/text.JPEG").write_bytes(b"no image")
+    return tree
 
 
 def interrupted(source: Path, destination: Path, items: int) -> None:
@@ -221,8 +221,8 @@ def test_every_changed_bit_of_a_journal_is_found(tmp_path: Path, source: Path) -
             if whole < 0:
                 assert isinstance(parse_settings(changed[:head]), str), at
             else:
-                found = [result for result, _ in read_results(io.BytesIO(changed[head:]), settings)]
-                assert found == results[:whole], at
+                undamaged = [result for result, _ in read_results(io.BytesIO(changed[head:]), settings)]
+                assert undamaged == results[:whole], at
 
 
 def test_a_build_with_a_damaged_journal_is_refused_or_ends_with_the_same_bytes(tmp_path: Path, source: Path) -> None:

@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 @pytest.fixture
 def loads(monkeypatch: pytest.MonkeyPatch) -> Counter[bytes]:
     """How often each image has been read, one by one or by a call for many."""
-    found: Counter[bytes] = Counter()
+    counts: Counter[bytes] = Counter()
     load, build_records = Source.load, _native.build_records
 
     def counted(tree: Source, item: Item, split: str) -> SourceImage:
-        found[item.path] += 1
+        counts[item.path] += 1
         return load(tree, item, split)
 
     def counted_records(files: Sequence[tuple[bytes, int, Any]], storing: _native.JpegStoring) -> Any:
-        made = build_records(files, storing)
-        found.update(b"/".join(path.split(b"/")[-3:]) for path, _, _ in files[: len(made[1])])
-        return made
+        built = build_records(files, storing)
+        counts.update(b"/".join(path.split(b"/")[-3:]) for path, _, _ in files[: len(built[1])])
+        return built
 
     monkeypatch.setattr(Source, "load", counted)
     monkeypatch.setattr(_native, "build_records", counted_records)
-    return found
+    return counts
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    made = write_tree(tmp_path / "src", {"train/a": 50, "train/b": 26, "validation/a": 4})
-    (made / "train/b/text.JPEG").write_bytes(b"no image")
-    return made
+    tree = write_tree(tmp_path / "src", {"train/a": 50, "train/b": 26, "validation/a": 4})
+    (tree / "train/b/text.JPEG").write_bytes(b"no image")
+    return tree
 
 
 @pytest.mark.parametrize("threads", [1, 3])
