@@ -64,11 +64,11 @@ def small_png(before: bytes = b"", behind: bytes = b"") -> bytes:
 def frames(count: int) -> bytes:
     """Frames of an animated PNG that are never shown."""
     rows = zlib.compress(bytes(8 * 25))
-    made = []
+    chunks = []
     for number in range(1, 2 * count, 2):
-        made.append(chunk(b"fcTL", struct.pack(">IIIIIHHBB", number, 8, 8, 0, 0, 1, 1, 0, 0)))
-        made.append(chunk(b"fdAT", struct.pack(">I", number + 1) + rows))
-    return b"".join(made)
+        chunks.append(chunk(b"fcTL", struct.pack(">IIIIIHHBB", number, 8, 8, 0, 0, 1, 1, 0, 0)))
+        chunks.append(chunk(b"fdAT", struct.pack(">I", number + 1) + rows))
+    return b"".join(chunks)
 
 
 def png_bombs() -> list[Bomb]:
@@ -168,8 +168,8 @@ def webp_bombs() -> list[Bomb]:
 
 def gif(width: int, height: int, frame: tuple[int, int], count: int = 1, data: bytes = b"\x02\x02\x44\x01\0") -> bytes:
     """Frames of a size each on a canvas."""
-    one = b"," + struct.pack("<HHHHB", 0, 0, *frame, 0) + data
-    return b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes(6) + one * count + b";"
+    image = b"," + struct.pack("<HHHHB", 0, 0, *frame, 0) + data
+    return b"GIF89a" + struct.pack("<HHBBB", width, height, 0x80, 0, 0) + bytes(6) + image * count + b";"
 
 
 def bmp(width: int, height: int, bits: int = 24, compression: int = 0, colors: int = 0, data: bytes = b"") -> bytes:
@@ -203,9 +203,9 @@ def tiff_pages(count: int) -> bytes:
 
 def jpeg_2000(*places: tuple[int, bytes]) -> bytes:
     """A code stream of 16 x 16 with other bytes at places behind its marker SIZ."""
-    made = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(made, "JPEG2000", no_jp2=True)
-    data = bytearray(made.getvalue())
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(buffer, "JPEG2000", no_jp2=True)
+    data = bytearray(buffer.getvalue())
     start = data.index(b"\xff\x51")
     for at, value in places:
         data[start + at : start + at + len(value)] = value

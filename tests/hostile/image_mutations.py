@@ -56,7 +56,7 @@ def png_seeds() -> list[bytes]:
 
 def webp_seeds() -> list[bytes]:
     """Small WebPs of every kind, and animations."""
-    made = []
+    files = []
     for mode in ("RGB", "RGBA"):
         frames = [Image.fromarray(pictures.pixels(36, 27, seed)).convert(mode) for seed in range(3)]
         if mode == "RGBA":
@@ -64,28 +64,28 @@ def webp_seeds() -> list[bytes]:
                 frame.putalpha(Image.linear_gradient("L").resize(frame.size))
         for lossless in (False, True):
             options = {"format": "WEBP", "lossless": lossless, "quality": 40, "method": 1}
-            made.append(pictures.encode(frames[0], **options, exif=b"Exif\0\0junk"))
-            made.append(pictures.encode(frames[0], **options))
-            made.append(pictures.encode(frames[0], **options, save_all=True, append_images=frames[1:]))
-    return made
+            files.append(pictures.encode(frames[0], **options, exif=b"Exif\0\0junk"))
+            files.append(pictures.encode(frames[0], **options))
+            files.append(pictures.encode(frames[0], **options, save_all=True, append_images=frames[1:]))
+    return files
 
 
 def png_chunks(data: bytes) -> Chunks:
-    found, at = [], len(MAGIC)
+    chunks, at = [], len(MAGIC)
     while at < len(data):
         size = int.from_bytes(data[at : at + 4], "big")
-        found.append((data[at + 4 : at + 8], data[at + 8 : at + 8 + size]))
+        chunks.append((data[at + 4 : at + 8], data[at + 8 : at + 8 + size]))
         at += 12 + size
-    return found
+    return chunks
 
 
 def webp_chunks(data: bytes) -> Chunks:
-    found, at = [], 12
+    chunks, at = [], 12
     while at < len(data):
         size = int.from_bytes(data[at + 4 : at + 8], "little")
-        found.append((data[at : at + 4], data[at + 8 : at + 8 + size]))
+        chunks.append((data[at : at + 4], data[at + 8 : at + 8 + size]))
         at += 8 + size + size % 2
-    return found
+    return chunks
 
 
 def webp_of(chunks: Chunks) -> bytes:
@@ -97,11 +97,13 @@ def _bits(data: bytes, random: Random) -> bytes:
     """Some bits turned, or some bytes replaced by telling ones."""
     if not data:
         return data
-    made = bytearray(data)
+    changed = bytearray(data)
     for _ in range(random.choice((1, 1, 2, 5))):
-        at = random.randrange(len(made))
-        made[at] = made[at] ^ 1 << random.randrange(8) if random.random() < 0.6 else random.choice((0, 1, 4, 127, 255))
-    return bytes(made)
+        at = random.randrange(len(changed))
+        changed[at] = (
+            changed[at] ^ 1 << random.randrange(8) if random.random() < 0.6 else random.choice((0, 1, 4, 127, 255))
+        )
+    return bytes(changed)
 
 
 def _length(data: bytes, random: Random) -> bytes:
@@ -186,11 +188,11 @@ def changed_png(data: bytes, random: Random) -> bytes:
             lambda: _png_data(chunks, random),
         ))  # fmt: skip
         change()
-    made = [chunk(*one) for one in chunks]
-    if made and random.random() < 0.1:  # a chunk that lies
-        at = random.randrange(len(made))
-        made[at] = _bits(made[at], random)
-    whole = MAGIC + b"".join(made)
+    parts = [chunk(kind, body) for kind, body in chunks]
+    if parts and random.random() < 0.1:  # a chunk that lies
+        at = random.randrange(len(parts))
+        parts[at] = _bits(parts[at], random)
+    whole = MAGIC + b"".join(parts)
     return whole[: random.randint(8, len(whole))] if random.random() < 0.1 else whole
 
 
@@ -268,15 +270,15 @@ def bare_png(data: bytes) -> bytes:
     chunks = png_chunks(data)
     first = next(at for at, (kind, _) in enumerate(chunks) if kind == b"IDAT")
     last = next((at for at in range(first, len(chunks)) if chunks[at][0] != b"IDAT"), len(chunks))
-    kept = [one for one in chunks[:first] if one[0] in (b"IHDR", b"PLTE")] + chunks[first:last]
-    return MAGIC + b"".join(chunk(*one) for one in kept) + END
+    kept = [(kind, body) for kind, body in chunks[:first] if kind in (b"IHDR", b"PLTE")] + chunks[first:last]
+    return MAGIC + b"".join(chunk(kind, body) for kind, body in kept) + END
 
 
 def bare_webp(data: bytes) -> bytes:
     """The header, and the first frame with what it needs; no metadata, no other frames."""
     chunks = webp_chunks(data)
     frame = next(at for at, (kind, _) in enumerate(chunks) if kind in (b"VP8 ", b"VP8L", b"ANMF"))
-    kept = [one for one in chunks[: frame + 1] if one[0] in (b"VP8X", b"ANIM", b"ALPH", chunks[frame][0])]
+    kept = [(kind, body) for kind, body in chunks[: frame + 1] if kind in (b"VP8X", b"ANIM", b"ALPH", chunks[frame][0])]
     if kept[0][0] == b"VP8X":
         kept[0] = (b"VP8X", bytes([kept[0][1][0] & 0x12]) + kept[0][1][1:10])
     return webp_of(kept)
@@ -287,8 +289,8 @@ def bare_by_pillow(data: bytes) -> NDArray[np.uint8]:
     return by_pillow(bare_png(data) if data.startswith(MAGIC) else bare_webp(data))
 
 
-def same(one: NDArray[np.uint8] | None, other: NDArray[np.uint8] | None) -> bool:
-    return one is other or (one is not None and other is not None and np.array_equal(one, other))
+def same(first: NDArray[np.uint8] | None, second: NDArray[np.uint8] | None) -> bool:
+    return first is second or (first is not None and second is not None and np.array_equal(first, second))
 
 
 def pixels_or_none(show: Callable[[bytes], NDArray[np.uint8]], data: bytes) -> NDArray[np.uint8] | None:
@@ -304,10 +306,10 @@ def difference(data: bytes) -> str | None:
     It has the pixels of Pillow, or those that Pillow shows of the file without its metadata and its further frames; or
     it refuses what Pillow refuses of either, or refuses it for one of `STRICTER`. A check has the same verdict.
     """
-    found, refused = None, []
+    pixels, refused = None, []
     for look in (_native.check_image, _native.decode_image):
         try:
-            found = look(data, max_pixels=MAX_PIXELS)
+            pixels = look(data, max_pixels=MAX_PIXELS)
         except ImageTooLargeError:
             return None
         except ImageError as error:
@@ -316,7 +318,7 @@ def difference(data: bytes) -> str | None:
         return f"a check and a decode have two verdicts: {refused}"
     if refused and data.startswith(MAGIC) and any(re.search(reason, refused[0]) for reason in STRICTER):
         return None
-    if same(found, pixels_or_none(by_pillow, data)) or same(found, pixels_or_none(bare_by_pillow, data)):
+    if same(pixels, pixels_or_none(by_pillow, data)) or same(pixels, pixels_or_none(bare_by_pillow, data)):
         return None
     return f"Pillow shows it: {refused[0]}" if refused else "Pillow refuses it, or shows other pixels"
 
@@ -328,16 +330,16 @@ def main() -> None:
     make, change = CHANGES[sys.argv[1]]
     end = time.monotonic() + float(sys.argv[2])
     random = Random(int(sys.argv[3]) if sys.argv[3:] else 0)
-    seeds, found = make(), Counter[str | None]()
+    seeds, counts = make(), Counter[str | None]()
     while time.monotonic() < end:
         data = change(random.choice(seeds), random)
         what = difference(data)
-        found[what] += 1
-        if what is not None and found[what] == 1:
+        counts[what] += 1
+        if what is not None and counts[what] == 1:
             path = Path(tempfile.gettempdir()) / f"difference-{zlib.crc32(data):08x}.{sys.argv[1]}"
             path.write_bytes(data)
             sys.stdout.write(f"{path}: {what}\n")
-    sys.stdout.write(f"{found.total()} files, {found.total() - found[None]} differences\n")
+    sys.stdout.write(f"{counts.total()} files, {counts.total() - counts[None]} differences\n")
 
 
 if __name__ == "__main__":

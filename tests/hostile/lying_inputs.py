@@ -49,9 +49,9 @@ SIDE = 11_585  # squared, just below the default of max_pixels
 
 
 def small_jpeg(mode: str = "RGB", **settings: Any) -> bytes:
-    made = io.BytesIO()
-    Image.new(mode, (16, 16), 128 if mode == "L" else (128,) * len(mode)).save(made, "JPEG", **settings)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.new(mode, (16, 16), 128 if mode == "L" else (128,) * len(mode)).save(buffer, "JPEG", **settings)
+    return buffer.getvalue()
 
 
 def resized(jpeg: bytes, width: int = SIDE, height: int = SIDE, marker: int | None = None) -> bytes:
@@ -255,10 +255,10 @@ def other_image_lies() -> Iterator[Lie]:
 
 
 def jpeg_2000() -> bytes:
-    made = io.BytesIO()
-    Image.new("RGB", (16, 16)).save(made, "JPEG2000")
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16)).save(buffer, "JPEG2000")
     size, small = struct.pack(">II", SIDE, SIDE), struct.pack(">II", 16, 16)
-    return made.getvalue().replace(small, size)
+    return buffer.getvalue().replace(small, size)
 
 
 def file_lies() -> Iterator[Lie]:
@@ -401,23 +401,23 @@ def dataset_lies() -> Iterator[Lie]:
         yield Lie(f"{name} of 250 MiB, sparse", 250 * MIB, replaced(name, 250 * MIB), DATASET)
 
     def journal(folder: Path) -> None:
-        made = dataset(folder)
-        (made / "manifest.json").unlink()
-        sparse(made / JOURNAL_NAME, 250 * MIB)
+        built = dataset(folder)
+        (built / "manifest.json").unlink()
+        sparse(built / JOURNAL_NAME, 250 * MIB)
 
     yield Lie("a journal of 250 MiB, sparse", 250 * MIB, journal, ("build again", *DATASET))
 
     def index(folder: Path) -> None:
-        made = dataset(folder)
-        found = next(made.rglob("*.idx"))
-        sparse(found, 30 * GIB, found.read_bytes())
+        built = dataset(folder)
+        path = next(built.rglob("*.idx"))
+        sparse(path, 30 * GIB, path.read_bytes())
 
     yield Lie("an index of a dataset of 30 GiB", 30 * GIB, index, DATASET)
 
     def shard(folder: Path) -> None:
-        made = dataset(folder)
-        found = next(place for place in made.iterdir() if place.name.startswith("train-"))
-        sparse(found, 30 * GIB, found.read_bytes())
+        built = dataset(folder)
+        path = next(place for place in built.iterdir() if place.name.startswith("train-"))
+        sparse(path, 30 * GIB, path.read_bytes())
 
     yield Lie("a shard of a dataset of 30 GiB", 30 * GIB, shard, DATASET)
 
@@ -456,7 +456,7 @@ class Outcome:
 
     Attributes:
         status: The exit status of the process.
-        said: What came of the action, or the kind of the error and its message.
+        message: What came of the action, or the kind of the error and its message.
         is_refusal: Whether it was an error of Stoker's or of the system.
         is_right: Whether it was none.
         peak: Bytes of resident memory above those at the start.
@@ -464,7 +464,7 @@ class Outcome:
     """
 
     status: int
-    said: str
+    message: str
     is_refusal: bool
     is_right: bool
     peak: int
@@ -472,9 +472,9 @@ class Outcome:
 
 
 def _largest_resident() -> int:
-    found = re.search(r"VmHWM:\s+([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
-    assert found is not None
-    return int(found[1]) * 1024
+    match = re.search(r"VmHWM:\s+([0-9]+) kB", Path("/proc/self/status").read_text(encoding="ascii"))
+    assert match is not None
+    return int(match[1]) * 1024
 
 
 def _outcome_of(action: str, folder: Path) -> dict[str, Any]:
@@ -483,15 +483,15 @@ def _outcome_of(action: str, folder: Path) -> dict[str, Any]:
     resource.setrlimit(resource.RLIMIT_AS, (taken + 4 * GIB, resource.RLIM_INFINITY))  # spares the machine
     is_refusal = is_right = False
     try:
-        said = ACTIONS[action](folder)
+        message = ACTIONS[action](folder)
         is_right = True
     except (StokerError, OSError) as error:
-        said, is_refusal = f"{type(error).__name__}: {error}", True
+        message, is_refusal = f"{type(error).__name__}: {error}", True
     except BaseException as error:  # noqa: BLE001 - a process root: the other end judges
-        said = f"{type(error).__name__}: {error}"
+        message = f"{type(error).__name__}: {error}"
     peak = _largest_resident() - before
     seconds = sum(resource.getrusage(resource.RUSAGE_SELF)[:2])
-    return {"said": said, "is_refusal": is_refusal, "is_right": is_right, "peak": peak, "seconds": seconds}
+    return {"message": message, "is_refusal": is_refusal, "is_right": is_right, "peak": peak, "seconds": seconds}
 
 
 def serve() -> None:
@@ -515,7 +515,7 @@ def serve() -> None:
         with os.fdopen(reader, "rb") as answers:
             answer = answers.read()
         _, status = os.waitpid(child, 0)
-        died = {"said": "died", "is_refusal": False, "is_right": False, "peak": 0, "seconds": 0.0}
+        died = {"message": "died", "is_refusal": False, "is_right": False, "peak": 0, "seconds": 0.0}
         known = json.loads(answer) if answer else died
         sys.stdout.write(json.dumps({"status": status, **known}) + "\n")
         sys.stdout.flush()
@@ -560,9 +560,9 @@ def main() -> None:
             lie.make(folder)
             present = bytes_present(folder)
             for action in lie.actions:
-                found = server.ask(action, folder)
-                sizes = f"{present / MIB:8.2f} {lie.claims / MIB:10.3g} {found.peak / MIB:7.1f} {found.seconds:6.2f}"
-                outcome = found.said if found.status == 0 else f"[{found.status}] {found.said}"
+                answer = server.ask(action, folder)
+                sizes = f"{present / MIB:8.2f} {lie.claims / MIB:10.3g} {answer.peak / MIB:7.1f} {answer.seconds:6.2f}"
+                outcome = answer.message if answer.status == 0 else f"[{answer.status}] {answer.message}"
                 sys.stdout.write(f"{lie.name:52} {action:18} {sizes}  {outcome[:150]}\n")
                 sys.stdout.flush()
 

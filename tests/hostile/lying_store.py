@@ -63,12 +63,12 @@ def lying_store(key: str, claims: int, data: bytes) -> Iterator[str]:
 
 
 def _listing(key: str, claims: int, prefix: str, *, flat: bool) -> bytes:
-    found = ""
+    entry = ""
     if key.startswith(prefix):
         folder, slash, _ = key[len(prefix) :].partition("/")
         if slash and not flat:
-            found = f"<CommonPrefixes><Prefix>{prefix}{folder}/</Prefix></CommonPrefixes>"
+            entry = f"<CommonPrefixes><Prefix>{prefix}{folder}/</Prefix></CommonPrefixes>"
         else:
-            found = f"<Contents><Key>{key}</Key><Size>{claims}</Size>{_ABOUT}</Contents>"
-    counted = f"<KeyCount>{int(bool(found))}</KeyCount><IsTruncated>false</IsTruncated>"
-    return f"<ListBucketResult><Name>{BUCKET}</Name>{counted}{found}</ListBucketResult>".encode()
+            entry = f"<Contents><Key>{key}</Key><Size>{claims}</Size>{_ABOUT}</Contents>"
+    counted = f"<KeyCount>{int(bool(entry))}</KeyCount><IsTruncated>false</IsTruncated>"
+    return f"<ListBucketResult><Name>{BUCKET}</Name>{counted}{entry}</ListBucketResult>".encode()

@@ -77,14 +77,14 @@ class Sound:
         os.pwrite(self.counter, bytes(8), 0)
 
     def records(self) -> _native.RecordSet:
-        made = _native.RecordSet()
-        made.add(self.shard, self.rows)
-        return made
+        records = _native.RecordSet()
+        records.add(self.shard, self.rows)
+        return records
 
     def listed(self) -> _native.RecordSet:
-        made = _native.RecordSet()
-        made.add_listed(self.shard, self.index, 2, self.bytes)
-        return made
+        records = _native.RecordSet()
+        records.add_listed(self.shard, self.index, 2, self.bytes)
+        return records
 
     def keys(self) -> _native.RecordKeys:
         return _native.RecordKeys(
@@ -96,10 +96,10 @@ class Sound:
 
     def files(self) -> _native.FileSet:
         name = os.fsencode(self.picture)
-        starts, one = np.array([0, len(name)], np.int64), np.array([1], np.int64)
-        made = _native.FileSet("", name, starts, one, one, [], np.array([-1], np.int32), one)
-        made.set_boxes(np.array([0, 1], np.int64), np.array([[0.1, 0.2, 0.5, 0.6]], np.float32))
-        return made
+        starts, ones = np.array([0, len(name)], np.int64), np.array([1], np.int64)
+        files = _native.FileSet("", name, starts, ones, ones, [], np.array([-1], np.int32), ones)
+        files.set_boxes(np.array([0, 1], np.int64), np.array([[0.1, 0.2, 0.5, 0.6]], np.float32))
+        return files
 
     def node_cache(self) -> _native.NodeCacheFile:
         return _native.NodeCacheFile(self.cache, self.counter, 1 << 20, self.rows[:, 1].copy())
@@ -121,9 +121,9 @@ class Sound:
         return engine.next()
 
     def ranges(self) -> _native.RemoteRanges:
-        made = _native.RemoteRanges(1 << 20)
-        made.expect(*range_columns(), planned_uses=2)
-        return made
+        ranges = _native.RemoteRanges(1 << 20)
+        ranges.expect(*range_columns(), planned_uses=2)
+        return ranges
 
     def reader(self) -> _native.DirectReader:
         return _native.DirectReader(lambda _file, _offset, length: bytes(min(length, 1 << 16)))
@@ -131,9 +131,9 @@ class Sound:
 
 def range_columns() -> tuple[Any, ...]:
     """Return the columns of one range of two pieces."""
-    one = np.array([0], np.int64)
+    zero = np.array([0], np.int64)
     pieces = (np.array([0, 5], np.int64), np.array([5, 5], np.int64), np.array([1, 1], np.int64))
-    return one, one, np.array([10], np.int64), np.array([1], np.int64), np.array([0, 2], np.int64), pieces
+    return zero, zero, np.array([10], np.int64), np.array([1], np.int64), np.array([0, 2], np.int64), pieces
 
 
 def show(sound: Sound, **changed: Any) -> None:
@@ -194,12 +194,12 @@ def calls(  # noqa: PLR0915 - one table
     """Yield name, what makes the function, its sound arguments, and what uses (function, result)."""
     native = _native
     whole, pixels = jpeg(), np.zeros((20, 24, 3), np.uint8)
-    one = np.array([0], np.uint64)
+    zero = np.array([0], np.uint64)
     ten = np.array([10], np.uint64)
     payload = native.write_example({"a": ("bytes", [b"x"])})
 
     def free(name: str, use: Any = None, /, **arguments: Any) -> Any:
-        return name, lambda: getattr(native, name), arguments, None if use is None else lambda _, made: use(made)
+        return name, lambda: getattr(native, name), arguments, None if use is None else lambda _, result: use(result)
 
     def method(name: str, make: Callable[[], Any], use: Any = None, /, **arguments: Any) -> Any:
         """Describe a method; `use` is called with the object that has it."""
@@ -236,12 +236,12 @@ def calls(  # noqa: PLR0915 - one table
     yield free("resize_tf1", pixels=pixels, width=7, height=9, align_corners=True)
     yield free("permute", start=0, count=5, n=10, seed=0, epoch=0)
     yield free("permute_blocks", start=0, count=5, n=10, block=2, window=2, seed=0, epoch=0)
-    yield free("positions", items=one, n=10, seed=0, epoch=0)
-    yield free("positions_in_blocks", items=one, n=10, block=2, window=2, seed=0, epoch=0)
-    yield free("permute_each", positions=one, sizes=ten, seeds=one, epochs=one)
-    yield free("draw_weighted", positions=one, ends=ten, seed=0)
-    yield free("draw_members", positions=one, ends=ten, sizes=ten, seed=0)
-    yield free("spread_weighted", slots=one, ends=ten, size=10, offset=3)
+    yield free("positions", items=zero, n=10, seed=0, epoch=0)
+    yield free("positions_in_blocks", items=zero, n=10, block=2, window=2, seed=0, epoch=0)
+    yield free("permute_each", positions=zero, sizes=ten, seeds=zero, epochs=zero)
+    yield free("draw_weighted", positions=zero, ends=ten, seed=0)
+    yield free("draw_members", positions=zero, ends=ten, sizes=ten, seed=0)
+    yield free("spread_weighted", slots=zero, ends=ten, size=10, offset=3)
     yield free("philox_each", counters=np.zeros((2, 4), np.uint32), key=[0, 1])
     yield free("name_digest", name=b"a.jpg")
     yield free("philox", counter=[0, 1, 2, 3], key=[0, 1])
@@ -250,7 +250,7 @@ def calls(  # noqa: PLR0915 - one table
     place = {"seed": 0, "epoch": 0, "index": 0}
     yield method("TransformSpec.plan", objects, width=24, height=20, **place, object=(0.0, 0.1, 0.5, 1.0))
     yield method("TransformSpec.apply", sound.transform, pixels=pixels, **place)
-    images = {"images": [whole], "indices": one, "transform": sound.transform(), "seed": 0, "epoch": 0, "threads": 1}
+    images = {"images": [whole], "indices": zero, "transform": sound.transform(), "seed": 0, "epoch": 0, "threads": 1}
     yield free("decode_loop", **images, decode="exact")
 
     yield free("DirectReader", read=lambda _file, _offset, length: bytes(length))
@@ -298,12 +298,12 @@ def calls(  # noqa: PLR0915 - one table
     yield method("RecordSet.open_listed", sound.listed, listed, threads=1)
     yield method("RecordSet.set_extents", sound.listed, listed, shard=0, extents=sound.rows)
     yield method("RecordSet.set_remote", sound.records, listed, reader=sound.reader(), first=0)
-    yield method("RecordSet.remote_places", sound.records, numbers=one)
+    yield method("RecordSet.remote_places", sound.records, numbers=zero)
     yield method("RecordSet.read", sound.records, index=0)
     yield method("RecordSet.where", sound.listed, index=0)
     yield method("RecordSet.count_values", sound.records, key="i", threads=1, ahead=None)
     yield method("RecordSet.labels", sound.records, label_key="h", one_hot=False, label_base=0, threads=1, ahead=None)
-    yield method("RecordSet.name_digests", sound.records, key="h", threads=1, ahead=None, numbers=one)
+    yield method("RecordSet.name_digests", sound.records, key="h", threads=1, ahead=None, numbers=zero)
 
     signed = np.array([0], np.int64)
     name = os.fsencode(sound.picture.name)
@@ -347,7 +347,7 @@ def calls(  # noqa: PLR0915 - one table
 
     yield free(
         "PixelFormat",
-        lambda made: show(sound, format=made),
+        lambda pixel_format: show(sound, format=pixel_format),
         dtype="float16",
         layout="NCHW",
         mean=[0.1, 0.2, 0.3],
@@ -356,11 +356,11 @@ def calls(  # noqa: PLR0915 - one table
     for transform in (stoker.RandomResizedCrop(SIDE, hflip=0.5), stoker.CenterCrop(SIDE, SIDE), stoker.TopLeft(SIDE)):
         name, settings = transform.native_settings()
         colors = [stoker.ColorJitter(0.5, (0.5, 1.5), 0.5, 0.1).native_settings()]
-        shown = lambda made: show(sound, transforms=[made])  # noqa: E731
+        shown = lambda spec: show(sound, transforms=[spec])  # noqa: E731
         yield free("TransformSpec", shown, name=name, settings=settings, operations=colors)
     yield free(
         "JpegStoring",
-        lambda made: made.reencode(whole, (0, 0, 24, 20), 5, 5),
+        lambda storing: storing.reencode(whole, (0, 0, 24, 20), 5, 5),
         filter="box",
         quality=90,
         subsampling="4:2:0",
@@ -372,7 +372,7 @@ def calls(  # noqa: PLR0915 - one table
     yield free("stored_size", mode="short", size=(2, 2), image=(40, 30))
     slots = {"a": "image", "b": "filename", "c": "width", "d": "height"}
     template = native.RecordTemplate({}, slots)
-    fill = lambda made: (made.size_bytes, native.build_records([(os.fsencode(sound.picture), 0, made)], resizer()))  # noqa: E731
+    fill = lambda blank: (blank.size_bytes, native.build_records([(os.fsencode(sound.picture), 0, blank)], resizer()))  # noqa: E731
     yield free("RecordTemplate", fill, features={"e": ("int64", [1])}, slots=slots)
     yield free("build_records", files=[(os.fsencode(sound.picture), 0, template)], storing=resizer())
     yield method("JpegStoring.reencode", resizer, data=whole, part=(0, 0, 24, 20), width=5, height=5)
@@ -395,19 +395,19 @@ def calls(  # noqa: PLR0915 - one table
     yield method(
         "BatchEngine.submit",
         sound.engine,
-        numbers=one,
+        numbers=zero,
         epoch=0,
         objects=np.array([-1], np.int32),
-        indices=one,
-        streams=one,
+        indices=zero,
+        streams=zero,
     )
     column = {"key": "o", "kind": "bytes", "form": "str", "text": True, "fixed": True, "group": 3}
-    yield free("FieldColumn", lambda made: show(sound, columns=[made]), **column)
-    yield free("FieldPlane", lambda made: show(sound, planes=[made]), key="i", mask_bits=8)
+    yield free("FieldColumn", lambda field_column: show(sound, columns=[field_column]), **column)
+    yield free("FieldPlane", lambda plane: show(sound, planes=[plane]), key="i", mask_bits=8)
     yield method("BatchEngine.where", sound.engine, number=0)
-    yield method("BatchEngine.remote_places", sound.engine, numbers=one, objects=np.array([-1], np.int32))
+    yield method("BatchEngine.remote_places", sound.engine, numbers=zero, objects=np.array([-1], np.int32))
     engine = sound.engine()
-    engine.submit(one, 0)
+    engine.submit(zero, 0)
     yield method("BatchEngine.replace", lambda: engine, batch=engine.next(), row=0, number=0, object=-1, index=0)
     yield method("BatchEngine.time_stages", sound.engine, use_engine, on=True)
     yield method("BatchEngine.start_trace", sound.engine, use_engine, most=10)
@@ -419,8 +419,8 @@ def calls(  # noqa: PLR0915 - one table
 def arrays(sound: Any) -> list[Any]:
     """Return arrays like a sound one, of other numbers, types, shapes and layouts."""
     info = np.iinfo(sound.dtype) if sound.dtype.kind in "iu" else np.finfo(sound.dtype)
-    made: list[Any] = [np.full_like(sound, info.min), np.full_like(sound, info.max), sound[:0], sound[..., :0]]
-    made += [
+    variants: list[Any] = [np.full_like(sound, info.min), np.full_like(sound, info.max), sound[:0], sound[..., :0]]
+    variants += [
         np.concatenate([sound, sound]),
         sound[::-1],
         sound.T,
@@ -428,19 +428,23 @@ def arrays(sound: Any) -> list[Any]:
         sound[None],
         sound.tolist(),
     ]
-    made += [np.array(5, sound.dtype), np.broadcast_to(sound[:1], (2**31 + 5, *sound.shape[1:])), sound.astype("V1")]
+    variants += [
+        np.array(5, sound.dtype),
+        np.broadcast_to(sound[:1], (2**31 + 5, *sound.shape[1:])),
+        sound.astype("V1"),
+    ]
     if sound.dtype.kind == "f":
-        made += [np.full_like(sound, np.nan), np.full_like(sound, np.inf)]
-    return made
+        variants += [np.full_like(sound, np.nan), np.full_like(sound, np.inf)]
+    return variants
 
 
 def sequences(sound: tuple[Any, ...] | list[Any]) -> list[Any]:
     """Return tuples and lists of other lengths, or with one other item."""
-    made: list[Any] = [sound[:0], sound[:-1], (*sound, *sound), [*sound, *sound], sound * 1000]
+    variants: list[Any] = [sound[:0], sound[:-1], (*sound, *sound), [*sound, *sound], sound * 1000]
     for place in range(len(sound)):
         before, after = sound[:place], sound[place + 1 :]
-        made += [type(sound)([*before, value, *after]) for value in hostile("", sound[place])]
-    return made
+        variants += [type(sound)([*before, value, *after]) for value in hostile("", sound[place])]
+    return variants
 
 
 def hostile(name: str, sound: Any) -> list[Any]:
@@ -505,9 +509,9 @@ def main(folder: Path) -> None:
             sys.stdout.flush()
             try:
                 function = make()
-                made = function(**given)
+                result = function(**given)
                 if use is not None:
-                    use(function, made)
+                    use(function, result)
                 outcome = "returned"
             except ALLOWED as error:
                 outcome = type(error).__name__

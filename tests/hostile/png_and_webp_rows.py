@@ -36,14 +36,14 @@ def interlaced() -> bytes:
 
 def chunks(data: bytes) -> list[tuple[bytes, bytes, int]]:
     """(name, body, checksum) of each chunk."""
-    found, at = [], len(MAGIC)
+    parts, at = [], len(MAGIC)
     while at < len(data):
         size = struct.unpack_from(">I", data, at)[0]
-        found.append(
+        parts.append(
             (data[at + 4 : at + 8], data[at + 8 : at + 8 + size], *struct.unpack_from(">I", data, at + 8 + size))
         )
         at += 12 + size
-    return found
+    return parts
 
 
 def joined(parts: list[tuple[bytes, bytes, int | None]]) -> bytes:
@@ -96,9 +96,9 @@ def flipped(data: bytes, at: int) -> bytes:
 
 def animated(kind: str) -> bytes:
     frames = [Image.fromarray(pictures.pixels(20, 30, seed)) for seed in range(3)]
-    made = io.BytesIO()
-    frames[0].save(made, kind, save_all=True, append_images=frames[1:])
-    return made.getvalue()
+    buffer = io.BytesIO()
+    frames[0].save(buffer, kind, save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
 
 
 PNG_ROWS: dict[str, Row] = {

@@ -62,21 +62,21 @@ def test_the_others_are_decoded(case: str, tmp_path: Path) -> None:
     convert, error, message = CASES[case]
     sound = [png_seeds()[0], png_seeds()[13], webp_seeds()[1], webp_seeds()[3], pictures.jpeg(30, 20, progressive=True)]
     data = [BMP if number % 3 == 1 else sound[number % len(sound)] for number in range(FILES)]
-    for number, one in enumerate(data):
-        (tmp_path / str(number)).write_bytes(one)
+    for number, encoded in enumerate(data):
+        (tmp_path / str(number)).write_bytes(encoded)
     source = file_set(str(tmp_path), [str(number) for number in range(FILES)], [0] * FILES)
     calls = count()
 
     def sometimes(file: bytes) -> object:
         return (convert(file) if next(calls) % 2 == 0 else np.full((4, 5, 3), 77, np.uint8)), 1
 
-    made = engine(source, convert=sometimes, threads=8)
+    sample_engine = engine(source, convert=sometimes, threads=8)
     try:
         for _ in range(6):
-            made.submit(np.arange(FILES, dtype=np.uint64), 0)
+            sample_engine.submit(np.arange(FILES, dtype=np.uint64), 0)
         failed = 0
         for _ in range(6):
-            finished = made.next()
+            finished = sample_engine.next()
             for row, problem in finished.failures:
                 assert row % 3 == 1
                 assert isinstance(problem, error), problem
@@ -92,7 +92,7 @@ def test_the_others_are_decoded(case: str, tmp_path: Path) -> None:
                     assert (images[row] == np.asarray(shown)).all()
         assert failed == 12
     finally:
-        made.close()
+        sample_engine.close()
 
 
 NUMBER = _native.write_example({"n": ("int64", [7])})
@@ -121,12 +121,14 @@ def test_the_others_have_their_fields(case: str, tmp_path: Path) -> None:
         (tmp_path / str(number)).write_bytes(pictures.jpeg(30, 20))
     source = file_set(str(tmp_path), [str(number) for number in range(FILES)], [0] * FILES)
     source.set_fields(lambda number, *more: make(number, *more) if number == 4 else NUMBER)
-    made = engine(source, columns=[_native.FieldColumn("n", "int64", text=False, fixed=True, group=1)], threads=8)
+    sample_engine = engine(
+        source, columns=[_native.FieldColumn("n", "int64", text=False, fixed=True, group=1)], threads=8
+    )
     try:
         for _ in range(6):
-            made.submit(np.arange(FILES, dtype=np.uint64), 0)
+            sample_engine.submit(np.arange(FILES, dtype=np.uint64), 0)
         for _ in range(6):
-            finished = made.next()
+            finished = sample_engine.next()
             ((row, problem),) = finished.failures
             assert row == 4
             assert isinstance(problem, error), problem
@@ -134,4 +136,4 @@ def test_the_others_have_their_fields(case: str, tmp_path: Path) -> None:
             columns = finished.take()[5]
             assert columns[0][0].tolist() == [7] * (FILES - 1)
     finally:
-        made.close()
+        sample_engine.close()

@@ -139,8 +139,8 @@ def test_a_description_of_a_cache_that_is_damaged(tmp_path: Path, text: bytes) -
 def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
     """The end of a zip says where its list begins; a byte too many there moves every member to a negative place."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as made:
-        made.writestr("made/a.txt", b"abc")
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("made/a.txt", b"abc")
     data = bytearray(file.getvalue())
     end = data.rindex(b"PK\5\6")
     at = int.from_bytes(data[end + 16 : end + 20], "little")
@@ -154,8 +154,8 @@ def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
 def test_a_member_without_a_name(tmp_path: Path) -> None:
     """Python's zipfile asks for the last letter of a name that has none."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as made:
-        made.writestr("a", b"abc")
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a", b"abc")
     data = bytearray(file.getvalue())
     for start, length, extra in ((0, 26, 28), (data.index(b"PK\1\2"), 28, 30)):  # the letter becomes an extra byte
         data[start + length], data[start + extra] = 0, 1

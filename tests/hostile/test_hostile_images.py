@@ -28,9 +28,9 @@ RECIPES = {
 
 @cache
 def jpeg(*, progressive: bool = False) -> bytes:
-    made = io.BytesIO()
-    Image.linear_gradient("L").resize((64, 48)).convert("RGB").save(made, "JPEG", progressive=progressive)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.linear_gradient("L").resize((64, 48)).convert("RGB").save(buffer, "JPEG", progressive=progressive)
+    return buffer.getvalue()
 
 
 def segment(marker: int, body: bytes) -> bytes:

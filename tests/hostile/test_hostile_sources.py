@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def jpeg() -> bytes:
-    made = io.BytesIO()
-    Image.new("RGB", (16, 16), "red").save(made, "JPEG")
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.new("RGB", (16, 16), "red").save(buffer, "JPEG")
+    return buffer.getvalue()
 
 
 def put(root: Path, *names: str | bytes) -> Path:
@@ -184,5 +184,5 @@ def test_no_annotation_costs_its_image(tmp_path: Path, in_tar: bool) -> None:
     ],
 )
 def test_boxes_are_put_in_order_and_inside(edges: tuple[str, str, str, str], boxes: list[tuple[float, ...]]) -> None:
-    found = [named.box for named in parse_annotation(xml(("a", *edges)).encode())]
-    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in found] == boxes
+    parsed = [named.box for named in parse_annotation(xml(("a", *edges)).encode())]
+    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in parsed] == boxes

@@ -31,8 +31,8 @@ LIES = lying_inputs.lies()
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with Server() as one:
-        yield one
+    with Server() as running:
+        yield running
 
 
 def test_there_are_many_kinds() -> None:
@@ -46,11 +46,11 @@ def test_memory_follows_the_bytes_that_are_there(tmp_path: Path, server: Server,
     present = lying_inputs.bytes_present(tmp_path)
     assert lie.claims > 2 * (present + MOST_BYTES), "it claims nothing"
     for action in lie.actions:
-        found = server.ask(action, tmp_path)
-        assert found.status == 0, (action, found)
-        assert found.is_refusal or found.is_right, (action, found)
-        assert found.peak < present + MOST_BYTES + MOST_BYTES_A_PIXEL * lie.pixels, (action, found)
-        assert found.seconds < MOST_SECONDS * (1 + present / MIB), (action, found)
+        outcome = server.ask(action, tmp_path)
+        assert outcome.status == 0, (action, outcome)
+        assert outcome.is_refusal or outcome.is_right, (action, outcome)
+        assert outcome.peak < present + MOST_BYTES + MOST_BYTES_A_PIXEL * lie.pixels, (action, outcome)
+        assert outcome.seconds < MOST_SECONDS * (1 + present / MIB), (action, outcome)
 
 
 BLANK = 4_000
@@ -80,9 +80,9 @@ def test_a_valid_image_takes_memory_for_its_pixels(
     tmp_path: Path, server: Server, suffix: str, make: Callable[[], bytes]
 ) -> None:
     lying_inputs.source(tmp_path, f"blank.{suffix}", make())
-    found = server.ask("build, resized", tmp_path)
-    assert found.said == "0 rejects", found
-    assert found.peak < 16 * MIB + MOST_BYTES_A_PIXEL * BLANK**2, found
+    outcome = server.ask("build, resized", tmp_path)
+    assert outcome.message == "0 rejects", outcome
+    assert outcome.peak < 16 * MIB + MOST_BYTES_A_PIXEL * BLANK**2, outcome
 
 
 @pytest.mark.parametrize("side", [4_096, lying_inputs.SIDE])
@@ -94,12 +94,12 @@ def test_every_check_gives_one_verdict(tmp_path: Path, server: Server, side: int
         with pytest.raises(ImageError, match=message):
             convert(lie, recipe)
     lying_inputs.source(tmp_path, "lie.jpg", lie)
-    found = server.ask("build", tmp_path)
-    assert found.said.startswith(f"1 rejects: {message}")
-    assert message in server.ask("open folder", tmp_path).said
+    outcome = server.ask("build", tmp_path)
+    assert outcome.message.startswith(f"1 rejects: {message}")
+    assert message in server.ask("open folder", tmp_path).message
     lying_inputs.shard_of(tmp_path, lying_inputs.record_of(lie))
-    assert message in server.ask("open shards", tmp_path).said
-    assert message in server.ask("verify shards", tmp_path).said
+    assert message in server.ask("open shards", tmp_path).message
+    assert message in server.ask("verify shards", tmp_path).message
 
 
 def test_a_long_record_that_is_there_is_read(tmp_path: Path) -> None:

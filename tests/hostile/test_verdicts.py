@@ -174,10 +174,10 @@ def adobe(transform_code: int) -> bytes:
 
 def two_pictures() -> bytes:
     """An MPO: two JPEGs in a file, as some cameras make them."""
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     first, second = (Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed)) for seed in (5, 6))
-    first.save(made, "MPO", save_all=True, append_images=[second])
-    return made.getvalue()
+    first.save(buffer, "MPO", save_all=True, append_images=[second])
+    return buffer.getvalue()
 
 
 ROWS: dict[str, Row] = {
@@ -371,13 +371,13 @@ def pillow(data: bytes) -> Image.Image | None:
 
 def wrong(refused: dict[str, str], accepted: dict[str, bool], *, reasons: bool = True) -> list[str]:
     """What is not as the table says."""
-    found = []
+    differences = []
     for name, row in ROWS.items():
         if (name not in refused) != accepted[name]:
-            found.append(f"{name}: {refused.get(name, 'accepted')}")
+            differences.append(f"{name}: {refused.get(name, 'accepted')}")
         elif name in refused and reasons and row.why.lower() not in refused[name].lower():
-            found.append(f"{name}: refused because of {refused[name]!r}, not {row.why!r}")
-    return found
+            differences.append(f"{name}: refused because of {refused[name]!r}, not {row.why!r}")
+    return differences
 
 
 HEADER = {name: row.header for name, row in ROWS.items()}
@@ -404,17 +404,17 @@ def test_builds(tree: Path, tmp_path: Path, options: str) -> None:
 
 @pytest.mark.slow
 def test_verify_of_records_that_nothing_has_checked(shard: Path) -> None:
-    found = {problem.record: problem.what for problem in verify_dataset(str(shard)).problems}
-    assert wrong({name: found[i] for i, name in enumerate(ROWS) if i in found}, WHOLE) == []
+    problems = {problem.record: problem.what for problem in verify_dataset(str(shard)).problems}
+    assert wrong({name: problems[i] for i, name in enumerate(ROWS) if i in problems}, WHOLE) == []
 
 
 def test_verify_of_what_a_build_has_kept(tree: Path, tmp_path: Path) -> None:
     rejected = build(tree, tmp_path / "out", "--check", "header")
     kept = [name for name in ROWS if name not in rejected]
-    found = {problem.source: problem.what for problem in verify_dataset(str(tmp_path / "out")).problems}
+    problems = {problem.source: problem.what for problem in verify_dataset(str(tmp_path / "out")).problems}
     numbers = list(ROWS)
     refused = {
-        name: found[f"{numbers.index(name):03}.jpg"] for name in kept if f"{numbers.index(name):03}.jpg" in found
+        name: problems[f"{numbers.index(name):03}.jpg"] for name in kept if f"{numbers.index(name):03}.jpg" in problems
     }
     assert wrong(rejected | refused, WHOLE) == []
     build(tree, tmp_path / "checked", "--check", "entropy")
@@ -467,8 +467,8 @@ def same_pixels(pixels: dict[str, list[np.ndarray]], shown: object, files: dict[
         image = pillow(files[name])
         if image is None:
             continue
-        for one, images in zip(getattr(shown, "transforms", (shown,)), several, strict=True):
-            expected = transform.show(image, one, transform.Draws(0, 0, 0))
+        for chosen, images in zip(getattr(shown, "transforms", (shown,)), several, strict=True):
+            expected = transform.show(image, chosen, transform.Draws(0, 0, 0))
             assert (images == expected).all(), name
 
 
