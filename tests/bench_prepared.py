@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORMS = frozenset({"files", "plain", "raw", "restart"})
 
 
-def made(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> BenchImages:
+def prepared_images(source: Path, folder: Path, most: int | None = None, forms: frozenset[Any] = FORMS) -> BenchImages:
     """Prepare every form of some images."""
     folder.mkdir(exist_ok=True)
     spec = BenchSpec(str(source), images=most, threads=2)

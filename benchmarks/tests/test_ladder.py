@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from bench_prepared import made, spec_for
+from bench_prepared import prepared_images, spec_for
 from benchmarks.ladder.__main__ import STEPS, main
 from benchmarks.ladder.pipelines import pipeline
 from mixed_images import FILES, write_folder
@@ -31,7 +31,7 @@ KEYS = [step.key for step in STEPS]
 def images(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> BenchImages:
     """Twelve images in the forms that tf.data reads. For reading only."""
     folder = tmp_path_factory.mktemp("bench") / "data"
-    return made(photos, folder, most=IMAGES, forms=frozenset({"files", "plain", "raw"}))
+    return prepared_images(photos, folder, most=IMAGES, forms=frozenset({"files", "plain", "raw"}))
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_crops_are_drawn_anew_from_what_is_cached(images: BenchImages) -> None:
 
 @pytest.mark.parametrize("key", ["serial", "tfrecord"])
 def test_images_of_every_format_are_read(tmp_path: Path, key: str) -> None:
-    images = made(write_folder(tmp_path / "photos"), tmp_path / "data", forms=frozenset({"plain"}))
+    images = prepared_images(write_folder(tmp_path / "photos"), tmp_path / "data", forms=frozenset({"plain"}))
     batch = next(iter(pipeline(spec_for("eval", len(FILES)), images, key)))
     assert batch.shape == (len(FILES), 224, 224, 3)
 

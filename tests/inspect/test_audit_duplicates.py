@@ -27,10 +27,10 @@ def levels(signs: int, strong: int) -> list[int]:
     return [[[1, 0], [2, 3]][signs >> bit & 1][strong >> bit & 1] for bit in range(64)]
 
 
-def are_near(one: tuple[int, int], other: tuple[int, int], distance: int) -> bool:
+def are_near(first: tuple[int, int], second: tuple[int, int], distance: int) -> bool:
     """Return whether few bits differ, and their levels are few steps apart."""
-    apart = [abs(a - b) for a, b in zip(levels(*one), levels(*other), strict=True)]
-    return (one[0] ^ other[0]).bit_count() <= distance and sum(apart) <= 24
+    apart = [abs(a - b) for a, b in zip(levels(*first), levels(*second), strict=True)]
+    return (first[0] ^ second[0]).bit_count() <= distance and sum(apart) <= 24
 
 
 def chained(hashes: list[tuple[int, int]], distance: int, flips: tuple[int, ...]) -> list[int]:
@@ -61,8 +61,8 @@ def test_near_hashes_are_those_that_all_pairs_tell(
     hashes = data.draw(st.lists(parts.map(lambda part: (part[0] ^ part[1] ^ part[2], part[3] ^ part[4])), max_size=25))
     flips = (0, _native.MIRRORED_BITS) if mirrored else (0,)
     columns = np.array(hashes, np.uint64).reshape(-1, 2).T.copy()
-    found = _native.near_hashes(*columns, distance, mirrored, threads)
-    assert found.tolist() == chained(hashes, distance, flips)
+    groups = _native.near_hashes(*columns, distance, mirrored, threads)
+    assert groups.tolist() == chained(hashes, distance, flips)
 
 
 def test_copies_are_found_in_the_strictest_sense() -> None:
@@ -116,8 +116,8 @@ def test_near_ones_among_many_are_those_that_were_planted(distance: int) -> None
     expected = np.arange(count)
     for number, (place, copy) in enumerate(places.T.tolist()):
         flip = [0, _native.MIRRORED_BITS][number % 2]
-        one, other = (int(hashes[place]), int(strong[place])), (int(hashes[copy]) ^ flip, int(strong[copy]))
-        if are_near(one, other, distance):
+        first, second = (int(hashes[place]), int(strong[place])), (int(hashes[copy]) ^ flip, int(strong[copy]))
+        if are_near(first, second, distance):
             expected[[place, copy]] = min(place, copy)
     assert 1000 < np.count_nonzero(expected != np.arange(count)) < planted
     assert _native.near_hashes(hashes, strong, distance, True, 2).tolist() == expected.tolist()

@@ -127,9 +127,9 @@ def test_a_run_goes_on_where_it_was_stopped(tmp_path: Path, monkeypatch: pytest.
     resumed = measure_all(23, files.load, threads, None, file, "some")
     assert (resumed.resumed, sorted(files.read)) == (9, [3, *range(10, 23)])
     again = measure_all(23, files.load, threads, None, file, "some")
-    for made in (resumed, again):
-        assert made.rows.tobytes() == whole.rows.tobytes()
-        assert made.problems == whole.problems
+    for measured in (resumed, again):
+        assert measured.rows.tobytes() == whole.rows.tobytes()
+        assert measured.problems == whole.problems
     assert again.resumed == 22
 
 
@@ -165,8 +165,8 @@ def test_every_damaged_byte_of_a_file_is_measured_again(tmp_path: Path) -> None:
     data = file.read_bytes()
     for at in range(data.index(b"\n") + 1, len(data), 7):
         file.write_bytes(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1 :])
-        made = measure_all(4, files.load, 1, None, file, "some")
-        assert (made.resumed, made.rows.tobytes()) == (0, whole.rows.tobytes())
+        measured = measure_all(4, files.load, 1, None, file, "some")
+        assert (measured.resumed, measured.rows.tobytes()) == (0, whole.rows.tobytes())
 
 
 def test_what_is_no_image_is_refused() -> None:

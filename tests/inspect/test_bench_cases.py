@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from bench_prepared import case_of, made, spec_for
+from bench_prepared import case_of, prepared_images, spec_for
 from stoker.inspect import bench_reading as reading
 from stoker.inspect.bench import CASES
 
@@ -26,7 +26,7 @@ KEYS = [case.key for case in CASES if case.group != "limit"]
 @pytest.fixture(scope="module")
 def images(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> BenchImages:
     """Twelve images in every form. For reading only."""
-    return made(photos, tmp_path_factory.mktemp("bench") / "data", most=IMAGES)
+    return prepared_images(photos, tmp_path_factory.mktemp("bench") / "data", most=IMAGES)
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def own_copy(images: BenchImages, tmp_path: Path) -> BenchImages:
 
 def counts(batches: Iterator[int], images: int) -> list[int]:
     """Sizes of batches until so many images came."""
-    found: list[int] = []
-    while sum(found) < images:
-        found.append(next(batches))
-    return found
+    sizes: list[int] = []
+    while sum(sizes) < images:
+        sizes.append(next(batches))
+    return sizes
 
 
 @pytest.mark.parametrize("transform", ["train", "eval"])

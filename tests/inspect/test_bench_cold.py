@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bench_prepared import case_of, made
+from bench_prepared import case_of, prepared_images
 from stoker.cli.main import main
 from stoker.errors import ConfigError
 from stoker.inspect.measuring import drop_from_page_cache, require_cold
@@ -94,7 +94,7 @@ def test_the_report_says_that_its_figures_are_cold(dataset: Path, capsys: pytest
 @on_linux
 @pytest.mark.parametrize("key", ["python-serial", "stoker-raw", "stoker-own", "stoker-files"])
 def test_a_case_drops_the_files_that_it_reads(photos: Path, tmp_path: Path, key: str) -> None:
-    images = made(photos, tmp_path / "data", most=4, forms=frozenset({"raw"}))
+    images = prepared_images(photos, tmp_path / "data", most=4, forms=frozenset({"raw"}))
     read = images.files_read_by(case_of(key))
     folder = {"stoker-raw": tmp_path / "data" / "raw", "stoker-own": photos}.get(key, tmp_path / "data" / "files")
     assert len([path for path in read if path.suffix in (".JPEG", ".jpg", ".tfrecord")]) == 4  # of raw, a shard each

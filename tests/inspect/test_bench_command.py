@@ -29,8 +29,8 @@ QUICK = ["--seconds", "0.1", "--rounds", "2", "--batch-size", "4", "--images", "
 
 def document_of(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> dict[str, Any]:
     assert main(["bench", *words, *QUICK, "--json"]) == code
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
 
 
 def test_keys_and_names_are_unique_and_notes_say_something() -> None:
@@ -66,9 +66,9 @@ def test_a_configuration_is_measured_as_it_says(config: Path, capsys: pytest.Cap
     line = r"[\d,]+ images/s \([\d,]+ to [\d,]+\): train, batches of 4 x 24 x 32 x 3, 1 thread, prefetch 0\n"
     assert re.fullmatch(line, capsys.readouterr().out)
     assert main(["bench", str(config), *short, "--threads", "2", "--batch-size", "3", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["threads"], found["batch_size"], found["shape"], found["prefetch"]) == (2, 3, [24, 32, 3], 0)
-    assert found["lowest"] <= found["images_per_second"] <= found["highest"]
+    report = json.loads(capsys.readouterr().out)
+    assert (report["threads"], report["batch_size"], report["shape"], report["prefetch"]) == (2, 3, [24, 32, 3], 0)
+    assert report["lowest"] <= report["images_per_second"] <= report["highest"]
     assert main(["bench", str(config), "--only", "stoker"]) == 2
     assert "--only has no effect on" in capsys.readouterr().err
     config.write_text(config.read_text().replace("batch_size", "batchsize"))
@@ -100,10 +100,10 @@ def test_a_page_without_a_place_is_refused_before_anything_is_measured(
 ) -> None:
     for place, reason in ((tmp_path / "no" / "a.x", "there is no folder"), (tmp_path, "is a folder")):
         assert main(["bench", "there-is-no-such-place", "--html", str(place)]) == 2
-        said = capsys.readouterr().err
-        assert "--html" in said
-        assert reason in said
-        assert "there-is-no-such-place" not in said
+        stderr = capsys.readouterr().err
+        assert "--html" in stderr
+        assert reason in stderr
+        assert "there-is-no-such-place" not in stderr
 
 
 def test_pages_without_their_packages_are_refused_before_anything_is_measured(
@@ -138,21 +138,21 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
 
 @pytest.mark.slow
 def test_the_document_has_figures_for_each_round(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own")
-    assert [row["key"] for row in found["rows"]] == ["codec", "python-serial", "stoker-own"]
-    assert [row["group"] for row in found["rows"]] == ["limit", "ladder", "stoker"]
-    for row in found["rows"]:
+    document = document_of(capsys, str(dataset), "--only", "codec,python-serial,stoker-own")
+    assert [row["key"] for row in document["rows"]] == ["codec", "python-serial", "stoker-own"]
+    assert [row["group"] for row in document["rows"]] == ["limit", "ladder", "stoker"]
+    for row in document["rows"]:
         assert len(row["images_per_second"]) == len(row["images_per_cpu_second"]) == 2
         assert min(row["images_per_second"]) > 0
-    assert found["rows"][0]["of_limit"] == 1.0
-    assert (found["images"], found["images_read"], found["still_cached"]) == (40, 12, None)
-    assert (found["spec"]["split"], found["left_out"], found["failed"]) == ("train", {}, {})
+    assert document["rows"][0]["of_limit"] == 1.0
+    assert (document["images"], document["images_read"], document["still_cached"]) == (40, 12, None)
+    assert (document["spec"]["split"], document["left_out"], document["failed"]) == ("train", {}, {})
 
 
 @pytest.mark.slow
 def test_without_the_codec_nothing_is_known_of_the_limit(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = document_of(capsys, str(dataset), "--only", "stoker")
-    assert [row["of_limit"] for row in found["rows"]] == [None]
+    document = document_of(capsys, str(dataset), "--only", "stoker")
+    assert [row["of_limit"] for row in document["rows"]] == [None]
 
 
 @pytest.mark.needs("jinja2", "matplotlib")
@@ -188,9 +188,9 @@ def test_a_case_that_fails_is_reported_the_others_measured_and_nothing_left_behi
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     broken = Case("broken", "Broken", "its process does not know it", module="no_such_module")
     monkeypatch.setattr(cases, "CASES", (broken, case_of("stoker")))
-    found = document_of(capsys, str(dataset), code=1)
-    assert [row["key"] for row in found["rows"]] == ["stoker"]
-    assert found["failed"]["broken"].startswith("ModuleNotFoundError")
+    document = document_of(capsys, str(dataset), code=1)
+    assert [row["key"] for row in document["rows"]] == ["stoker"]
+    assert document["failed"]["broken"].startswith("ModuleNotFoundError")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,6 +204,6 @@ def test_a_bucket_is_read_where_it_is(
     for name, value in s3_server.environment().items():
         monkeypatch.setenv(name, value)
     keys = "python-serial,stoker-own"
-    found = document_of(capsys, f"s3://{bucket}/ds", "--only", keys)
-    assert [row["key"] for row in found["rows"]] == keys.split(",")
-    assert found["left_out"] == {}
+    document = document_of(capsys, f"s3://{bucket}/ds", "--only", keys)
+    assert [row["key"] for row in document["rows"]] == keys.split(",")
+    assert document["left_out"] == {}

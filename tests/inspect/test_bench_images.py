@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from bench_prepared import case_of, made
+from bench_prepared import case_of, prepared_images
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DestinationError
 from stoker.inspect.bench import BenchImages
@@ -23,7 +23,7 @@ def names_in(dataset: stoker.Dataset) -> list[str]:
 
 
 def test_every_form_holds_the_same_images(photos: Path, tmp_path: Path) -> None:
-    images = made(photos, tmp_path / "data", most=11)
+    images = prepared_images(photos, tmp_path / "data", most=11)
     assert images == BenchImages.read(str(tmp_path / "data"))
     names = [path.rpartition("/")[2] for path in images.files()]
     assert len(names) == 11
@@ -39,7 +39,7 @@ def test_the_part_of_the_users_own_data_is_the_same_images(photos: Path, tmp_pat
     if is_listed:  # in an order of its own
         source = tmp_path / "list.txt"
         source.write_text("\n".join(map(str, sorted((photos / "train").rglob("*.JPEG"), reverse=True))))
-    images = made(source, tmp_path / "data", most=7)
+    images = prepared_images(source, tmp_path / "data", most=7)
     own = images.open_own()
     pixels = {own[number].decode().tobytes() for number in range(len(own))}
     plain = stoker.open(images.place("plain"))
@@ -51,7 +51,7 @@ def test_the_part_of_the_users_own_data_is_the_same_images(photos: Path, tmp_pat
 def test_compressed_and_raw_datasets_are_prepared_too(photos: Path, tmp_path: Path, words: list[str]) -> None:
     source = tmp_path / "source"
     assert main(["build", str(photos), str(source), *words]) == 0
-    images = made(source, tmp_path / "data", most=5, forms=frozenset({"plain"}))
+    images = prepared_images(source, tmp_path / "data", most=5, forms=frozenset({"plain"}))
     assert len(images.numbers) == 5
     assert len(stoker.open(tmp_path / "data" / "plain")) == 5
 
@@ -64,7 +64,7 @@ def test_unreadable_images_are_counted_and_in_no_form(photos: Path, tmp_path: Pa
     victims = sorted(source.rglob("*.JPEG"))[:2]
     victims[0].write_bytes(b"no image at all")
     victims[1].write_bytes(victims[1].read_bytes()[:-300])
-    images = made(source, tmp_path / "data")
+    images = prepared_images(source, tmp_path / "data")
     assert len(images.unreadable) == 2
     assert len(images.numbers) == len(stoker.open(source)) - 2
     assert any(victims[0].name in reason and "not an image" in reason for reason in images.unreadable)
@@ -76,12 +76,12 @@ def test_without_any_readable_image_there_is_nothing_to_measure(tmp_path: Path) 
     place.mkdir(parents=True)
     (place / "a.jpg").write_bytes(b"no image at all")
     with pytest.raises(ConfigError, match=r"no image can be read.*not an image"):
-        made(tmp_path / "photos", tmp_path / "data")
+        prepared_images(tmp_path / "photos", tmp_path / "data")
 
 
 def test_a_pass_over_whole_shards_is_more_than_what_was_picked(dataset: Path, photos: Path, tmp_path: Path) -> None:
-    shards = made(dataset, tmp_path / "shards", most=7, forms=frozenset())
-    files = made(photos, tmp_path / "files", most=7, forms=frozenset())
+    shards = prepared_images(dataset, tmp_path / "shards", most=7, forms=frozenset())
+    files = prepared_images(photos, tmp_path / "files", most=7, forms=frozenset())
     own, prepared = case_of("stoker-own"), case_of("python-serial")
     assert len(stoker.open(dataset, split="train")) == 40  # in two shards
     assert shards.read_by(own) == 20
@@ -95,5 +95,5 @@ def test_too_little_space_is_reported_before_shards_are_built(
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**9, 10**9, 1000))
     with pytest.raises(DestinationError, match=r"needs .* more in .* 1\.0 KB are free; take fewer --images"):
-        made(photos, tmp_path / "data", most=5)
+        prepared_images(photos, tmp_path / "data", most=5)
     assert not (tmp_path / "data" / "plain").exists()

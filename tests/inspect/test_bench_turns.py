@@ -45,9 +45,9 @@ def test_what_was_made_ahead_is_not_measured() -> None:
     meter = Meter(pipeline.batches())
     meter.measure(5 * SLOW_SECONDS)
     pipeline.ready = READY
-    found = turn(meter, 10 * SLOW_SECONDS, 1000, None)
+    figures = turn(meter, 10 * SLOW_SECONDS, 1000, None)
     assert pipeline.ready == 0
-    assert found["images"] / found["seconds"] <= 10 / SLOW_SECONDS
+    assert figures["images"] / figures["seconds"] <= 10 / SLOW_SECONDS
 
 
 def test_the_lead_in_ends_also_if_everything_is_quick() -> None:
@@ -62,9 +62,9 @@ def test_the_lead_in_ends_also_if_everything_is_quick() -> None:
 def test_a_cold_turn_is_one_pass_at_most() -> None:
     pipeline = Pipeline()
     pipeline.ready = 10**9
-    found = turn(Meter(pipeline.batches()), 0.2, 95, [])
-    assert found["images"] == 100
-    assert found["still_cached"] == 0.0
+    figures = turn(Meter(pipeline.batches()), 0.2, 95, [])
+    assert figures["images"] == 100
+    assert figures["still_cached"] == 0.0
 
 
 def test_a_warm_up_reads_what_a_cache_is_to_hold() -> None:
@@ -83,12 +83,12 @@ def wait_for_state(pid: int, state: str) -> None:
     deadline = time.monotonic() + 20
     while True:
         try:
-            found = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            current = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (FileNotFoundError, ProcessLookupError):
-            found = ""
-        if found in (state, ""):
+            current = ""
+        if current in (state, ""):
             return
-        assert time.monotonic() < deadline, found
+        assert time.monotonic() < deadline, current
         time.sleep(0.001)
 
 

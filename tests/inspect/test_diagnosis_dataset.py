@@ -47,47 +47,47 @@ def asked(
     for _ in range(5):
         capsys.readouterr()
         assert main(["doctor", *words, "--seconds", "0.3", "--json"]) == 0
-        found: dict[str, Any] = json.loads(capsys.readouterr().out)
-        names = [trial["name"] for trial in found["trials"]]
-        if verdict in (None, found["verdict"]) and (not tried or any(tried in name for name in names)):
-            return found
-    pytest.fail(f"never {verdict} with a trial of {tried!r}: {found}")
+        document: dict[str, Any] = json.loads(capsys.readouterr().out)
+        names = [trial["name"] for trial in document["trials"]]
+        if verdict in (None, document["verdict"]) and (not tried or any(tried in name for name in names)):
+            return document
+    pytest.fail(f"never {verdict} with a trial of {tried!r}: {document}")
 
 
 @pytest.mark.slow
 def test_a_dataset_has_stages_a_verdict_and_measured_remedies(
     dataset: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(capsys, str(dataset), verdict="decode-bound", tried="restart")
-    assert [stage["name"] for stage in found["stages"]] == [
+    document = asked(capsys, str(dataset), verdict="decode-bound", tried="restart")
+    assert [stage["name"] for stage in document["stages"]] == [
         "read and check",
         "decode and resize",
         "all, in the pipeline",
     ]
-    for stage in found["stages"]:
+    for stage in document["stages"]:
         assert 0 < stage["spread"][0] <= stage["alone"] <= stage["spread"][1]
-    names = [trial["name"] for trial in found["trials"]]
+    names = [trial["name"] for trial in document["trials"]]
     assert names[:3] == ["as it is", 'decode="fast"', "--recipe restart"]
-    best = max(found["trials"][1:], key=lambda trial: trial["speedup"])
-    assert all(trial["spread"][0] <= trial["images_per_second"] <= trial["spread"][1] for trial in found["trials"])
-    assert f"{best['speedup']:.1f}x" in found["remedy"] or "none of" in found["remedy"]
-    assert found["spec"]["dataset"] == str(dataset)
+    best = max(document["trials"][1:], key=lambda trial: trial["speedup"])
+    assert all(trial["spread"][0] <= trial["images_per_second"] <= trial["spread"][1] for trial in document["trials"])
+    assert f"{best['speedup']:.1f}x" in document["remedy"] or "none of" in document["remedy"]
+    assert document["spec"]["dataset"] == str(dataset)
 
 
 @pytest.mark.slow
 def test_one_thread_is_tried_against_all(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(
+    document = asked(
         capsys, str(dataset), "--threads", "1", "--transform", "eval", "--batch-size", "2", verdict="thread-bound"
     )
-    assert [trial["name"][:8] for trial in found["trials"]] == ["as it is", "threads="]
-    assert (found["threads"], found["batch_size"]) == (1, 2)
+    assert [trial["name"][:8] for trial in document["trials"]] == ["as it is", "threads="]
+    assert (document["threads"], document["batch_size"]) == (1, 2)
 
 
 @pytest.mark.slow
 def test_the_remedy_for_a_folder_of_images_is_a_build(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = asked(capsys, str(photos), verdict="decode-bound", tried="restart")
-    assert "--recipe restart" in [trial["name"] for trial in found["trials"]]  # although some are not plain JPEGs
-    remedies = [trial["remedy"] for trial in found["trials"]]
+    document = asked(capsys, str(photos), verdict="decode-bound", tried="restart")
+    assert "--recipe restart" in [trial["name"] for trial in document["trials"]]  # although some are not plain JPEGs
+    remedies = [trial["remedy"] for trial in document["trials"]]
     assert any(f"stoker build {photos} NEW" in remedy for remedy in remedies)
     assert not any("repack" in remedy for remedy in remedies)
 
@@ -102,13 +102,13 @@ def test_images_that_cannot_be_decoded_are_named_and_left_out(
     for path, end in zip(damaged, (b"", b"\xff\xd9", b"\xff\xd9"), strict=True):  # with an end only pixels are lost
         whole = path.read_bytes()
         path.write_bytes(whole[: len(whole) // 2] + end)
-    found = asked(capsys, str(folder), "--transform", "eval", verdict="decode-bound", tried="short:256")
-    assert len(found["unreadable"]) == 3
-    for path, reason in zip(damaged, found["unreadable"], strict=True):
+    document = asked(capsys, str(folder), "--transform", "eval", verdict="decode-bound", tried="short:256")
+    assert len(document["unreadable"]) == 3
+    for path, reason in zip(damaged, document["unreadable"], strict=True):
         assert reason.startswith(f"{path}: ")
-    assert all(stage["alone"] > 0 for stage in found["stages"])
-    assert all(trial["images_per_second"] > 0 for trial in found["trials"])
-    [smaller] = [trial["remedy"] for trial in found["trials"] if "short:256" in trial["name"]]
+    assert all(stage["alone"] > 0 for stage in document["stages"])
+    assert all(trial["images_per_second"] > 0 for trial in document["trials"])
+    [smaller] = [trial["remedy"] for trial in document["trials"] if "short:256" in trial["name"]]
     command, words = smaller.split(": ")
     assert words == "a lossy rebuild that keeps fewer pixels, measured on 37 of 40 images"
     assert main(shlex.split(command.replace(" NEW ", f" {tmp_path}/new "))[1:]) == 0  # as typed, with its rejects
@@ -153,11 +153,11 @@ def test_a_report_for_people_says_what_is_going_on(dataset: Path, capsys: pytest
 
 def test_cold_figures_are_of_one_pass(dataset: Path, disk_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(dataset, disk_path / "dataset")
-    found = asked(capsys, str(disk_path / "dataset"), "--cold", "--batch-size", "1")
-    assert found["evidence"]["files"]["cached_before"] < 0.2
-    assert found["evidence"]["samples"] <= 40
-    assert found["trials"] == []
-    assert "nothing was tried" in found["remedy"]
+    document = asked(capsys, str(disk_path / "dataset"), "--cold", "--batch-size", "1")
+    assert document["evidence"]["files"]["cached_before"] < 0.2
+    assert document["evidence"]["samples"] <= 40
+    assert document["trials"] == []
+    assert "nothing was tried" in document["remedy"]
 
 
 def test_a_place_without_a_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,16 +197,16 @@ def test_a_slow_disk_is_named(dataset: Path, slow_reads: Path, kind: str, state:
     command = [sys.executable, "-c", DIAGNOSIS, str(dataset), state]
     for _ in range(5):  # on a busy machine, waiting for a processor may take longer than the disk
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=120)
-        found = json.loads(done.stdout)
-        if found["verdict"] == verdict and found["evidence"]["stages"]["read"] > 0.5:
+        document = json.loads(done.stdout)
+        if document["verdict"] == verdict and document["evidence"]["stages"]["read"] > 0.5:
             return
-    pytest.fail(f"never {verdict}: {found}")
+    pytest.fail(f"never {verdict}: {document}")
 
 
 def names(dataset: Path, verdict: Verdict, setup: Setup, busy_share: float) -> list[str]:
     train = stoker.open(dataset, split="train")
-    found = Evidence(Files(), setup, busy_share=busy_share)
-    return [way.name for way in examined.ways_to_load(verdict, train, {"batch_size": 2, "threads": 1}, found)]
+    evidence = Evidence(Files(), setup, busy_share=busy_share)
+    return [way.name for way in examined.ways_to_load(verdict, train, {"batch_size": 2, "threads": 1}, evidence)]
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_decoding_alone_keeps_to_its_time_and_memory(dataset: Path, monkeypatch:
 def test_raw_pixels_get_no_advice_for_jpegs(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = tmp_path / "raw"
     assert main(["build", str(photos), str(raw), "--preset", "dlbs", "--img-size", "64", "--shards", "1"]) == 0
-    found = asked(capsys, str(raw), "--split", "train", "--batch-size", "2")
-    assert found["stages"][1]["alone"] is None
-    assert "--recipe" not in found["remedy"]
-    assert "decode=" not in found["remedy"]
+    document = asked(capsys, str(raw), "--split", "train", "--batch-size", "2")
+    assert document["stages"][1]["alone"] is None
+    assert "--recipe" not in document["remedy"]
+    assert "decode=" not in document["remedy"]

@@ -212,17 +212,17 @@ def epochs(dataset: Path, way: str) -> tuple[Evidence, float]:
 @pytest.mark.parametrize("way", ["whole", "left", "again"])
 @pytest.mark.slow
 def test_what_lies_between_iterations_is_left_out(dataset: Path, way: str) -> None:
-    found, elapsed = epochs(dataset, way)
-    assert found.batches > 5
-    assert found.seconds < elapsed - 2 * BETWEEN  # which holds however slow the machine is
-    assert found.gil_share < 0.5
+    evidence, elapsed = epochs(dataset, way)
+    assert evidence.batches > 5
+    assert evidence.seconds < elapsed - 2 * BETWEEN  # which holds however slow the machine is
+    assert evidence.gil_share < 0.5
 
 
 @pytest.mark.slow
 def test_nothing_is_said_of_others_below_a_quota(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stoker.inspect.diagnosis.limited_by_quota", lambda: True)
-    found, _ = epochs(dataset, "left")
-    assert found.other_cpus is None
+    evidence, _ = epochs(dataset, "left")
+    assert evidence.other_cpus is None
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import stoker
-from bench_prepared import case_of, made, spec_for
+from bench_prepared import case_of, prepared_images, spec_for
 from mixed_images import COUNTS, FILES, write_folder, write_records
 from reference import example, tfrecord
 from small_datasets import list_again, write_dataset
@@ -45,8 +45,8 @@ def test_info_counts_the_formats_of_records(records: Path, capsys: pytest.Captur
 
 def test_info_counts_what_names_of_files_end_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "names end in: 5 png, 4 jpg, 4 webp, 2 gif, 1 bmp" in printed(capsys, "info", folder)
-    found = json.loads(printed(capsys, "info", folder, "--json"))["suffixes"]
-    assert found == {"png": 5, "jpg": 4, "webp": 4, "gif": 2, "bmp": 1, "tiff": 1, "jp2": 1, "ppm": 1}
+    suffixes = json.loads(printed(capsys, "info", folder, "--json"))["suffixes"]
+    assert suffixes == {"png": 5, "jpg": 4, "webp": 4, "gif": 2, "bmp": 1, "tiff": 1, "jp2": 1, "ppm": 1}
 
 
 def test_a_page_names_formats_and_files_that_are_cut_short(tmp_path: Path) -> None:
@@ -66,18 +66,18 @@ def test_verify_counts_them_and_finds_all_whole(records: Path, capsys: pytest.Ca
 def test_a_sheet_says_which_formats_it_shows(
     folder: Path, records: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = printed(capsys, "show", folder, "--out", tmp_path / "sheet.png")
-    assert "19 samples of train (5 png, 4 jpeg, 4 webp, 2 gif" in said
-    found = json.loads(printed(capsys, "show", records, "--out", tmp_path / "sheet.png", "--json"))
-    assert found["formats"] == COUNTS
+    output = printed(capsys, "show", folder, "--out", tmp_path / "sheet.png")
+    assert "19 samples of train (5 png, 4 jpeg, 4 webp, 2 gif" in output
+    document = json.loads(printed(capsys, "show", records, "--out", tmp_path / "sheet.png", "--json"))
+    assert document["formats"] == COUNTS
 
 
 def test_a_sample_knows_its_format(records: Path, folder: Path) -> None:
     for place in (records, folder):
         samples = stoker.open(place)
-        found = {samples[number].source: samples[number].format for number in range(len(samples))}
-        assert next(kind for source, kind in found.items() if source.endswith("animated.webp")) == "webp"
-        assert sorted(set(found.values())) == sorted(COUNTS)
+        formats = {samples[number].source: samples[number].format for number in range(len(samples))}
+        assert next(kind for source, kind in formats.items() if source.endswith("animated.webp")) == "webp"
+        assert sorted(set(formats.values())) == sorted(COUNTS)
     assert " of png," in repr(next(s for s in map(samples.__getitem__, range(len(samples))) if s.format == "png"))
 
 
@@ -85,10 +85,10 @@ def test_the_format_that_a_record_of_a_dataset_claims_is_checked(tmp_path: Path)
     write_dataset(tmp_path, {"train": [3]})
     assert verify_dataset(tmp_path).problems == ()
     shard = next(tmp_path.glob("train-*.tfrecord"))
-    found = [example.parse(one.payload) for one in tfrecord.scan(shard.read_bytes())]
-    found[1]["image/format"] = ("bytes", [b"WEBP"])
-    found[2]["image/encoded"] = ("bytes", [FILES["plain.png"]])
-    shard.write_bytes(b"".join(tfrecord.frame(example.write(one)) for one in found))
+    parsed = [example.parse(record.payload) for record in tfrecord.scan(shard.read_bytes())]
+    parsed[1]["image/format"] = ("bytes", [b"WEBP"])
+    parsed[2]["image/encoded"] = ("bytes", [FILES["plain.png"]])
+    shard.write_bytes(b"".join(tfrecord.frame(example.write(features)) for features in parsed))
     list_again(tmp_path)
     wrong = [(problem.record, problem.what) for problem in verify_dataset(tmp_path).problems]
     assert (1, "image/format says b'WEBP', but the image is jpeg") in wrong
@@ -98,31 +98,31 @@ def test_the_format_that_a_record_of_a_dataset_claims_is_checked(tmp_path: Path)
 
 @pytest.mark.slow
 def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = printed(capsys, "doctor", folder, "--seconds", "0.2", "--threads", "2")
-    assert "formats of 19 images: 5 png, " in said
-    native, others = said.partition("decoded natively: ")[2].splitlines()[0].split("; by Pillow: ")
+    output = printed(capsys, "doctor", folder, "--seconds", "0.2", "--threads", "2")
+    assert "formats of 19 images: 5 png, " in output
+    native, others = output.partition("decoded natively: ")[2].splitlines()[0].split("; by Pillow: ")
     assert sorted(native.split(", ")) == ["4 jpeg", "4 webp", "5 png"]
     assert sorted(others.split(", ")) == ["1 bmp", "1 jpeg2000", "1 ppm", "1 tiff", "2 gif"]
-    assert "Pillow, 32% of the images: " in said
-    assert "decode with Pillow" in said
-    found = json.loads(printed(capsys, "doctor", records, "--seconds", "0.5", "--threads", "2", "--json"))
-    assert found["formats"] == COUNTS
-    assert found["pillow"]["share"] == pytest.approx(6 / 19)
-    assert min(found["pillow"][name] for name in ("cpu_seconds", "alone", "together")) > 0
-    assert 0 < found["evidence"]["pillow_share"] < 1
-    assert [stage["name"] for stage in found["stages"]][1] == "decode with Pillow"
+    assert "Pillow, 32% of the images: " in output
+    assert "decode with Pillow" in output
+    document = json.loads(printed(capsys, "doctor", records, "--seconds", "0.5", "--threads", "2", "--json"))
+    assert document["formats"] == COUNTS
+    assert document["pillow"]["share"] == pytest.approx(6 / 19)
+    assert min(document["pillow"][name] for name in ("cpu_seconds", "alone", "together")) > 0
+    assert 0 < document["evidence"]["pillow_share"] < 1
+    assert [stage["name"] for stage in document["stages"]][1] == "decode with Pillow"
 
 
 def test_images_that_the_core_decodes_say_nothing_of_pillow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     native = {name: data for name, data in FILES.items() if name.endswith((".png", ".webp"))}
     place = write_folder(tmp_path / "photos", native)
-    said = printed(capsys, "doctor", place, "--seconds", "0.1")
-    assert "formats of 9 images: 5 png, 4 webp" in said
-    assert "Pillow" not in said
-    found = json.loads(printed(capsys, "doctor", place, "--seconds", "0.1", "--json"))
-    assert found["pillow"] is None
-    assert found["evidence"]["pillow_share"] == 0
-    assert next(stage for stage in found["stages"] if stage["name"] == "decode and resize")["alone"] > 0
+    output = printed(capsys, "doctor", place, "--seconds", "0.1")
+    assert "formats of 9 images: 5 png, 4 webp" in output
+    assert "Pillow" not in output
+    document = json.loads(printed(capsys, "doctor", place, "--seconds", "0.1", "--json"))
+    assert document["pillow"] is None
+    assert document["evidence"]["pillow_share"] == 0
+    assert next(stage for stage in document["stages"] if stage["name"] == "decode and resize")["alone"] > 0
 
 
 def test_remedies_fit_the_formats(folder: Path) -> None:
@@ -141,14 +141,14 @@ def test_a_core_without_a_library_says_what_to_install(
     assert missing_libraries() == ()
     monkeypatch.setattr(image_formats, "NATIVE_FORMATS", frozenset({"jpeg", "webp"}))
     assert by_decoder(COUNTS)[1]["png"] == 5
-    said = printed(capsys, "doctor", records, "--seconds", "0.1")
-    assert "warning: this Stoker was built without libpng, so Pillow decodes png images" in said
-    assert "install libpng-dev " in said
-    assert "; by Pillow: 5 png, 2 gif" in said
+    output = printed(capsys, "doctor", records, "--seconds", "0.1")
+    assert "warning: this Stoker was built without libpng, so Pillow decodes png images" in output
+    assert "install libpng-dev " in output
+    assert "; by Pillow: 5 png, 2 gif" in output
 
 
 def test_all_cases_of_a_benchmark_read_what_a_build_would_store(folder: Path, tmp_path: Path) -> None:
-    images = made(folder, tmp_path / "prepared", forms=frozenset({"files", "plain"}))
+    images = prepared_images(folder, tmp_path / "prepared", forms=frozenset({"files", "plain"}))
     assert images.unreadable == []
     assert images.own_formats == COUNTS
     assert images.formats == {"png": 14, "jpeg": 3, "webp": 2}  # no WebP with alpha or frames
@@ -161,9 +161,9 @@ def test_all_cases_of_a_benchmark_read_what_a_build_would_store(folder: Path, tm
 
 @pytest.mark.slow
 def test_a_benchmark_says_which_formats_it_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = printed(capsys, "bench", folder, "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1")
-    assert "formats: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in said
-    assert "all cases but stoker-own read them as: 14 png, 3 jpeg, 2 webp" in said
+    output = printed(capsys, "bench", folder, "--only", "stoker-own", "--seconds", "0.1", "--rounds", "1")
+    assert "formats: 5 png, 4 jpeg, 4 webp, 2 gif, 1 bmp" in output
+    assert "all cases but stoker-own read them as: 14 png, 3 jpeg, 2 webp" in output
     assert (
-        "Pillow decodes in stoker-own, under the GIL: 2 gif, 1 bmp, 1 jpeg2000, 1 ppm, 1 tiff; 'stoker build'" in said
+        "Pillow decodes in stoker-own, under the GIL: 2 gif, 1 bmp, 1 jpeg2000, 1 ppm, 1 tiff; 'stoker build'" in output
     )

@@ -47,28 +47,28 @@ if TYPE_CHECKING:
 
 def test_a_finished_dataset_is_its_manifest_and_its_classes(tmp_path: Path) -> None:
     manifest = write_dataset(tmp_path, {"train": [4, 3], "validation": [2]})
-    found = dataset_info(tmp_path)
-    assert isinstance(found, DatasetInfo)
-    assert (found.path, found.manifest) == (str(tmp_path), manifest)
-    assert found.histogram == (
+    info = dataset_info(tmp_path)
+    assert isinstance(info, DatasetInfo)
+    assert (info.path, info.manifest) == (str(tmp_path), manifest)
+    assert info.histogram == (
         ClassCount(1, "n01", "red kite, Milvus milvus", {"train": 3, "validation": 0}),
         ClassCount(2, "n02", "", {"train": 2, "validation": 1}),
         ClassCount(3, "n03", "café", {"train": 2, "validation": 1}),
     )
-    assert [known.total for known in found.histogram] == [3, 3, 3]
+    assert [known.total for known in info.histogram] == [3, 3, 3]
 
 
 def test_classes_keep_their_ids_where_labels_are_missing(tmp_path: Path) -> None:
     write_dataset(tmp_path, {"train": [3]})
     (tmp_path / "labels.txt").write_text("background\nn01\n")
     list_again(tmp_path, "labels.txt")
-    found = dataset_info(tmp_path)
-    assert isinstance(found, DatasetInfo)
-    assert [(known.label, known.name) for known in found.histogram] == [(1, "n01"), (2, ""), (3, "")]
+    info = dataset_info(tmp_path)
+    assert isinstance(info, DatasetInfo)
+    assert [(known.label, known.name) for known in info.histogram] == [(1, "n01"), (2, ""), (3, "")]
     (tmp_path / "labels.txt").unlink()
-    found = dataset_info(tmp_path)
-    assert isinstance(found, DatasetInfo)
-    assert [(known.label, known.name) for known in found.histogram] == [(1, ""), (2, ""), (3, "")]
+    info = dataset_info(tmp_path)
+    assert isinstance(info, DatasetInfo)
+    assert [(known.label, known.name) for known in info.histogram] == [(1, ""), (2, ""), (3, "")]
 
 
 def test_a_damaged_manifest_is_an_error_and_not_foreign(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ HEADER = {
 
 def entry(name: str, rejects: int = 0) -> dict[str, object]:
     reject = ["a/b.JPEG", 0, "the file is empty"]
-    said = {
+    line = {
         "shard": name,
         "split": "train",
         "records": 5,
@@ -95,7 +95,7 @@ def entry(name: str, rejects: int = 0) -> dict[str, object]:
         "crc32c": "00ff00ff",
         "rejects": [reject] * rejects,
     }
-    return said | {"converted": {}, "annotation_errors": [], "formats": {}}
+    return line | {"converted": {}, "annotation_errors": [], "formats": {}}
 
 
 def journal_lines(*lines: object) -> list[bytes]:
@@ -107,16 +107,16 @@ def journal_lines(*lines: object) -> list[bytes]:
 
 def journal(directory: Path, *lines: object, tail: bytes = b"") -> UnfinishedInfo:
     (directory / "build.journal").write_bytes(b"".join(journal_lines(*lines)) + tail)
-    found = dataset_info(directory)
-    assert isinstance(found, UnfinishedInfo)
-    return found
+    info = dataset_info(directory)
+    assert isinstance(info, UnfinishedInfo)
+    return info
 
 
 def test_an_unfinished_build_says_how_far_it_is_and_what_to_do(tmp_path: Path) -> None:
-    found = journal(tmp_path, HEADER, entry("a", 1), entry("b"))
-    assert (found.shards, found.planned_shards, found.records, found.size_bytes, found.rejects) == (2, 3, 10, 1400, 1)
-    assert found.settings["seed"] == 3
-    assert found.remedy == "run the same 'stoker build' again to finish it"
+    info = journal(tmp_path, HEADER, entry("a", 1), entry("b"))
+    assert (info.shards, info.planned_shards, info.records, info.size_bytes, info.rejects) == (2, 3, 10, 1400, 1)
+    assert info.settings["seed"] == 3
+    assert info.remedy == "run the same 'stoker build' again to finish it"
 
 
 def test_a_withheld_manifest_asks_for_the_rejects_to_be_accepted(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_a_journal_cut_anywhere_counts_its_whole_lines(
     lines = journal_lines(HEADER, entry("a"), entry("b"))
     whole = b"".join(lines)
     cut = data.draw(st.integers(0, len(whole)) | st.sampled_from([len(lines[0]), len(lines[0] + lines[1])]))
-    found = journal(tmp_path_factory.mktemp("build"), tail=whole[:cut])
+    info = journal(tmp_path_factory.mktemp("build"), tail=whole[:cut])
     ends = whole[:cut].count(b"\n")
-    assert found.shards == max(0, ends - 1)
-    assert found.planned_shards == (3 if ends else None)
+    assert info.shards == max(0, ends - 1)
+    assert info.planned_shards == (3 if ends else None)
 
 
 @pytest.mark.parametrize(
@@ -163,12 +163,12 @@ def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> No
         {"x": ("bytes", [b"1", b"22"])},
     )
     foreign(tmp_path / "train-00001-of-00003.tfrecord", {"y": ("float", [])}, {"z": ("int64", [7])})
-    found = dataset_info(tmp_path, records=3)
-    assert isinstance(found, ForeignInfo)
-    assert found.looked_at == 3
-    assert found.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
+    info = dataset_info(tmp_path, records=3)
+    assert isinstance(info, ForeignInfo)
+    assert info.looked_at == 3
+    assert info.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
     sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
-    assert found.splits == {"train": ForeignSplit(2, sizes, None, (2,), "none")}
+    assert info.splits == {"train": ForeignSplit(2, sizes, None, (2,), "none")}
     for place in (a, tmp_path / "train-00000*"):
         alone = dataset_info(place)
         assert isinstance(alone, ForeignInfo)
@@ -178,13 +178,13 @@ def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> No
 def test_foreign_records_are_counted_where_every_index_is_right(tmp_path: Path) -> None:
     path = foreign(tmp_path / "val.tfrecord", {}, {}, {})
     write_index(path, rows_of(path))
-    found = dataset_info(tmp_path)
-    assert isinstance(found, ForeignInfo)
-    assert found.splits["validation"].records == 3
+    info = dataset_info(tmp_path)
+    assert isinstance(info, ForeignInfo)
+    assert info.splits["validation"].records == 3
     foreign(path, {}, {})
-    found = dataset_info(tmp_path)
-    assert isinstance(found, ForeignInfo)
-    assert found.splits["validation"].records is None
+    info = dataset_info(tmp_path)
+    assert isinstance(info, ForeignInfo)
+    assert info.splits["validation"].records is None
 
 
 def test_one_file_without_an_index_leaves_the_count_of_its_split_open(tmp_path: Path) -> None:
@@ -192,13 +192,13 @@ def test_one_file_without_an_index_leaves_the_count_of_its_split_open(tmp_path: 
         path = foreign(tmp_path / f"train-0000{number}-of-00003", {}, {})
         if number != 1:  # also behind it, where counting could begin anew
             write_index(path, rows_of(path))
-    found = dataset_info(tmp_path)
-    assert isinstance(found, ForeignInfo)
-    assert found.splits["train"].records is None
+    info = dataset_info(tmp_path)
+    assert isinstance(info, ForeignInfo)
+    assert info.splits["train"].records is None
 
 
 def rows_of(path: Path) -> NDArray[np.uint64]:
-    return np.asarray([(found.offset, found.size) for found in tfrecord.scan(path.read_bytes())], np.uint64)
+    return np.asarray([(record.offset, record.size) for record in tfrecord.scan(path.read_bytes())], np.uint64)
 
 
 def test_damage_of_a_foreign_record_is_named(tmp_path: Path) -> None:
@@ -252,16 +252,16 @@ def photos(tmp_path: Path) -> Path:
 
 
 def test_images_that_are_not_built(photos: Path) -> None:
-    found = dataset_info(photos)
-    assert isinstance(found, ImagesInfo)
-    assert found.splits == {"train": ImageSplit(4, 40, 0), "validation": ImageSplit(3, 30, 0)}
-    assert [(known.name, known.text, known.counts) for known in found.histogram] == [
+    info = dataset_info(photos)
+    assert isinstance(info, ImagesInfo)
+    assert info.splits == {"train": ImageSplit(4, 40, 0), "validation": ImageSplit(3, 30, 0)}
+    assert [(known.name, known.text, known.counts) for known in info.histogram] == [
         ("cat", "house cat", {"train": 3, "validation": 0}),
         ("dog", "", {"train": 1, "validation": 2}),
         ("eel", "", {"train": 0, "validation": 1}),
     ]
-    assert found.ignored == {".md": 1}
-    assert found.warnings == ("class eel is not in train; it gets a label all the same",)
+    assert info.ignored == {".md": 1}
+    assert info.warnings == ("class eel is not in train; it gets a label all the same",)
 
 
 def test_images_of_a_list_a_configuration_and_a_tar(photos: Path, tmp_path: Path) -> None:
@@ -274,9 +274,9 @@ def test_images_of_a_list_a_configuration_and_a_tar(photos: Path, tmp_path: Path
         ("ilsvrc.json", ImageSplit(3, 20, 0)),
         ("photos.tar", ImageSplit(4, 40, 0)),
     ):
-        found = dataset_info(tmp_path / name)
-        assert isinstance(found, ImagesInfo)
-        assert found.splits == {"train": split}
+        info = dataset_info(tmp_path / name)
+        assert isinstance(info, ImagesInfo)
+        assert info.splits == {"train": split}
 
 
 def test_what_holds_no_images_is_not_taken_for_some(photos: Path, tmp_path: Path) -> None:

@@ -34,14 +34,14 @@ HOSTILE = [
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def birds(tmp_path: Path) -> Path:
     write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
     return tmp_path / "birds"
 
 
-def test_a_portrait_counts_what_the_manifest_counts(made: Path) -> None:
-    portrait = dataset_portrait(made)
-    train = stoker.open(made, split="train")
+def test_a_portrait_counts_what_the_manifest_counts(birds: Path) -> None:
+    portrait = dataset_portrait(birds)
+    train = stoker.open(birds, split="train")
     assert (portrait.kind, portrait.samples, portrait.counted, portrait.unlabelled) == ("dataset", 13, 13, 0)
     assert [(name, s.samples, len(s.shard_bytes), s.rejects) for name, s in portrait.splits.items()] == [
         ("train", 10, 2, 1),
@@ -52,14 +52,16 @@ def test_a_portrait_counts_what_the_manifest_counts(made: Path) -> None:
     assert portrait.measured.whole
     assert set(portrait.measured.column("width")) == {48}
     assert set(portrait.measured.column("height")) == {36}
-    sizes = sorted(len(one.encoded) for split in ("train", "validation") for one in stoker.open(made, split=split))
+    sizes = sorted(
+        len(sample.encoded) for split in ("train", "validation") for sample in stoker.open(birds, split=split)
+    )
     assert sorted(portrait.measured.column("size_bytes")) == sizes
     assert sorted(portrait.measured.kinds) == [("JPEG 4:2:0", 6), ("JPEG 4:4:4", 7)]
 
 
-def test_the_page_says_what_the_portrait_says(made: Path) -> None:
-    page = checked(info_page(dataset_portrait(made)))
-    said = " ".join(page.text.split())
+def test_the_page_says_what_the_portrait_says(birds: Path) -> None:
+    page = checked(info_page(dataset_portrait(birds)))
+    shown = " ".join(page.text.split())
     for text in (
         "13 images",
         "3 classes",
@@ -69,18 +71,18 @@ def test_the_page_says_what_the_portrait_says(made: Path) -> None:
         "red kite",
         "From the headers of all 13",
     ):
-        assert text in said
+        assert text in shown
     pictures_shown = [attributes for tag, attributes in page.tags if tag == "img"]
     assert len(pictures_shown) == 13
     assert len([tag for tag, _ in page.tags if tag == "svg"]) == 2  # shards, sizes
 
 
-def test_a_sample_of_many_is_spread_over_the_splits(made: Path) -> None:
-    few = dataset_portrait(made, samples=5)
+def test_a_sample_of_many_is_spread_over_the_splits(birds: Path) -> None:
+    few = dataset_portrait(birds, samples=5)
     assert not few.measured.whole
-    assert len({(one.split, one.index) for one in few.measured.seen}) == 5
+    assert len({(image.split, image.index) for image in few.measured.seen}) == 5
     assert few.counted == 13
-    assert few.measured.seen == dataset_portrait(made).measured.seen[:5]
+    assert few.measured.seen == dataset_portrait(birds).measured.seen[:5]
     assert "From the headers of 5 random images" in " ".join(checked(info_page(few)).text.split())
 
 
@@ -100,7 +102,7 @@ def test_image_files_and_other_files(tmp_path: Path) -> None:
     (tmp_path / "photos/bee/cut.jpg").write_bytes(whole[: len(whole) // 2])
     portrait = dataset_portrait(tmp_path / "photos")
     assert (portrait.kind, portrait.samples, portrait.rejects.total) == ("files", 8, 2)
-    shown = {one.title: one for one in portrait.rejects.gallery}
+    shown = {picture.title: picture for picture in portrait.rejects.gallery}
     assert shown["bee/cut.jpg"].uri.startswith("data:image/jpeg")  # what is there of it
     assert (shown["ant/notes.jpg"].uri, shown["ant/notes.jpg"].problem) == ("", "a text file")
     checked(info_page(portrait))
@@ -118,7 +120,7 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
     assert (portrait.rejects.total, portrait.rejects.of) == (4, 8)
     (most, number), *_ = portrait.rejects.reasons
     assert (number, "N" in most, not re.search(r"\d", most)) == (3, True, True)
-    shown = {one.title: (bool(one.uri), one.problem) for one in portrait.rejects.gallery}
+    shown = {picture.title: (bool(picture.uri), picture.problem) for picture in portrait.rejects.gallery}
     assert shown == {
         "ant/cut.jpg": (True, ""),
         "ant/cut2.jpg": (True, ""),
@@ -127,12 +129,12 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
     }
     monkeypatch.setattr("stoker.inspect.page_contents._GALLERY", 2)
     some = dataset_portrait(tmp_path / "built").rejects.gallery
-    assert len({one.details for one in some}) == 2  # of different reasons
-    assert not any(one.uri for one in some)  # the source was not given
+    assert len({picture.details for picture in some}) == 2  # of different reasons
+    assert not any(picture.uri for picture in some)  # the source was not given
     checked(info_page(portrait))
 
 
-def test_no_picture_comes_from_outside_of_the_source(made: Path, tmp_path: Path) -> None:
+def test_no_picture_comes_from_outside_of_the_source(birds: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     for place in (tmp_path / "secret.jpg", source / "within.jpg"):
@@ -141,11 +143,11 @@ def test_no_picture_comes_from_outside_of_the_source(made: Path, tmp_path: Path)
     (source / "circle").symlink_to(source / "circle")
     keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]
     lines = [json.dumps({"key": key, "split": "train", "reason": "damaged"}) for key in keys]
-    (made / "rejects.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    list_again(made, "rejects.jsonl")
-    gallery = dataset_portrait(made, source=str(source)).rejects.gallery
-    problems = [one.problem for one in gallery]
-    assert [bool(one.uri) for one in gallery] == [True, *[False] * 5]
+    (birds / "rejects.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    list_again(birds, "rejects.jsonl")
+    gallery = dataset_portrait(birds, source=str(source)).rejects.gallery
+    problems = [picture.problem for picture in gallery]
+    assert [bool(picture.uri) for picture in gallery] == [True, *[False] * 5]
     assert problems == ["", *["lies outside of the source"] * 3, "no longer there", "lies outside of the source"]
 
 
@@ -178,11 +180,11 @@ def test_any_number_of_classes(tmp_path: Path, classes: int) -> None:
 
 
 def test_the_command_writes_the_page_whole_or_not_at_all(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    birds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["info", str(made), "--html", str(tmp_path / "a.html"), "--records", "4", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert said == {"page": str(tmp_path / "a.html"), "images": 13, "looked_at": 4, "rejects": 2}
+    assert main(["info", str(birds), "--html", str(tmp_path / "a.html"), "--records", "4", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report == {"page": str(tmp_path / "a.html"), "images": 13, "looked_at": 4, "rejects": 2}
     checked((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert main(["info", str(tmp_path / "nothing"), "--html", str(tmp_path / "b.html")]) == 2
     assert not (tmp_path / "b.html").exists()
@@ -195,12 +197,12 @@ def test_a_package_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_package_that_is_missing_is_named_before_an_image_is_looked_at(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    birds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
     monkeypatch.delattr("stoker.inspect.page", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["info", str(made), "--html", str(tmp_path / "a.html")]) == 2
+    assert main(["info", str(birds), "--html", str(tmp_path / "a.html")]) == 2
     shown = capsys.readouterr()
     assert "stoker[report]" in shown.err
     assert "looking" not in shown.err

@@ -71,7 +71,9 @@ def test_a_changed_byte_of_a_text_file_is_found(
                 stoker.open(s3, split="train")
 
 
-def said(capsys: pytest.CaptureFixture[str], command: str, place: Path | StoreLocation, *more: str) -> tuple[int, Any]:
+def code_and_document(
+    capsys: pytest.CaptureFixture[str], command: str, place: Path | StoreLocation, *more: str
+) -> tuple[int, Any]:
     """The exit code and the JSON document of a command, without its place and its time."""
     code = main([command, f"{place}{''.join(more)}", "--json"])
     text = capsys.readouterr().out.replace(str(place), "PLACE")
@@ -135,14 +137,14 @@ def test_a_whole_dataset(
 ) -> None:
     remote = copy(local, place_in(kind, request, monkeypatch))
     for command in ("verify", "info", "index"):
-        code, document = said(capsys, command, remote)
-        assert (code, document) == said(capsys, command, local)
+        code, document = code_and_document(capsys, command, remote)
+        assert (code, document) == code_and_document(capsys, command, local)
         assert code == 0
     for damage in ("a byte of an image", "missing index", "missing rejects"):
         DAMAGE[damage](local)
     mirror(local, remote, request.getfixturevalue("written"))
-    code, document = said(capsys, "verify", remote)
-    assert (code, document) == said(capsys, "verify", local)
+    code, document = code_and_document(capsys, "verify", remote)
+    assert (code, document) == code_and_document(capsys, "verify", local)
     assert (code, len(document["problems"]) > 3) == (4, True)
 
 
@@ -154,11 +156,11 @@ def test_every_damage_is_found(
         local = shutil.copytree(written, tmp_path / name)
         damage(local)
         mirror(local, s3, written)
-        code, document = said(capsys, "verify", s3)
-        assert (name, code, document) == (name, *said(capsys, "verify", local))
+        code, document = code_and_document(capsys, "verify", s3)
+        assert (name, code, document) == (name, *code_and_document(capsys, "verify", local))
         assert (name, code, bool(document["problems"])) == (name, 4, True)
         if name not in ("damaged manifest", "missing manifest"):
-            assert (name, *said(capsys, "info", s3)) == (name, *said(capsys, "info", local))
+            assert (name, *code_and_document(capsys, "info", s3)) == (name, *code_and_document(capsys, "info", local))
         mirror(written, s3, local)
     assert verify_dataset(s3).problems == ()
 
@@ -170,11 +172,11 @@ def test_leftovers_are_named(s3: StoreLocation, local: Path, written: Path, caps
     (local / "idx/a.tmp-1").write_bytes(b"x")
     for name in ("train-00007-of-00009.tfrecord", "idx/a.tmp-1"):
         (s3 / name).write_atomically(b"x")
-    code, document = said(capsys, "verify", s3)
-    assert (code, document) == said(capsys, "verify", local)
+    code, document = code_and_document(capsys, "verify", s3)
+    assert (code, document) == code_and_document(capsys, "verify", local)
     assert (code, len(document["warnings"])) == (0, 2)
     (s3 / ".stoker-build/settings.json").write_atomically(b"{}")
-    assert len(said(capsys, "verify", s3)[1]["warnings"]) == 3
+    assert len(code_and_document(capsys, "verify", s3)[1]["warnings"]) == 3
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
@@ -188,19 +190,19 @@ def test_an_unfinished_build_and_other_shapes(
     for place in (tmp_path / "local", s3):
         assert main(["build", str(tmp_path / "photos"), str(place), *options]) == 3
     capsys.readouterr()
-    code, document = said(capsys, "info", s3)
-    assert (code, document) == said(capsys, "info", tmp_path / "local")
+    code, document = code_and_document(capsys, "info", s3)
+    assert (code, document) == code_and_document(capsys, "info", tmp_path / "local")
     assert (document["state"], document["rejects"]) == ("unfinished", 1)
     assert main(["verify", str(s3)]) == 2
     for place in (tmp_path / "local", s3):
         assert main(["build", str(tmp_path / "photos"), str(place), *options, "--max-rejects", "1"]) == 0
     capsys.readouterr()
     for command in ("info", "verify", "index"):
-        assert said(capsys, command, s3) == said(capsys, command, tmp_path / "local")
+        assert code_and_document(capsys, command, s3) == code_and_document(capsys, command, tmp_path / "local")
     flip(tmp_path / "local/train-00000-of-00002.tfrecord", 0.6)
     mirrored = tmp_path / "local/train-00000-of-00002.tfrecord"
     (s3 / mirrored.name).write_atomically(mirrored.read_bytes())
-    assert said(capsys, "verify", s3) == said(capsys, "verify", tmp_path / "local")
+    assert code_and_document(capsys, "verify", s3) == code_and_document(capsys, "verify", tmp_path / "local")
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -218,10 +220,10 @@ def test_records_of_other_origin(
     copy(local, place)
     for more in ("", "/train-*", f"/{shards[1].name}", "/nothing*", "/nothing"):
         for command in ("info", "verify", "index"):
-            assert (command, more, *said(capsys, command, place, more)) == (
+            assert (command, more, *code_and_document(capsys, command, place, more)) == (
                 command,
                 more,
-                *said(capsys, command, local, more),
+                *code_and_document(capsys, command, local, more),
             )
     stored = {child.name.decode() for child in (place / "idx").children()}
     assert stored == {path.name for path in (local / "idx").iterdir()}
@@ -231,7 +233,7 @@ def test_records_of_other_origin(
     flip(shards[1], 0.3)
     (place / shards[1].name).write_atomically(shards[1].read_bytes())
     for command in ("info", "verify", "index"):
-        assert said(capsys, command, place) == said(capsys, command, local)
+        assert code_and_document(capsys, command, place) == code_and_document(capsys, command, local)
 
 
 def test_a_full_scratch_disk_is_not_damage(

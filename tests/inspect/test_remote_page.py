@@ -42,9 +42,9 @@ def test_the_page_of_a_store(
     assert replace(there, path="", measured=here.measured, rejects=here.rejects, manifest=None) == replace(
         here, path="", manifest=None
     )
-    assert [one.size_bytes for one in there.measured.seen] == [one.size_bytes for one in here.measured.seen]
-    assert [replace(one, problem="") for one in there.rejects.gallery] == [
-        replace(one, problem="") for one in here.rejects.gallery
+    assert [image.size_bytes for image in there.measured.seen] == [image.size_bytes for image in here.measured.seen]
+    assert [replace(picture, problem="") for picture in there.rejects.gallery] == [
+        replace(picture, problem="") for picture in here.rejects.gallery
     ]
     checked(info_page(there))
     assert main(["info", str(remote), "--html", str(tmp_path / "a.html")]) == 0

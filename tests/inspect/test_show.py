@@ -41,7 +41,7 @@ TRANSFORMS = [
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Path:
+def birds(tmp_path: Path) -> Path:
     write_dataset(tmp_path / "birds", {"train": [6, 4], "validation": [3]})
     return tmp_path / "birds"
 
@@ -63,23 +63,23 @@ def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
     return sheet[top : top + sheets.TILE_HEIGHT, left : left + sheets.TILE_WIDTH]
 
 
-def test_every_tile_is_the_sample_that_the_report_names(made: Path, tmp_path: Path) -> None:
-    report = write_sheet(made, tmp_path / "a.png", SheetSpec(count=7, per_row=3))
+def test_every_tile_is_the_sample_that_the_report_names(birds: Path, tmp_path: Path) -> None:
+    report = write_sheet(birds, tmp_path / "a.png", SheetSpec(count=7, per_row=3))
     sheet = shown(tmp_path / "a.png")
     assert sheet.shape == (report.height, report.width, 3)
     assert report.width == 20 + 3 * (sheets.TILE_WIDTH + 20)
     assert report.height == 92 + 3 * (sheets.TILE_HEIGHT + 20) + 20
     assert (report.split, report.damaged, len(set(report.indices))) == ("train", {}, 7)
-    train = stoker.open(made, split="train")
+    train = stoker.open(birds, split="train")
     for place, key in enumerate(report.indices):
         expected = drawn_sample(train, key)
         assert (tile_of(sheet, place, 3) == expected).all()
     assert (tile_of(sheet, 7, 3) == sheets.BACKGROUND).all()
 
 
-def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
+def test_the_seed_decides_which_samples(birds: Path, tmp_path: Path) -> None:
     def indices(**settings: int) -> tuple[int, ...]:
-        return write_sheet(made, tmp_path / "a.png", SheetSpec(**settings)).indices
+        return write_sheet(birds, tmp_path / "a.png", SheetSpec(**settings)).indices
 
     assert indices(count=5) == indices(count=5)
     assert indices(count=5) == indices(count=10)[:5]
@@ -87,8 +87,8 @@ def test_the_seed_decides_which_samples(made: Path, tmp_path: Path) -> None:
     assert sorted(indices(count=600)) == list(range(10))
 
 
-def test_boxes_are_drawn_where_they_are_and_only_if_asked(made: Path) -> None:
-    train = stoker.open(made, split="train")
+def test_boxes_are_drawn_where_they_are_and_only_if_asked(birds: Path) -> None:
+    train = stoker.open(birds, split="train")
     with_box, without = (drawn_sample(train, 1, boxes=drawn) for drawn in (True, False))
     # 48 x 36 pixels are enlarged fourfold to 192 x 144, in the middle of 240 x 240 pixels behind a margin of 10.
     left, top = 10 + (240 - 192) // 2, 10 + (240 - 144) // 2
@@ -119,13 +119,13 @@ def test_the_aspect_is_kept_and_small_images_are_not_blown_up(
     assert columns[0] == 10 + (240 - expected[0]) // 2
 
 
-def test_damaged_samples_have_tiles_that_say_so(made: Path, tmp_path: Path) -> None:
-    train = stoker.open(made, split="train")
+def test_damaged_samples_have_tiles_that_say_so(birds: Path, tmp_path: Path) -> None:
+    train = stoker.open(birds, split="train")
     path, record, offset = train.records.where(4)
     with Path(path).open("r+b") as file:
         file.seek(offset + 200)
         file.write(b"\0\1\2\3")
-    report = write_sheet(made, tmp_path / "a.png", SheetSpec(per_row=5))
+    report = write_sheet(birds, tmp_path / "a.png", SheetSpec(per_row=5))
     assert list(report.damaged) == [4]
     assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
     sheet = shown(tmp_path / "a.png")
@@ -189,8 +189,8 @@ def test_a_box_with_a_corner_that_is_not_finite_is_left_out(odd: float) -> None:
     sides = {"xmin": [0.1, odd, 0.3], "ymin": [0.1] * 3, "xmax": [0.8] * 3, "ymax": [0.8] * 3}
     if odd == float("inf"):
         sides = {"xmin": [0.1, 0.2, 0.3], "ymin": [0.1] * 3, "xmax": [0.8, odd, 0.8], "ymax": [0.8] * 3}
-    found = usable_boxes(with_boxes(sides).boxes)
-    assert [box.xmin for box in found] == [0.1, 0.3]
+    boxes = usable_boxes(with_boxes(sides).boxes)
+    assert [box.xmin for box in boxes] == [0.1, 0.3]
 
 
 def test_a_class_is_called_by_its_text_or_its_name() -> None:
@@ -216,10 +216,10 @@ def test_settings_out_of_range_are_refused(settings: dict[str, int], message: st
         SheetSpec(**settings)
 
 
-def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_shown_is_said_and_nothing_is_written(birds: Path, tmp_path: Path) -> None:
     for place, name, split, error, message in (
-        (made, "a.jpg", None, ConfigError, "must end in .png"),
-        (made, "a.png", "test", ConfigError, "no split 'test'"),
+        (birds, "a.jpg", None, ConfigError, "must end in .png"),
+        (birds, "a.png", "test", ConfigError, "no split 'test'"),
         (tmp_path / "none", "a.png", None, DatasetNotFoundError, "is not a dataset"),
     ):
         with pytest.raises(error, match=message):
@@ -228,7 +228,7 @@ def test_what_cannot_be_shown_is_said_and_nothing_is_written(made: Path, tmp_pat
     with pytest.raises(ConfigError, match="has no samples"):
         write_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
     with pytest.raises(FileNotFoundError):
-        write_sheet(made, tmp_path / "nowhere/a.png", SheetSpec())
+        write_sheet(birds, tmp_path / "nowhere/a.png", SheetSpec())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["birds", "empty"]
 
 
@@ -241,15 +241,15 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Pixels and boxes of every sample, by key, from batches of a loader."""
-    found = {}
+    samples = {}
     settings = {"batch_size": 5, "transform": transform, "seed": SEED, "shuffle": True, "boxes": stoker.BoxOutput()}
     with stoker.Loader(dataset, **settings) as loader:
         loader.set_epoch(epoch)
         for batch in loader:
             for place, key in enumerate(batch.indices.tolist()):
                 first, last = batch.boxes.offsets[place : place + 2]
-                found[key] = batch.images[place].copy(), batch.boxes.corners[first:last].copy()
-    return found
+                samples[key] = batch.images[place].copy(), batch.boxes.corners[first:last].copy()
+    return samples
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda transform: type(transform).__name__)
@@ -336,7 +336,7 @@ def test_columns() -> None:
         (2, 2, 1),
         (3, 2, 0),
     ]
-    assert [sheets.is_random(one) for one in spec.transforms] == [True, False, False, False]
+    assert [sheets.is_random(transform) for transform in spec.transforms] == [True, False, False, False]
     assert sheets.is_random(stoker.Resize(3, color_jitter=JITTER))
 
 

@@ -52,11 +52,11 @@ def test_any_changed_byte_of_a_shard_is_found(copy: Path, share: float) -> None:
     data = bytearray(shard.read_bytes())
     data[int(len(data) * share)] ^= 0x10
     shard.write_bytes(data)
-    found = whats(copy)
-    assert any("CRC-32C" in what and shard.name in what for what in found)
-    assert any("record" in what and "at byte" in what for what in found)
+    problems = whats(copy)
+    assert any("CRC-32C" in what and shard.name in what for what in problems)
+    assert any("record" in what and "at byte" in what for what in problems)
     # One record is damaged; the index still leads to all the others.
-    assert sum("class" in what for what in found) == 1
+    assert sum("class" in what for what in problems) == 1
 
 
 @pytest.mark.slow
@@ -120,18 +120,18 @@ def test_missing_cut_and_extra_files_are_named(copy: Path) -> None:
     (copy / "rejects.jsonl").write_text('{"key": "a", "split": "train", "reason": "b"}\n')
     (copy / "train-00007-of-00009.tfrecord").touch()
     (copy / "x.tfrecord.tmp-1").touch()
-    found = "\n".join(whats(copy))
-    assert "labels.txt was changed or damaged after the build" in found
-    assert "rejects.jsonl was changed or damaged after the build" in found
+    problems = "\n".join(whats(copy))
+    assert "labels.txt was changed or damaged after the build" in problems
+    assert "rejects.jsonl was changed or damaged after the build" in problems
     list_again(copy, "labels.txt", "rejects.jsonl")
     report = verify_dataset(copy)
-    found = "\n".join(map(str, report.problems))
-    assert f"{first}: the shard is missing" in found
-    assert f"of {second}: its frame of" in found
+    problems = "\n".join(map(str, report.problems))
+    assert f"{first}: the shard is missing" in problems
+    assert f"of {second}: its frame of" in problems
     records = [p.record for p in report.problems if p.path == str(second) and p.record is not None]
     assert len(records) == 1
-    assert "names 1 classes, but the manifest counts 5" in found
-    assert "has 1 rejects of split train; the manifest says 0" in found
+    assert "names 1 classes, but the manifest counts 5" in problems
+    assert "has 1 rejects of split train; the manifest says 0" in problems
     assert len(report.warnings) == 2
 
 
@@ -159,10 +159,10 @@ def test_without_an_index_the_records_before_the_damage_are_checked(copy: Path) 
     data[offset] ^= 1
     shard.write_bytes(data)
     report = verify_dataset(copy)
-    found = "\n".join(map(str, report.problems))
-    assert "no index leads to the records behind the damage" in found
-    assert f"{index}: the index is missing" in found
-    assert "has 5 records; the manifest says" in found
+    problems = "\n".join(map(str, report.problems))
+    assert "no index leads to the records behind the damage" in problems
+    assert f"{index}: the index is missing" in problems
+    assert "has 5 records; the manifest says" in problems
     index.mkdir()
     assert any("cannot be read" in what for what in whats(copy))
 
@@ -228,7 +228,9 @@ def spare_descriptors(more: int) -> Iterator[None]:
     """Let this process open so many more files than it has open now."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = set(map(int, os.listdir("/proc/self/fd")))  # noqa: PTH208 - names only
-    limit = next(n for n in range(soft) if n - sum(one < n for one in taken) == more)  # of the numbers of files
+    limit = next(
+        n for n in range(soft) if n - sum(descriptor < n for descriptor in taken) == more
+    )  # of the numbers of files
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
     try:
         yield
