@@ -106,7 +106,8 @@ class Feed:
             identity, length = f"{identity}/first-{most}", most
         self.run = RunIdentity(identity, self.seed, name, length)
         # The length of an epoch is decided here alone: loaders, adapters and reading ahead count the steps that fit
-        # into it. A limit that depends on ranks or on the batch size belongs below `run`, which states must agree with.
+        # into it. A limit in steps, which depends on ranks and batch size, comes here: after `run`, so that states do
+        # not depend on it.
         self.samples = samples.until(length)
 
     @property
