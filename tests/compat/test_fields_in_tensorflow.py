@@ -51,14 +51,14 @@ def records(draw: st.DrawFn) -> dict[str, tuple[Any, Any]]:
 @settings(max_examples=40, deadline=None)
 def test_every_kind_by_its_documented_spec(record: dict[str, tuple[Any, Any]]) -> None:
     features = {}
-    for name, (one, value) in record.items():
-        features |= one.encode(name, value)
+    for name, (field, value) in record.items():
+        features |= field.encode(name, value)
     payload = _native.write_example(features)
     _, array = record["array"]
     dtype = array.dtype.name
     one_bytes = tf.io.FixedLenFeature([], tf.string)
     is_list = dtype in ("float32", "int64")
-    found = tf.io.parse_single_example(
+    parsed = tf.io.parse_single_example(
         payload,
         {
             "text": one_bytes,
@@ -72,14 +72,14 @@ def test_every_kind_by_its_documented_spec(record: dict[str, tuple[Any, Any]]) -
             "ragged": tf.io.RaggedFeature(dtype) if is_list else one_bytes,
         },
     )
-    assert found["text"].numpy().decode() == record["text"][1]
-    assert found["raw"].numpy() == record["raw"][1]
-    assert fields.Json().decode("x", {"x": ("bytes", [found["json"].numpy()])}) == record["json"][1]
+    assert parsed["text"].numpy().decode() == record["text"][1]
+    assert parsed["raw"].numpy() == record["raw"][1]
+    assert fields.Json().decode("x", {"x": ("bytes", [parsed["json"].numpy()])}) == record["json"][1]
     for name in ("int", "float", "label"):
-        assert found[name].numpy() == record[name][1]
-    assert found["labels"].numpy().tolist() == record["labels"][1]
+        assert parsed[name].numpy() == record[name][1]
+    assert parsed["labels"].numpy().tolist() == record["labels"][1]
     for name in ("array", "ragged"):
-        tensor = found[name]
+        tensor = parsed[name]
         if dtype in SAME_BITS:
             tensor = tf.bitcast(tf.io.decode_raw(tensor, SAME_BITS[dtype]), dtype)
         elif not is_list:
@@ -114,6 +114,6 @@ def test_masks_are_pngs_of_their_ids() -> None:
             "mask/encoded": tf.io.FixedLenFeature([], tf.string),
             "mask/height": tf.io.FixedLenFeature([], tf.int64),
         }
-        found = tf.io.parse_single_example(payload, spec)
-        assert found["mask/height"].numpy() == 5
-        assert np.array_equal(tf.io.decode_png(found["mask/encoded"], dtype=dtype).numpy()[:, :, 0], ids)
+        parsed = tf.io.parse_single_example(payload, spec)
+        assert parsed["mask/height"].numpy() == 5
+        assert np.array_equal(tf.io.decode_png(parsed["mask/encoded"], dtype=dtype).numpy()[:, :, 0], ids)

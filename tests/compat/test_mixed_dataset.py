@@ -63,7 +63,7 @@ def test_the_dataset_is_whole_and_says_what_it_holds(built: Path) -> None:
     assert report.problems == ()
     assert report.formats == STORED
     manifest = read_manifest(built)
-    assert {name: sum(made.values()) for name, made in manifest.formats.items()} == STORED
+    assert {name: sum(counts.values()) for name, counts in manifest.formats.items()} == STORED
     assert manifest.formats["png"] == {"encoded": 7, "kept": 5}
     assert manifest.splits["train"].class_counts == tuple(Counter(LABELS.values())[label] for label in range(3))
     assert Counter(manifest.converted) == {"cmyk jpeg": 1, **{k: n for k, n in COUNTS.items() if k not in STORED}}

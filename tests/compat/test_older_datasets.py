@@ -57,14 +57,14 @@ def test_every_field_is_what_it_was() -> None:
     wanted = expected("fields")
     for split, values in wanted["values"].items():
         dataset = stoker.open(DATASETS / "fields" / "dataset", split=split)
-        assert {name: one.to_json() for name, one in dataset.fields.items()} == wanted["fields"]
+        assert {name: field.to_json() for name, field in dataset.fields.items()} == wanted["fields"]
         assert list(dataset.schema.box_names) == wanted["box_names"]
         assert compat_dataset.values(dataset) == values
         with stoker.Loader(dataset, 2, transform=stoker.CenterCrop(8), fields=list(wanted["fields"])) as loader:
             captions = [caption for batch in loader for caption in batch.fields["caption"]]
-        assert captions == [one["caption"] for one in values]
-    kinds = {one["kind"] for one in wanted["fields"].values()}
-    assert kinds | {"boxes"} == {one.kind for one in compat_dataset.KINDS.values()} == set(KINDS)
+        assert captions == [record["caption"] for record in values]
+    kinds = {field["kind"] for field in wanted["fields"].values()}
+    assert kinds | {"boxes"} == {field.kind for field in compat_dataset.KINDS.values()} == set(KINDS)
 
 
 @each("name", NAMES)
@@ -93,8 +93,8 @@ def test_repack_keeps_every_record(name: str, tmp_path: Path) -> None:
         dataset = stoker.open(tmp_path / "new", split=split)
         old = stoker.open(DATASETS / name / "dataset", split=split)
         same = old.schema.image_encoding == "jpeg"  # raw pixels become a JPEG of quality 100
-        found = [(one["label"], one["pixels"] * same) for one in compat_dataset.contents(dataset)]
-        assert sorted(found) == sorted((one["label"] - base, one["pixels"] * same) for one in records)
+        repacked = [(record["label"], record["pixels"] * same) for record in compat_dataset.contents(dataset)]
+        assert sorted(repacked) == sorted((record["label"] - base, record["pixels"] * same) for record in records)
         if has_fields:
             assert sorted(map(str, compat_dataset.values(dataset))) == sorted(map(str, expected(name)["values"][split]))
 

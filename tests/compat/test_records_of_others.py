@@ -51,8 +51,8 @@ def record(label: int, number: int = 0, **more: tuple[str, list[Any]]) -> Record
 def labels_in(directory: Path, pattern: str = "train-*") -> Counter[int]:
     """How often each label is stored in the shards of a directory."""
     shards = [path for path in directory.glob(pattern) if path.suffix != ".idx"]
-    found = [found for path in shards for found in tfrecord.scan(path.read_bytes())]
-    return Counter(example.parse(one.payload)["image/class/label"][1][0] for one in found)
+    records = [record for path in shards for record in tfrecord.scan(path.read_bytes())]
+    return Counter(example.parse(record.payload)["image/class/label"][1][0] for record in records)
 
 
 @pytest.fixture
@@ -89,9 +89,9 @@ def test_a_label_0_where_classes_count_from_1_is_an_error_with_a_remedy(
 ) -> None:
     words = ["repack", fake_records, tmp_path / "out", "--preset", "imagenet"]
     assert stoker_does(*words) == 2
-    said = capsys.readouterr().err
-    assert f"{fake_records}/train-00000-of-00004, record 0 at byte 0: label 0 is not a class" in said
-    assert "--from-label-base 0" in said
+    stderr = capsys.readouterr().err
+    assert f"{fake_records}/train-00000-of-00004, record 0 at byte 0: label 0 is not a class" in stderr
+    assert "--from-label-base 0" in stderr
     assert stoker_does(*words, "--from-label-base", 0) == 0
     assert labels_in(tmp_path / "out") == Counter(dict.fromkeys(range(1, 11), 2))
     assert stoker_does("repack", fake_records, tmp_path / "other", "--from-label-base", 1) == 2
@@ -126,8 +126,8 @@ def test_records_of_googles_writer_become_the_dataset_of_the_images(photos: Path
     for path in (tmp_path / "built").glob("*-of-*"):
         shutil.copy(path, tmp_path / "old" / path.name)
     assert stoker_does("repack", tmp_path / "old", tmp_path / "new", *preset) == 0
-    one, other = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("built", "new"))
-    assert one["dataset_id"] == other["dataset_id"]
+    built, repacked = (json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("built", "new"))
+    assert built["dataset_id"] == repacked["dataset_id"]
 
 
 def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_pat
     (tmp_path / "labels.txt").write_text("background\ncat\ndog\n")
     opened = stoker.open(tmp_path)
     assert opened.schema.label_base == 1
-    assert [one.name for one in opened.classes] == ["background", "cat", "dog"]
+    assert [known.name for known in opened.classes] == ["background", "cat", "dog"]
     described = dataset_info(tmp_path)
     assert isinstance(described, ForeignInfo)
     assert described.layout is not None
@@ -143,7 +143,7 @@ def test_a_list_of_classes_with_a_background_says_that_they_count_from_1(tmp_pat
     assert opened.labels.tolist() == [1, 2]
     assert stoker_does("repack", tmp_path / "train-*", tmp_path / "out", "--preset", "tfds") == 0
     assert sorted(stoker.open(tmp_path / "out").labels.tolist()) == [0, 1]
-    assert [one.name for one in stoker.open(tmp_path / "out").classes] == ["cat", "dog"]
+    assert [known.name for known in stoker.open(tmp_path / "out").classes] == ["cat", "dog"]
 
 
 def test_a_list_of_one_split_does_not_move_the_labels_of_another(
@@ -239,7 +239,7 @@ def test_what_is_not_a_shard_is_a_usage_error(
     (tmp_path / "nothing").write_bytes(b"")
     os.mkfifo(tmp_path / "pipe")
     index = next(dataset.glob("*.idx"))
-    said = {
+    messages = {
         dataset / "labels.txt": f"but the labels.txt of a dataset; give the directory, {dataset}",
         dataset / "manifest.json": "but the manifest.json of a dataset",
         dataset / "rejects.jsonl": "but the rejects.jsonl of a dataset",
@@ -252,7 +252,7 @@ def test_what_is_not_a_shard_is_a_usage_error(
         tmp_path / "none": "there is no such file or directory",
         tmp_path / "pipe": "it is a pipe or a device; give a TFRecord",
     }
-    for place, message in said.items():
+    for place, message in messages.items():
         assert stoker_does(command, place) == 2, place
         error = capsys.readouterr().err
         assert str(place) in error
@@ -357,7 +357,7 @@ def test_a_list_beside_the_shards_names_the_classes(
     (tmp_path / "my-train.tfrecord-00000-of-00001").write_bytes(framed([pair]))
     (tmp_path / name).write_text(text)
     opened = stoker.open(tmp_path)
-    assert [(one.name, one.text) for one in opened.classes] == classes
+    assert [(known.name, known.text) for known in opened.classes] == classes
     assert opened.labels.tolist() == [1]
 
 
@@ -406,12 +406,12 @@ def test_every_command_takes_keys_and_says_so(
         assert "layout: unknown; give --image-key KEY and --label-key KEY" in capsys.readouterr().out
     else:
         assert stoker_does(*words) == 2
-        said = capsys.readouterr()
+        printed = capsys.readouterr()
         assert (
             "holds cls (int64 x 1), jpeg (bytes x 1); name the keys of the image and the class with --image-key KEY"
-            in said.err
+            in printed.err
         )
-        assert "damage" not in said.out + said.err
+        assert "damage" not in printed.out + printed.err
     assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "cls") == 0
     assert stoker_does(*words, "--image-key", "jpeg", "--label-key", "class") == 2
     assert "no 'class'" in capsys.readouterr().err
@@ -495,7 +495,7 @@ def test_boxes_and_classes_of_objects_are_read_and_kept(tmp_path: Path, record_o
     assert kept["image/class/label"][1] == [image_label]
     assert stoker_does("verify", tmp_path / "out") == 0
     if record_of is detection:
-        assert [one.name for one in stoker.open(tmp_path / "out").classes][3::2] == ["class 3", "class 5"]
+        assert [known.name for known in stoker.open(tmp_path / "out").classes][3::2] == ["class 3", "class 5"]
 
 
 def test_crops_of_objects_have_the_classes_of_the_objects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -548,6 +548,6 @@ def test_images_beside_which_nothing_could_be_a_class_have_none(tmp_path: Path) 
 def test_info_of_compressed_shards_does_not_send_to_index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(framed([record(1)])))
     assert stoker_does("info", tmp_path) == 0
-    said = capsys.readouterr().out
-    assert "stoker index" not in said
-    assert "nothing can index them; 'stoker verify' counts them" in said
+    output = capsys.readouterr().out
+    assert "stoker index" not in output
+    assert "nothing can index them; 'stoker verify' counts them" in output

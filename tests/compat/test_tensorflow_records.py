@@ -69,10 +69,10 @@ def test_bytes_equal_those_of_protobuf(features: dict) -> None:
 
 
 def test_a_key_that_begins_another_comes_first() -> None:
-    one = {"image": ("int64", [1])}
-    other = {"image/format": ("int64", [2])}
-    both = _native.write_example(other | one)
-    entries = [to_tensorflow(part).features.SerializeToString() for part in (one, other)]
+    shorter = {"image": ("int64", [1])}
+    longer = {"image/format": ("int64", [2])}
+    both = _native.write_example(longer | shorter)
+    entries = [to_tensorflow(part).features.SerializeToString() for part in (shorter, longer)]
     assert both == bytes([0x0A, len(b"".join(entries))]) + b"".join(entries)
 
 
@@ -94,10 +94,10 @@ def test_damaged_bytes_are_read_as_protobuf_reads_them(features: dict, data: st.
         expected = None
     refused = False
     try:
-        found = comparable(_native.parse_example(bytes(payload)))
+        parsed = comparable(_native.parse_example(bytes(payload)))
     except ExampleError as error:
-        found, refused = None, STRICTER.search(str(error)) is not None
-    assert refused or found == expected
+        parsed, refused = None, STRICTER.search(str(error)) is not None
+    assert refused or parsed == expected
 
 
 def test_a_feature_without_a_kind_is_not_a_feature() -> None:

@@ -126,10 +126,10 @@ def test_a_folder_of_classes_is_the_dataset_again(plain: Path, tmp_path: Path) -
     for split in ("train", "validation"):
         want = samples(stoker.open(plain, split))
         for place in (tmp_path / "out", tmp_path / "again"):
-            found = stoker.open(place, split)
-            assert [one.name for one in found.classes] == ["ant", "bee"]
-            kept = [(one.encoded, one.label, Path(one.source).name) for one in samples(found)]
-            assert kept == [(one.encoded, one.label, one.source) for one in want]
+            dataset = stoker.open(place, split)
+            assert [known.name for known in dataset.classes] == ["ant", "bee"]
+            kept = [(sample.encoded, sample.label, Path(sample.source).name) for sample in samples(dataset)]
+            assert kept == [(sample.encoded, sample.label, sample.source) for sample in want]
     assert sorted(path.name for path in (tmp_path / "out" / "train" / "bee").iterdir())[0] == "bee0.jpg"
     assert not list((tmp_path / "out").rglob("*.jsonl"))
 
@@ -138,17 +138,17 @@ def test_a_folder_with_metadata_is_the_dataset_again(rich: Path, tmp_path: Path)
     export(rich, tmp_path / "out", "folder")
     stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
     again = stoker.open(tmp_path / "again")
-    assert [one.name for one in again.classes] == NAMES
+    assert [known.name for known in again.classes] == NAMES
     kinds = {name: field.kind for name, field in again.fields.items()}
     assert kinds == {
         "caption": "text", "score": "float", "count": "int", "vector": "json", "grid": "json", "tags": "json",
         "extra": "text", "meta": "json", "mask": "mask", "second": "image",
     }  # fmt: skip
-    for found, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
-        assert (found.encoded, found.label) == (want.encoded, want.label)
-        said = want.fields | {"extra": base64.b64encode(want.fields["extra"]).decode()}
-        for name, value in said.items():
-            np.testing.assert_array_equal(found.fields[name], value.tolist() if name == "grid" else value)
+    for sample, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
+        assert (sample.encoded, sample.label) == (want.encoded, want.label)
+        expected = want.fields | {"extra": base64.b64encode(want.fields["extra"]).decode()}
+        for name, value in expected.items():
+            np.testing.assert_array_equal(sample.fields[name], value.tolist() if name == "grid" else value)
 
 
 def test_pillow_and_datasets_read_a_folder(rich: Path, tmp_path: Path) -> None:
@@ -163,14 +163,14 @@ def test_pillow_and_datasets_read_a_folder(rich: Path, tmp_path: Path) -> None:
             assert (image.size, mask.mode) == (mask.size, "L")
             assert row["file_name"].endswith({"JPEG": ".jpg", "PNG": ".png", "WEBP": ".webp"}[image.format])
         assert row["file_name"].startswith(f"{row['label']}/")
-    found = datasets.load_dataset("imagefolder", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
-    assert len(found["train"]) == 12
-    by_count = {one["count"]: one for one in found["train"]}
+    loaded = datasets.load_dataset("imagefolder", data_dir=str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert len(loaded["train"]) == 12
+    by_count = {entry["count"]: entry for entry in loaded["train"]}
     for sample in samples(stoker.open(rich)):
-        one = by_count[sample.fields["count"]]
-        np.testing.assert_array_equal(np.asarray(one["image"].convert("RGB")), sample.decode())
-        np.testing.assert_array_equal(np.asarray(one["mask"]), sample.fields["mask"])
-        assert (one["label"], one["caption"]) == (NAMES[sample.label], sample.fields["caption"])
+        entry = by_count[sample.fields["count"]]
+        np.testing.assert_array_equal(np.asarray(entry["image"].convert("RGB")), sample.decode())
+        np.testing.assert_array_equal(np.asarray(entry["mask"]), sample.fields["mask"])
+        assert (entry["label"], entry["caption"]) == (NAMES[sample.label], sample.fields["caption"])
 
 
 @pytest.mark.usefixtures("torchvision")
@@ -191,26 +191,26 @@ def test_webdataset_reads_the_tars(rich: Path, tmp_path: Path) -> None:
     assert [path.name for path in tars] == [f"train-{number:06d}.tar" for number in range(len(tars))]
     assert len(tars) == report.splits["train"].files > 2
     assert all(path.stat().st_size <= 40_000 + 20 * 512 for path in tars)
-    found = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False))
+    entries = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False))
     dataset = stoker.open(rich)
-    assert len(found) == len(dataset) == 12
-    for number, one in enumerate(found):
+    assert len(entries) == len(dataset) == 12
+    for number, entry in enumerate(entries):
         sample = dataset[number]
         suffix = {"jpeg": "jpg"}.get(sample.format, sample.format)
-        assert one[suffix] == sample.encoded
-        assert int(one["cls"]) == sample.label
-        assert one["txt"].decode() == sample.fields["caption"]
-        said = json.loads(one["json"])
-        assert said.pop("class") == NAMES[sample.label]
-        assert said.pop("file_name") == f"{sample.source}.{suffix}"
-        assert base64.b64decode(said.pop("extra")) == sample.fields["extra"]
-        assert said.keys() == {"score", "count", "vector", "grid", "tags", "meta"}
-        for name, value in said.items():
+        assert entry[suffix] == sample.encoded
+        assert int(entry["cls"]) == sample.label
+        assert entry["txt"].decode() == sample.fields["caption"]
+        content = json.loads(entry["json"])
+        assert content.pop("class") == NAMES[sample.label]
+        assert content.pop("file_name") == f"{sample.source}.{suffix}"
+        assert base64.b64decode(content.pop("extra")) == sample.fields["extra"]
+        assert content.keys() == {"score", "count", "vector", "grid", "tags", "meta"}
+        for name, value in content.items():
             np.testing.assert_array_equal(value, np.asarray(sample.fields[name]).tolist())
-        with Image.open(io.BytesIO(one["mask.png"])) as mask:
+        with Image.open(io.BytesIO(entry["mask.png"])) as mask:
             np.testing.assert_array_equal(np.asarray(mask), sample.fields["mask"])
     decoded = list(webdataset.WebDataset([str(path) for path in tars], shardshuffle=False).decode("rgb8"))
-    assert [one["cls"] for one in decoded] == [int(label) for label in dataset.labels]
+    assert [entry["cls"] for entry in decoded] == [int(label) for label in dataset.labels]
     gc.collect()
 
 
@@ -240,23 +240,23 @@ def test_tars_keep_names_ids_and_texts_of_classes(tmp_path: Path) -> None:
     with pytest.warns(SourceWarning, match="no images in class 13, 12"):
         tars = stoker.open(tmp_path / "out")
     want = stoker.open(tmp_path / "dataset")
-    for one in (tars, stoker.open(tmp_path / "again")):
-        assert one.classes == want.classes
-        assert [(a.encoded, a.label) for a in samples(one)] == [(b.encoded, b.label) for b in samples(want)]
+    for dataset in (tars, stoker.open(tmp_path / "again")):
+        assert dataset.classes == want.classes
+        assert [(a.encoded, a.label) for a in samples(dataset)] == [(b.encoded, b.label) for b in samples(want)]
 
 
 def test_tars_keep_masks_and_other_images(rich: Path, tmp_path: Path) -> None:
     export(rich, tmp_path / "out", to="webdataset", shard_size=40_000)
     stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
     again = stoker.open(tmp_path / "again")
-    assert [one.name for one in again.classes] == NAMES
+    assert [known.name for known in again.classes] == NAMES
     kinds = {name: field.kind for name, field in again.fields.items()}
     assert kinds == {"txt": "text", "json": "json", "mask": "mask", "second": "image"}
-    for found, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
-        assert (found.encoded, found.label) == (want.encoded, want.label)
-        assert found.fields["txt"] == want.fields["caption"]
+    for sample, want in zip(samples(again), samples(stoker.open(rich)), strict=True):
+        assert (sample.encoded, sample.label) == (want.encoded, want.label)
+        assert sample.fields["txt"] == want.fields["caption"]
         for name in ("mask", "second"):
-            np.testing.assert_array_equal(found.fields[name], want.fields[name])
+            np.testing.assert_array_equal(sample.fields[name], want.fields[name])
 
 
 def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
@@ -267,19 +267,19 @@ def test_datasets_read_parquet(rich: Path, tmp_path: Path) -> None:
     assert len(names) > 2
     assert names == [f"train-{number:05d}-of-{len(names):05d}.parquet" for number in range(len(names))]
     files = {"train": [str(tmp_path / "out" / name) for name in names]}
-    found = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))["train"]
-    assert isinstance(found.features["image"], datasets.Image)
-    assert found.features["label"].names == NAMES
-    stored = found.cast_column("image", datasets.Image(decode=False))
+    loaded = datasets.load_dataset("parquet", data_files=files, cache_dir=str(tmp_path / "cache"))["train"]
+    assert isinstance(loaded.features["image"], datasets.Image)
+    assert loaded.features["label"].names == NAMES
+    stored = loaded.cast_column("image", datasets.Image(decode=False))
     dataset = stoker.open(rich)
-    assert len(found) == len(dataset) == 12
-    for number, one in enumerate(found):
+    assert len(loaded) == len(dataset) == 12
+    for number, row in enumerate(loaded):
         sample = dataset[number]
         assert stored[number]["image"]["bytes"] == sample.encoded
-        np.testing.assert_array_equal(np.asarray(one["image"].convert("RGB")), sample.decode())
-        assert one["label"] == sample.label
+        np.testing.assert_array_equal(np.asarray(row["image"].convert("RGB")), sample.decode())
+        assert row["label"] == sample.label
         for name, value in sample.fields.items():
-            got = json.loads(one[name]) if name == "meta" else one[name]
+            got = json.loads(row[name]) if name == "meta" else row[name]
             np.testing.assert_array_equal(np.asarray(got).reshape(np.shape(value)), value)
 
 
@@ -301,7 +301,7 @@ def test_columns_keep_their_types_from_parquet_to_parquet(tmp_path: Path) -> Non
     export(tmp_path / "dataset", tmp_path / "out", "parquet")
     again = parquet.read_table(tmp_path / "out/train-00000-of-00001.parquet")
     assert {name: again.schema.field(name).type for name in columns} == {
-        name: one.type for name, one in columns.items()
+        name: column.type for name, column in columns.items()
     }
     assert sorted(map(repr, again.select(list(columns)).to_pylist())) == sorted(
         map(repr, table.select(list(columns)).to_pylist())
@@ -326,12 +326,12 @@ def test_boxes_and_labels_from_1(to: Any, tmp_path: Path) -> None:
         labels = [int(held[f"00000000{number}.cls"]) for number in range(2)]
     else:
         rows = [json.loads(line) for line in (tmp_path / "out/validation/metadata.jsonl").read_bytes().splitlines()]
-        classes = [one.name for one in stoker.open(tmp_path / "boxed", "validation").classes]
+        classes = [known.name for known in stoker.open(tmp_path / "boxed", "validation").classes]
         labels = [classes.index(row["label"]) for row in rows]
     assert labels == [sample.label for sample in want]
     assert sum(len(row["boxes"]) for row in rows) > 0
     for row, sample in zip(rows, want, strict=True):
-        assert [(one["xmin"], one["ymax"]) for one in row["boxes"]] == [(box.xmin, box.ymax) for box in sample.boxes]
+        assert [(box["xmin"], box["ymax"]) for box in row["boxes"]] == [(box.xmin, box.ymax) for box in sample.boxes]
 
 
 _DEPTH = "opened again, the field 'depth' will be of another kind: images called mask, seg or trimap are masks of 8"
@@ -362,17 +362,17 @@ def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monke
     }
     records = [{**record(number), "label": number % 2, "sex": 1, "tags": [0]} for number in range(4)]
     records = [{**each, "depth": np.asarray(each["mask"]).astype(np.uint16)} for each in records]
-    for number, one in enumerate(records):
-        one["boxes"] = [{"xmin": 0, "ymin": 0.25, "xmax": 0.5, "ymax": 1, "label": "wing"}] * (number % 3)
+    for number, entry in enumerate(records):
+        entry["boxes"] = [{"xmin": 0, "ymin": 0.25, "xmax": 0.5, "ymax": 1, "label": "wing"}] * (number % 3)
     stoker.build(records, tmp_path / "kept", fields=kinds, progress=False)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SourceWarning)
         monkeypatch.setattr(exporting, "_write_split", lambda *_: pytest.fail("written before"))
         with pytest.raises(pytest.fail.Exception):
             export(tmp_path / "kept", tmp_path / "out", to, progress=False)
-    said = [str(one.message) for one in caught if one.category is SourceWarning]
-    assert len(said) == len(LOST[to])
-    assert all(re.search(pattern, text) for pattern, text in zip(LOST[to], said, strict=True))
+    messages = [str(warning.message) for warning in caught if warning.category is SourceWarning]
+    assert len(messages) == len(LOST[to])
+    assert all(re.search(pattern, text) for pattern, text in zip(LOST[to], messages, strict=True))
     monkeypatch.undo()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SourceWarning)
@@ -391,7 +391,7 @@ def test_what_a_format_cannot_say_is_named_before(to: Any, tmp_path: Path, monke
             lines = (tmp_path / "out/train/metadata.jsonl").read_text().splitlines()
         else:
             with tarfile.open(tmp_path / "out/train-000000.tar") as tar:
-                lines = [tar.extractfile(one).read() for one in tar if one.name.endswith(".json")]
+                lines = [tar.extractfile(member).read() for member in tar if member.name.endswith(".json")]
         boxes = [json.loads(line)["boxes"] for line in lines]
         expected = {"xmin": 0.0, "ymin": 0.25, "xmax": 0.5, "ymax": 1.0, "label": 1, "class": "wing"}
     assert sorted(map(len, boxes)) == [0, 0, 1, 2]
@@ -403,8 +403,8 @@ def test_classes_of_boxes_are_those_of_images_where_they_have_no_names_of_their_
     write_dataset(tmp_path / "boxed", {"train": [4]})
     export(tmp_path / "boxed", tmp_path / "out", "folder", progress=False)
     rows = [json.loads(line) for line in (tmp_path / "out/train/metadata.jsonl").read_bytes().splitlines()]
-    found = {(row["label"], box["class"]) for row in rows for box in row["boxes"]}
-    assert found == {("n02", "n02"), ("n03", "n03")}
+    classes = {(row["label"], box["class"]) for row in rows for box in row["boxes"]}
+    assert classes == {("n02", "n02"), ("n03", "n03")}
 
 
 @pytest.mark.parametrize("to", FORMATS)
@@ -440,9 +440,9 @@ def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
     ]
     (tmp_path / "train-00000-of-00001").write_bytes(b"".join(map(tfrecord.frame, payloads)))
     export(tmp_path / "train-*", tmp_path / "out", "folder")
-    found = {path.name: path.read_bytes() for path in (tmp_path / "out" / "train" / "00000").iterdir()}
-    assert sorted(found.values()) == sorted(images)
-    assert found.keys() >= {
+    files = {path.name: path.read_bytes() for path in (tmp_path / "out" / "train" / "00000").iterdir()}
+    assert sorted(files.values()) == sorted(images)
+    assert files.keys() >= {
         "x.jpg",
         "x-1.jpg",
         "hidden.jpeg",
@@ -563,28 +563,28 @@ def test_two_exports_do_not_share_a_destination(plain: Path, tmp_path: Path) -> 
 
 
 def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def made(name: str, what: dict[str, Any], value: Any = "a", **settings: Any) -> Path:
+    def built(name: str, what: dict[str, Any], value: Any = "a", **settings: Any) -> Path:
         records = [{"image": pictures.jpeg(20, 20, 1), "label": 0, **dict.fromkeys(what, value)}]
         label = {"label": fields.Label(settings.pop("names", ["a"]))}
         place = tmp_path / name
         stoker.build(records, place, fields={"image": fields.Image(), **label, **what}, progress=False, **settings)
         return place
 
-    raw = made("raw", {}, preset="dlbs", encode="raw", resize="square:16")
+    raw = built("raw", {}, preset="dlbs", encode="raw", resize="square:16")
     with pytest.raises(ConfigError, match="raw pixels, not image files; 'stoker repack --encode png'"):
         export(raw, tmp_path / "out", "folder")
     with pytest.raises(ConfigError, match=r"class 'a/b' of .* cannot be the name of a folder"):
-        export(made("slash", {}, names=["a/b"]), tmp_path / "out", "folder")
+        export(built("slash", {}, names=["a/b"]), tmp_path / "out", "folder")
     with pytest.raises(ConfigError, match=r"field 'boxes' of .* has a name that the export itself uses"):
-        export(made("boxes", {"boxes": fields.Text()}), tmp_path / "out", "parquet")
-    dotted = made("dotted", {"a/../b": fields.Mask()}, np.zeros((20, 20), np.uint8))
+        export(built("boxes", {"boxes": fields.Text()}), tmp_path / "out", "parquet")
+    dotted = built("dotted", {"a/../b": fields.Mask()}, np.zeros((20, 20), np.uint8))
     with pytest.raises(ConfigError, match=r"field 'a/../b' of .* cannot be a part of the names of files"):
         export(dotted, tmp_path / "out", "webdataset")
-    suffix = made("suffix", {"PNG": fields.Mask()}, np.zeros((20, 20), np.uint8))
+    suffix = built("suffix", {"PNG": fields.Mask()}, np.zeros((20, 20), np.uint8))
     with pytest.raises(ConfigError, match=r"field 'PNG' of .* cannot be a part of the names of files"):
         export(suffix, tmp_path / "out", "folder")
     with pytest.raises(stoker.errors.ExampleError, match="record 0 at byte 0: field 'score' is not finite"):
-        export(made("nan", {"score": fields.Float()}, float("nan")), tmp_path / "nan-out", "folder")
+        export(built("nan", {"score": fields.Float()}, float("nan")), tmp_path / "nan-out", "folder")
     (tmp_path / "images/a").mkdir(parents=True)
     (tmp_path / "images/a/1.jpg").write_bytes(pictures.jpeg(20, 20, 1))
     with pytest.raises(ConfigError, match="holds image files"):
@@ -625,10 +625,10 @@ def test_the_command(plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
         main(["export", str(plain), str(tmp_path / "out"), "--to", "webdataset", "--split", "train", "--json", "-q"])
         == 0
     )
-    said = json.loads(capsys.readouterr().out)
+    report = json.loads(capsys.readouterr().out)
     size = (tmp_path / "out" / "train-000000.tar").stat().st_size
-    assert said["splits"] == {"train": {"records": 9, "files": 1, "bytes": size}}
-    assert said["rejects"] == []
+    assert report["splits"] == {"train": {"records": 9, "files": 1, "bytes": size}}
+    assert report["rejects"] == []
     assert main(["export", str(plain), str(tmp_path / "out"), "--to", "folder"]) == 2
     assert "holds 'labels.txt'" in capsys.readouterr().err
     shard = damage(plain, tmp_path / "damaged")

@@ -62,8 +62,10 @@ def build_records(
     **settings: Any,
 ) -> BuildReport:
     """Build a dataset of records."""
-    made = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=shards), **{"threads": 1, **settings})
-    return build_tree(memory_source(records, fields), made, destination)
+    build_settings = BuildSettings(
+        SourceSettings("/"), shards=ShardSettings(train=shards), **{"threads": 1, **settings}
+    )
+    return build_tree(memory_source(records, fields), build_settings, destination)
 
 
 def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[Path, int]:
@@ -81,6 +83,6 @@ def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[P
         "records": 2, "bytes": len(data), "rejects": 0, "class_counts": list(split.class_counts), "unlabelled": 0,
         "shards": [listed],
     }  # fmt: skip
-    made = Split(2, len(data), 0, split.class_counts, (Shard(SHARD, 2, len(data), _native.crc32c(data)),))
-    change_manifest(place, splits={"train": content}, dataset_id=dataset_id({"train": made}))
+    changed_split = Split(2, len(data), 0, split.class_counts, (Shard(SHARD, 2, len(data), _native.crc32c(data)),))
+    change_manifest(place, splits={"train": content}, dataset_id=dataset_id({"train": changed_split}))
     return place, first.size

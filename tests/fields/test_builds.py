@@ -110,20 +110,22 @@ def test_samples_have_the_values_of_their_records(built: Path) -> None:
     assert dict(dataset.fields) == FIELDS
     assert sorted(number_of(sample) for sample in dataset) == list(range(7))  # type: ignore[attr-defined]
     for sample in dataset:  # type: ignore[attr-defined]
-        given, found = RECORDS[number_of(sample)], sample.fields
-        assert list(found) == list(FIELDS)
+        given, values = RECORDS[number_of(sample)], sample.fields
+        assert list(values) == list(FIELDS)
         for name in ("caption", "raw", "meta", "id", "score"):
-            assert found[name] == given[name]
-        assert found["kind"] == {"red": 0, "blue": 1, -1: -1}[given["kind"]]
-        assert found["tags"].tolist() == [{"a": 0, 2: 2}[tag] for tag in given["tags"]]
+            assert values[name] == given[name]
+        assert values["kind"] == {"red": 0, "blue": 1, -1: -1}[given["kind"]]
+        assert values["tags"].tolist() == [{"a": 0, 2: 2}[tag] for tag in given["tags"]]
         for name in ("emb", "points", "mask", "depth"):
-            assert np.array_equal(found[name], given[name])
-            assert found[name].dtype == given[name].dtype
-        assert np.array_equal(found["right"], np.asarray(pictures.rgb(given["right"])))
+            assert np.array_equal(values[name], given[name])
+            assert values[name].dtype == given[name].dtype
+        assert np.array_equal(values["right"], np.asarray(pictures.rgb(given["right"])))
 
 
 def test_what_a_record_holds_by_an_independent_parse(built: Path) -> None:
-    payloads = [one.payload for path in sorted(built.glob("*.tfrecord")) for one in tfrecord.scan(path.read_bytes())]
+    payloads = [
+        record.payload for path in sorted(built.glob("*.tfrecord")) for record in tfrecord.scan(path.read_bytes())
+    ]
     assert len(payloads) == 7
     listed = json.loads((built / "manifest.json").read_bytes())["schema"]
     for payload in payloads:
@@ -170,7 +172,7 @@ def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, 
 
 
 def test_a_dataset_without_fields_is_as_before(tmp_path: Path) -> None:
-    build_records(tmp_path / "set", [{"image": one["image"]} for one in RECORDS], {})
+    build_records(tmp_path / "set", [{"image": record["image"]} for record in RECORDS], {})
     content = json.loads((tmp_path / "set" / "manifest.json").read_bytes())
     assert "fields" not in content["schema"]
     assert "encoders" not in content
@@ -218,23 +220,23 @@ def test_every_wrong_value_is_a_reject_that_names_record_and_field(tmp_path: Pat
     settings = BuildSettings(SourceSettings("/"), threads=2)
     report = build_tree(source, settings, tmp_path / "set")
     assert report.outcome == "withheld"
-    found = {reject.key: reject.reason for reject in report.rejects}
+    reasons = {reject.key: reject.reason for reject in report.rejects}
     for number, (name, _, message) in enumerate([*cases, ("emb", None, "is missing; every record needs it")]):
-        reason = found[f"record-{number}"]
+        reason = reasons[f"record-{number}"]
         assert message in reason
         assert f"field {name!r}" in reason
         assert " at 0x" not in reason
     planned = forecast(source, settings)
-    assert {reject.key: reject.reason for reject in planned.survey.rejects} == found
+    assert {reject.key: reject.reason for reject in planned.survey.rejects} == reasons
     converter = ItemConverter(source, settings.recipe, settings.schema)
     checked = [converter.check(item, "train")[1] for item in source.table]
-    assert {one.key: one.reason for one in checked if isinstance(one, ItemReject)} == found
+    assert {reject.key: reject.reason for reject in checked if isinstance(reject, ItemReject)} == reasons
 
 
 def palette(seed: int) -> PillowImage.Image:
-    made = PillowImage.frombytes("P", (WIDTH, HEIGHT), ids(seed).astype(np.uint8).tobytes())
-    made.putpalette([number * 7 % 256 for number in range(768)])
-    return made
+    image = PillowImage.frombytes("P", (WIDTH, HEIGHT), ids(seed).astype(np.uint8).tobytes())
+    image.putpalette([number * 7 % 256 for number in range(768)])
+    return image
 
 
 def test_masks_of_every_form_are_stored_as_their_ids(tmp_path: Path) -> None:

@@ -107,9 +107,9 @@ def test_what_is_wrong_with_a_field_is_found_with_its_place(
 
 
 def test_info_shows_fields_and_an_example_of_each(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = dataset_info(dataset)
-    assert not isinstance(found, tuple)
-    examples = found.examples  # type: ignore[union-attr]
+    info = dataset_info(dataset)
+    assert not isinstance(info, tuple)
+    examples = info.examples  # type: ignore[union-attr]
     assert examples["caption"] == '"two\\u001b[31m cats"'
     assert examples["raw"] == "5 B"
     assert examples["meta"] == '{"a": [null], "b": 1}'

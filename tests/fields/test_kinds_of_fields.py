@@ -213,60 +213,60 @@ ROWS = [
         "struct<bytes: binary, path: string>",
     ),
 ]
-NAMES = [repr(one.field) for one in ROWS]
+NAMES = [repr(row.field) for row in ROWS]
 
 
 def test_every_kind_has_a_row() -> None:
-    assert {one.field.kind for one in ROWS} | {"boxes"} == set(fields.KINDS)
+    assert {row.field.kind for row in ROWS} | {"boxes"} == set(fields.KINDS)
 
 
-@each("one", ROWS)
-def test_a_manifest_says_it(one: Row) -> None:
-    assert fields.from_json(json.loads(json.dumps(one.field.to_json()))) == one.field
+@each("row", ROWS)
+def test_a_manifest_says_it(row: Row) -> None:
+    assert fields.from_json(json.loads(json.dumps(row.field.to_json()))) == row.field
 
 
-@each("one", ROWS)
-def test_a_record_holds_it(one: Row) -> None:
-    features = one.field.encode("x", one.given, Beside())
-    assert features.keys() == one.field.features("x").keys()
-    read = one.field.decode("x", features)
-    assert np.array_equal(read, one.read) if isinstance(one.read, np.ndarray) else read == one.read
-    assert one.field.show(read) == one.shown
-    if one.field.is_image:
-        assert fields.stored_values(features, {"x": one.field}) == {"x": b"file"}
+@each("row", ROWS)
+def test_a_record_holds_it(row: Row) -> None:
+    features = row.field.encode("x", row.given, Beside())
+    assert features.keys() == row.field.features("x").keys()
+    read = row.field.decode("x", features)
+    assert np.array_equal(read, row.read) if isinstance(row.read, np.ndarray) else read == row.read
+    assert row.field.show(read) == row.shown
+    if row.field.is_image:
+        assert fields.stored_values(features, {"x": row.field}) == {"x": b"file"}
 
 
-@each("one", ROWS)
-def test_batches_and_people_are_told_of_it(one: Row) -> None:
-    assert one.field.form() == one.form
-    assert one.field.summary == one.summary
-    assert one.field.is_image == one.form.is_plane
-    assert one.form.bits == getattr(one.field, "bits", 0)
-    assert one.field.class_names == getattr(one.field, "names", None)
+@each("row", ROWS)
+def test_batches_and_people_are_told_of_it(row: Row) -> None:
+    assert row.field.form() == row.form
+    assert row.field.summary == row.summary
+    assert row.field.is_image == row.form.is_plane
+    assert row.form.bits == getattr(row.field, "bits", 0)
+    assert row.field.class_names == getattr(row.field, "names", None)
 
 
-@each("one", ROWS)
-def test_an_export_has_it(one: Row) -> None:
-    kind, feature = one.field.arrow(pa)
-    assert str(kind).replace("element", "item") == one.column
+@each("row", ROWS)
+def test_an_export_has_it(row: Row) -> None:
+    kind, feature = row.field.arrow(pa)
+    assert str(kind).replace("element", "item") == row.column
     json.dumps(feature)
-    value = FILE.encoded if one.field.is_image else one.read
-    assert len(pa.array([one.field.to_arrow(value)], kind)) == 1
-    if not one.field.is_image:
-        assert json.loads(json.dumps(one.field.to_plain(value))) == one.plain
+    value = FILE.encoded if row.field.is_image else row.read
+    assert len(pa.array([row.field.to_arrow(value)], kind)) == 1
+    if not row.field.is_image:
+        assert json.loads(json.dumps(row.field.to_plain(value))) == row.plain
 
 
-@pytest.mark.parametrize("one", [one for one in ROWS if one.inferred], ids=repr)
-def test_a_first_record_tells_it(one: Row) -> None:
-    assert fields.infer({one.inferred: one.given}) == {one.inferred: one.field}
+@pytest.mark.parametrize("row", [row for row in ROWS if row.inferred], ids=repr)
+def test_a_first_record_tells_it(row: Row) -> None:
+    assert fields.infer({row.inferred: row.given}) == {row.inferred: row.field}
 
 
-@pytest.mark.parametrize("one", [one for one in ROWS if one.cell], ids=repr)
-def test_a_cell_stands_for_it(one: Row) -> None:
-    assert one.cell is not None
-    text, value = one.cell
-    assert one.field.from_cell(text) == value
-    assert one.field.from_cell("") in ("", None)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.cell], ids=repr)
+def test_a_cell_stands_for_it(row: Row) -> None:
+    assert row.cell is not None
+    text, value = row.cell
+    assert row.field.from_cell(text) == value
+    assert row.field.from_cell("") in ("", None)
 
 
 def test_boxes_stand_elsewhere_in_records_and_batches() -> None:

@@ -41,7 +41,7 @@ def tiles(place: Path, out: Path, caption: str) -> list[np.ndarray[Any, Any]]:
         sheet = np.asarray(image)
     assert sheet.shape[1] == 20 + 3 * (show.TILE_WIDTH + 20)
     step, bottom = show.TILE_WIDTH + 20, 92 + show.TILE_HEIGHT
-    return [sheet[92:bottom, 20 + one * step : 20 + one * step + show.TILE_WIDTH] for one in range(3)]
+    return [sheet[92:bottom, 20 + number * step : 20 + number * step + show.TILE_WIDTH] for number in range(3)]
 
 
 def test_masks_and_further_images_have_tiles_and_captions_a_line(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def is_half_colored(picture: np.ndarray[Any, Any]) -> bool:
 
 def embedded(page: str) -> list[np.ndarray[Any, Any]]:
     """The pictures that a page holds."""
-    found = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", page)
-    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(one)))) for one in found]
+    encoded = re.findall(r"data:image/jpeg;base64,([A-Za-z0-9+/=]+)", page)
+    return [np.asarray(Image.open(io.BytesIO(base64.b64decode(data)))) for data in encoded]
 
 
 def test_masks_are_drawn_over_what_transforms_make(tmp_path: Path) -> None:
@@ -107,7 +107,9 @@ def test_masks_are_drawn_over_what_transforms_make(tmp_path: Path) -> None:
         sheet = np.asarray(image)
     step, top = show.TILE_WIDTH + 16, 104 + 10 + 60  # the middle 120 pixels of each picture
     assert sheet.shape[1] == 16 + 3 * step
-    stored, cropped, mirrored = (sheet[top : top + 120, 86 + one * step : 206 + one * step] for one in range(3))
+    stored, cropped, mirrored = (
+        sheet[top : top + 120, 86 + number * step : 206 + number * step] for number in range(3)
+    )
     assert is_half_colored(stored)
     assert is_half_colored(cropped)
     assert is_half_colored(mirrored[:, ::-1])
@@ -127,13 +129,13 @@ def test_pages_and_notebooks_show_masks_and_captions(tmp_path: Path) -> None:
             (batch,) = loader
         pages.append(batch._repr_html_())
     for page, count in zip(pages, (1, 1, 2, 2), strict=True):
-        assert [is_half_colored(one) for one in embedded(page)] == [True] * count
+        assert [is_half_colored(image) for image in embedded(page)] == [True] * count
         text = checked(page).text
         assert "<b>two</b> halves of a long" in text
         assert len(text) < 1000
     with stoker.Loader(dataset, 1, transform=stoker.CenterCrop(SIDE, SIDE)) as loader:
         (plain,) = loader
-    assert [is_half_colored(one) for one in embedded(plain._repr_html_())] == [False]
+    assert [is_half_colored(image) for image in embedded(plain._repr_html_())] == [False]
 
 
 def test_a_sample_with_a_damaged_field_has_a_tile_that_says_so(tmp_path: Path) -> None:

@@ -62,20 +62,20 @@ values = (
 @pytest.mark.slow
 @given(values)
 def test_what_is_stored_comes_back_from_canonical_bytes(drawn: tuple[fields.ValueField, Any]) -> None:
-    one, value = drawn
-    features = one.encode("x", value)
+    field, value = drawn
+    features = field.encode("x", value)
     payload = _native.write_example(features)
     assert payload == example.write(features)
-    back = one.decode("x", _native.parse_example(payload))
+    back = field.decode("x", _native.parse_example(payload))
     if isinstance(back, np.ndarray):
         assert np.array_equal(back, value, equal_nan=back.dtype.kind == "f")
-        assert one.kind == "labels" or (back.dtype == np.asarray(value).dtype and back.flags.writeable)
+        assert field.kind == "labels" or (back.dtype == np.asarray(value).dtype and back.flags.writeable)
     else:
         assert back == value or (back != back and value != value)  # noqa: PLR0124 - NaN
     ((kind, stored),) = features.values()
-    assert kind == one.spec.kind
-    assert one.spec.length in (None, len(stored))
-    assert fields.from_json(json.loads(json.dumps(one.to_json()))) == one == pickle.loads(pickle.dumps(one))
+    assert kind == field.spec.kind
+    assert field.spec.length in (None, len(stored))
+    assert fields.from_json(json.loads(json.dumps(field.to_json()))) == field == pickle.loads(pickle.dumps(field))
 
 
 class Beside:
@@ -96,7 +96,7 @@ class Beside:
 def test_what_stands_in_a_record() -> None:
     picture = EncodedImage(b"...", "png", 3, 4)
     beside = Beside(picture)
-    for one, value, stored in (
+    for field, value, stored in (
         (fields.Text(), "é", {"x": ("bytes", [b"\xc3\xa9"])}),
         (fields.Json(), {"b": (1, None), "a": "é"}, {"x": ("bytes", ['{"a":"é","b":[1,null]}'.encode()])}),
         (fields.Int(), True, {"x": ("int64", [1])}),
@@ -118,15 +118,15 @@ def test_what_stands_in_a_record() -> None:
             },
         ),
     ):
-        assert one.encode("x", value, beside) == stored
-        assert one.features("x") == {key: FeatureSpec(kind, len(held)) for key, (kind, held) in stored.items()} or (
-            one.features("x")["x"].length is None
+        assert field.encode("x", value, beside) == stored
+        assert field.features("x") == {key: FeatureSpec(kind, len(held)) for key, (kind, held) in stored.items()} or (
+            field.features("x")["x"].length is None
         )
     assert fields.Mask().decode("x", fields.Mask().encode("x", object(), beside)) == picture
 
 
 @each(
-    ("one", "value", "message"),
+    ("field", "value", "message"),
     [
         (fields.Text(), None, "field 'x' is None, but must be text (str)"),
         (fields.Text(), b"ab", "field 'x' is b'ab', but must be text (str)"),
@@ -171,9 +171,9 @@ def test_what_stands_in_a_record() -> None:
         (fields.Array("int64", (2,)), object(), "field 'x' is a value of type object, but must be an array"),
     ],
 )
-def test_a_wrong_value_is_refused_with_its_field(one: fields.ValueField, value: object, message: str) -> None:
+def test_a_wrong_value_is_refused_with_its_field(field: fields.ValueField, value: object, message: str) -> None:
     with pytest.raises(SourceError) as error:
-        one.encode("x", value)
+        field.encode("x", value)
     assert message in str(error.value)
     assert "'x'" in str(error.value)
     assert " at 0x" not in str(error.value)
@@ -193,7 +193,7 @@ def test_json_may_be_64_levels_deep() -> None:
 
 
 @each(
-    ("one", "features", "message"),
+    ("field", "features", "message"),
     [
         (fields.Text(), {}, "feature x is of kind none, not bytes"),
         (fields.Text(), {"x": ("int64", [1])}, "feature x is of kind int64, not bytes"),
@@ -211,9 +211,9 @@ def test_json_may_be_64_levels_deep() -> None:
         (fields.Mask(), {"x/encoded": ("bytes", [b""])}, "feature x/format is of kind none, not bytes"),
     ],
 )
-def test_a_record_that_holds_something_else_is_refused(one: Any, features: Any, message: str) -> None:
+def test_a_record_that_holds_something_else_is_refused(field: Any, features: Any, message: str) -> None:
     with pytest.raises(ExampleError) as error:
-        one.decode("x", features)
+        field.decode("x", features)
     assert message in str(error.value)
 
 
@@ -234,11 +234,11 @@ def test_ids_of_masks() -> None:
 
 
 def test_boxes() -> None:
-    one = fields.Boxes(["cat", "dog"])
-    assert one.boxes("b", np.array([[0, 0.25, 0.5, 1]])) == [Box(0, 0.25, 0.5, 1)]
+    field = fields.Boxes(["cat", "dog"])
+    assert field.boxes("b", np.array([[0, 0.25, 0.5, 1]])) == [Box(0, 0.25, 0.5, 1)]
     sides = {"xmin": 0, "ymin": 0.25, "xmax": 0.5, "ymax": 1}
-    assert one.boxes("b", [sides, sides | {"label": "dog"}, Box(0, 0, 1, 1, 0)])[1] == Box(0, 0.25, 0.5, 1, 1)
-    assert one.boxes("b", [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]) == [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]
+    assert field.boxes("b", [sides, sides | {"label": "dog"}, Box(0, 0, 1, 1, 0)])[1] == Box(0, 0.25, 0.5, 1, 1)
+    assert field.boxes("b", [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]) == [Box(0, 0, 1, 1), Box(0, 0, 1, 1, -1)]
     for value, message in (
         (None, "field 'b' is None, but must be a list of boxes"),
         ([[0, 0, 1]], "a list of 3 is not a box"),
@@ -250,7 +250,7 @@ def test_boxes() -> None:
         ([Box(0, 0, 1, 1, 2)], r"the label of a box is 2 \(int\), but must be the id of a class, 0 to 1"),
     ):
         with pytest.raises(SourceError, match=message):
-            one.boxes("b", value)
+            field.boxes("b", value)
     with pytest.raises(SourceError, match=r"to name the classes give stoker\.fields\.Boxes\(\[\.\.\.\]\)"):
         fields.Boxes().boxes("b", [sides | {"label": "cat"}])
 
@@ -262,17 +262,17 @@ def test_inferring() -> None:
         "good": True, "score": 0.5, "vector": np.zeros((3, 2), np.float16), "ids": [1, 2], "weights": (0.5,),
         "meta": {"a": [1]}, "none": [],
     }  # fmt: skip
-    found = fields.infer(record)
-    assert found == {
+    inferred = fields.infer(record)
+    assert inferred == {
         "image": fields.Image(), "left": fields.Image(), "right_image": fields.Image(), "label": fields.Label(),
         "boxes": fields.Boxes(), "mask": fields.Mask(), "depth_mask": fields.Mask(16), "caption": fields.Text(),
         "raw": fields.Bytes(), "id": fields.Int(), "good": fields.Int(), "score": fields.Float(),
         "vector": fields.Array("float16", (3, 2)), "ids": fields.Array("int64", (None,)),
         "weights": fields.Array("float32", (None,)), "meta": fields.Json(), "none": fields.Json(),
     }  # fmt: skip
-    parts = fields.roles(found)
+    parts = fields.roles(inferred)
     assert (parts.image, parts.label, parts.boxes) == ("image", "label", "boxes")
-    assert list(parts.extra) == [name for name in found if name not in ("image", "label", "boxes")]
+    assert list(parts.extra) == [name for name in inferred if name not in ("image", "label", "boxes")]
     for value in (None, object(), np.array(["a"]), np.zeros((0, 2))):
         with pytest.raises(ConfigError, match="field 'a' of the first record is"):
             fields.infer({"a": value})
@@ -330,10 +330,10 @@ def test_a_field_that_makes_no_sense_is_refused(make: Any, message: str) -> None
 )  # fmt: skip
 def test_any_json_is_a_field_or_refused(content: Any) -> None:
     try:
-        found = fields.from_json(content)
+        field = fields.from_json(content)
     except ConfigError:
         return
-    assert fields.from_json(json.loads(json.dumps(found.to_json()))) == found
+    assert fields.from_json(json.loads(json.dumps(field.to_json()))) == field
 
 
 def _hashable(value: object) -> bool:
@@ -366,13 +366,13 @@ any_value = st.recursive(
 @given(every_field, any_value)
 @settings(max_examples=150)
 @pytest.mark.slow
-def test_any_value_is_stored_or_refused_and_what_is_stored_is_read(one: fields.ValueField, value: Any) -> None:
+def test_any_value_is_stored_or_refused_and_what_is_stored_is_read(field: fields.ValueField, value: Any) -> None:
     try:
-        features = one.encode("x", value)
+        features = field.encode("x", value)
     except SourceError as error:
         assert len(str(error)) < 700  # noqa: PT017 - of the values that are refused
         return
-    one.decode("x", _native.parse_example(_native.write_example(features)))
+    field.decode("x", _native.parse_example(_native.write_example(features)))
 
 
 any_feature = (
@@ -386,10 +386,10 @@ any_feature = (
 
 @given(every_field | st.sampled_from([fields.Mask(), fields.Image()]), st.data())
 @settings(max_examples=150)
-def test_any_record_is_read_or_refused(one: Any, data: st.DataObject) -> None:
-    keys = list(one.features("x"))
+def test_any_record_is_read_or_refused(field: Any, data: st.DataObject) -> None:
+    keys = list(field.features("x"))
     features = {key: data.draw(any_feature) for key in keys if data.draw(st.booleans() | st.just(value=True))}
     try:
-        one.decode("x", features)
+        field.decode("x", features)
     except ExampleError as error:
         assert len(str(error)) < 700  # noqa: PT017 - of the records that are refused

@@ -53,10 +53,10 @@ def test_names_that_are_recognised(name: str, expected: ShardName | None) -> Non
 def test_names_that_are_written_are_recognised(text: str, name: str) -> None:
     naming = ShardNaming(text)
     assert naming.name("train", 3, 1024) == name
-    said = parse_shard_name(name)
-    assert said is not None
-    assert said.split == "train"
-    assert said.shard in (3, None)
+    parsed = parse_shard_name(name)
+    assert parsed is not None
+    assert parsed.split == "train"
+    assert parsed.shard in (3, None)
 
 
 def test_the_names_of_one_shard_for_each_class() -> None:

@@ -59,13 +59,13 @@ def test_what_a_preset_writes_is_recognised(schema: Schema, label: int, boxes: i
         kind, values = written[key]
         assert kind == spec.kind
         assert spec.length in (None, len(values))
-    found = recognise(written)
-    assert found is not None
+    recognised = recognise(written)
+    assert recognised is not None
     for field in ("preset", "image_key", "label_key", "filename_key", "label_encoding", "image_encoding"):
-        assert getattr(found, field) == getattr(info, field), field
-    assert found.label_base == 0  # nothing in a record says that its classes count from 1
+        assert getattr(recognised, field) == getattr(info, field), field
+    assert recognised.label_base == 0  # nothing in a record says that its classes count from 1
     for field in ("height_key", "width_key", "order_key", "box_prefix"):
-        assert getattr(found, field) == getattr(info, field), field
+        assert getattr(recognised, field) == getattr(info, field), field
 
 
 @pytest.mark.parametrize("schema", PRESETS, ids=NAMES)
@@ -87,9 +87,9 @@ def test_the_exact_values_of_the_original_layouts() -> None:
 
 
 def known(features: Features) -> SchemaInfo:
-    found = recognise(features)
-    assert found is not None
-    return found
+    recognised = recognise(features)
+    assert recognised is not None
+    return recognised
 
 
 def test_layouts_of_the_original_programs_that_no_preset_writes() -> None:
@@ -159,12 +159,12 @@ def test_an_error_about_keys_names_those_there_are_and_what_to_type(keys: Record
     }
     with pytest.raises(ConfigError) as caught:
         find_layout(features, keys, "old/*.rec")
-    said = str(caught.value)
-    assert said.startswith(f"old/*.rec: {problem}")
-    assert "holds cls (int64 x 2), f (float x 1), jpg (bytes x 1), many (int64 x 2), n (int64 x 1)" in said
-    assert "--image-key KEY and --label-key KEY" in said
+    message = str(caught.value)
+    assert message.startswith(f"old/*.rec: {problem}")
+    assert "holds cls (int64 x 2), f (float x 1), jpg (bytes x 1), many (int64 x 2), n (int64 x 1)" in message
+    assert "--image-key KEY and --label-key KEY" in message
     both = keys is not None and None not in (keys.image, keys.label)
-    assert ("if only this record lacks them, remove it" in said) == both
+    assert ("if only this record lacks them, remove it" in message) == both
 
 
 def test_a_label_key_alone_leaves_the_image_where_it_usually_is() -> None:

@@ -78,7 +78,7 @@ def test_a_scan_finds_exactly_the_records_written(shard_path: Path, payloads: li
     shard_path.write_bytes(shard)
     rows = _native.scan_shard(str(shard_path))
     assert (rows.shape, rows.dtype) == ((len(payloads), 2), np.uint64)
-    assert rows.tolist() == [[found.offset, found.size] for found in twin.scan(shard)]
+    assert rows.tolist() == [[record.offset, record.size] for record in twin.scan(shard)]
     assert rows.tolist() == _native.scan_shard(str(shard_path), check=False).tolist()
     assert [_native.read_record(str(shard_path), offset, size) for offset, size in rows.tolist()] == payloads
 
@@ -120,7 +120,7 @@ def test_a_cut_shard_raises_unless_cut_between_records(
 
 def outcome_of_twin(shard: bytes, *, check: bool) -> object:
     try:
-        return [[found.offset, found.size] for found in twin.scan(shard, check=check)]
+        return [[record.offset, record.size] for record in twin.scan(shard, check=check)]
     except twin.CutError as problem:
         return TruncatedShardError, problem.record, problem.offset
     except twin.DamagedError as problem:
@@ -146,7 +146,7 @@ def test_a_wrong_extent_gives_the_right_payload_or_an_error(
     shard_path: Path, payloads: list[bytes], offset: int, size: int
 ) -> None:
     shard_path.write_bytes(shard_of(payloads))
-    right = {(found.offset, found.size): found.payload for found in twin.scan(shard_of(payloads))}
+    right = {(record.offset, record.size): record.payload for record in twin.scan(shard_of(payloads))}
     if (offset, size) in right:
         assert _native.read_record(str(shard_path), offset, size) == right[offset, size]
     else:

@@ -67,10 +67,10 @@ def test_leaving_without_commit_removes_everything(tmp_path: Path) -> None:
 
 
 def test_two_writers_of_one_shard_do_not_meet(tmp_path: Path) -> None:
-    with ShardWriter(tmp_path, NAME) as one, ShardWriter(tmp_path, NAME) as two:
-        one.append(b"one")
-        two.append(b"two")
-        assert one.commit() != two.commit()
+    with ShardWriter(tmp_path, NAME) as first, ShardWriter(tmp_path, NAME) as second:
+        first.append(b"one")
+        second.append(b"two")
+        assert first.commit() != second.commit()
     assert (tmp_path / NAME).read_bytes() == frame(b"two")
 
 

@@ -89,8 +89,8 @@ def test_shards_are_copied_byte_for_byte(pair: tuple[Path, Path], tmp_path: Path
         ]
         assert [path.read_bytes() for path in new] == [path.read_bytes() for path in old]
         assert [a.samefile(b) for a, b in zip(old, new, strict=True)] == [link] * len(old)
-        found = content(stoker.open(whole, split))
-        assert found == [sample for place in pair for sample in content(stoker.open(place, split))]
+        contents = content(stoker.open(whole, split))
+        assert contents == [sample for place in pair for sample in content(stoker.open(place, split))]
     merged, firsts = manifests[2], manifests[:2]
     assert merged.records == sum(m.records for m in firsts)
     assert merged.source.items == sum(m.source.items for m in firsts)
@@ -107,7 +107,7 @@ def test_classes_are_told_by_their_names(pair: tuple[Path, Path], other: Path, t
     assert (report.copied_shards, report.rewritten_shards) == (6, 3)
     assert_sound(whole)
     train = stoker.open(whole, "train")
-    assert [one.name for one in train.classes] == ["ant", "bee", "aphid", "cat"]
+    assert [known.name for known in train.classes] == ["ant", "bee", "aphid", "cat"]
     assert content(train) == [sample for place in (*pair, other) for sample in content(stoker.open(place, "train"))]
     assert read_manifest(whole).splits["train"].class_counts == (8, 13, 2, 4)
     old = stoker.open(other, "train")
@@ -132,7 +132,7 @@ def test_labels_of_boxes_change_with_those_of_images(tmp_path: Path) -> None:
     merge([second, first], whole)
     assert_sound(whole)
     train = stoker.open(whole, "train")
-    names = [one.name for one in train.classes]
+    names = [known.name for known in train.classes]
     assert names == ["background", "n00", "n03", "n01", "n02"]
     old = stoker.open(first, "train")
     start = len(train) - len(old)
@@ -256,10 +256,10 @@ def test_a_merge_goes_on_where_it_was(pair: tuple[Path, Path], other: Path, tmp_
     shard.write_bytes(good)
     with pytest.raises(DestinationError, match="holds an unfinished build with other settings"):
         merge([*pair[::-1], other], whole)
-    made = (whole / "train-00000-of-00006.tfrecord").stat()
+    written = (whole / "train-00000-of-00006.tfrecord").stat()
     report = merge([pair[0], damaged, other], whole)
     assert (report.resumed_shards, report.copied_shards, report.rewritten_shards) == (3, 3, 3)
-    assert (whole / "train-00000-of-00006.tfrecord").stat().st_ino == made.st_ino
+    assert (whole / "train-00000-of-00006.tfrecord").stat().st_ino == written.st_ino
     assert_sound(whole)
 
 
@@ -376,7 +376,7 @@ def box_classes(directory: Path) -> list[tuple[str, list[str]]]:
     dataset = stoker.open(directory, "train")
     names = [*dataset.schema.box_names, "none"]
     samples = [dataset[number] for number in range(len(dataset))]
-    return [(dataset.classes[one.label].name, [names[box.label or 0] for box in one.boxes]) for one in samples]
+    return [(dataset.classes[sample.label].name, [names[box.label or 0] for box in sample.boxes]) for sample in samples]
 
 
 @pytest.mark.parametrize("classes", [["ant", "bee"], ["cat", "bee"]])
@@ -385,8 +385,8 @@ def test_classes_of_boxes_are_told_by_their_names(
 ) -> None:
     first = with_boxes(tmp_path / "a", ["leg", "wing"], ["wing", None, 0], ["ant", "bee"], 0)
     second = with_boxes(tmp_path / "b", ["wing", "eye"], ["eye", "wing", 1, None], classes, 10)
-    found = sorted(box[0] for _, box in box_classes(first))
-    assert found == ["leg", "none", "wing"]
+    names = sorted(box[0] for _, box in box_classes(first))
+    assert names == ["leg", "none", "wing"]
     report = merge([first, second], tmp_path / "whole")
     assert (report.copied_shards, report.rewritten_shards) == (1, 1)
     assert_sound(tmp_path / "whole")
@@ -405,21 +405,21 @@ def test_mixes_of_boxes_need_the_same_classes_of_boxes(tmp_path: Path) -> None:
     second = with_boxes(tmp_path / "b", ["wing", "leg"], ["wing", 0], ["ant", "bee"], 10)
     same = with_boxes(tmp_path / "c", ["leg", "wing"], ["wing", None], ["ant", "bee"], 20)
     settings: Any = {"transform": stoker.Resize(8), "boxes": stoker.BoxOutput()}
-    one, two, three = (stoker.open(place) for place in (first, second, same))
-    with stoker.Loader(stoker.mix([one, three]), 4, **settings) as loader:
+    dataset_a, dataset_b, dataset_c = (stoker.open(place) for place in (first, second, same))
+    with stoker.Loader(stoker.mix([dataset_a, dataset_c]), 4, **settings) as loader:
         (batch,) = loader
     by_index = dict(zip(batch.indices.tolist(), batch.boxes.labels.tolist(), strict=True))
-    own = [dataset[number].boxes[0].label for dataset in (one, three) for number in range(2)]
+    own = [dataset[number].boxes[0].label for dataset in (dataset_a, dataset_c) for number in range(2)]
     assert [by_index[number] for number in range(4)] == own
     with pytest.raises(
         ConfigError, match=r"a and .*b do not have the same classes of boxes, so equal labels differ in"
     ):
-        stoker.Loader(stoker.mix([one, two]), 4, **settings)
+        stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, **settings)
     with pytest.raises(
         ConfigError, match=r"label_offsets would move the labels of boxes, too, .*; omit label_offsets="
     ):
-        stoker.Loader(stoker.mix([one, three], label_offsets=[0, 2]), 4, **settings)
-    with stoker.Loader(stoker.mix([one, two]), 4, transform=stoker.Resize(8)) as loader:
+        stoker.Loader(stoker.mix([dataset_a, dataset_c], label_offsets=[0, 2]), 4, **settings)
+    with stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, transform=stoker.Resize(8)) as loader:
         assert len(list(loader)) == 1
 
 
@@ -427,7 +427,9 @@ def test_boxes_may_have_the_classes_of_their_images(tmp_path: Path) -> None:
     place = with_boxes(tmp_path / "a", ["ant", "bee"], ["bee", None, None, 0], ["ant", "bee"], 0)
     dataset = stoker.open(place, "train")
     assert (dataset.schema.box_names, b"box_names" in (place / "manifest.json").read_bytes()) == ((), False)
-    by_name = {one.source: (one.label, one.boxes[0].label) for one in (dataset[number] for number in range(4))}
+    by_name = {
+        sample.source: (sample.label, sample.boxes[0].label) for sample in (dataset[number] for number in range(4))
+    }
     assert by_name == {"0": (0, 1), "1": (1, 1), "2": (0, 0), "3": (1, 0)}
 
 
@@ -437,13 +439,13 @@ def test_classes_of_boxes_stay_in_repacked_datasets(tmp_path: Path) -> None:
     assert_sound(tmp_path / "new")
     dataset = stoker.open(tmp_path / "new", "train")
     assert dataset.schema.box_names == stoker.open(old, "train").schema.box_names
-    assert [one.name for one in dataset.classes] == ["background", "ant", "bee"]
+    assert [known.name for known in dataset.classes] == ["background", "ant", "bee"]
     labels = [dataset[number].boxes[0].label for number in range(3)]
     assert sorted(label or 0 for label in labels) == [-1, 4, 9]
     cropped = tmp_path / "cropped"
     assert main(["repack", str(old), str(cropped), "--crop-objects", "--quiet"]) == 0
-    found = stoker.open(cropped, "train")
-    assert sorted(found.classes[one].name if one >= 0 else "none" for one in found.labels.tolist()) == [
+    opened = stoker.open(cropped, "train")
+    assert sorted(opened.classes[label].name if label >= 0 else "none" for label in opened.labels.tolist()) == [
         "none", "part 3", "part 8",
     ]  # fmt: skip
 
