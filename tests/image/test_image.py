@@ -100,11 +100,11 @@ def test_the_pixels_are_those_of_pillow(
     height, width = (size, size) if isinstance(size, int) else size or (picture.height, picture.width)
     expected = channels_last(picture.resize((width, height), FILTERS[resampling]))
     out, around = place_for(kind, expected.shape, expected.dtype)
-    found = image.decode(FILES[name], **settings, out=out)
-    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-    assert (found == expected).all()
+    decoded = image.decode(FILES[name], **settings, out=out)
+    assert (decoded.shape, decoded.dtype) == (expected.shape, expected.dtype)
+    assert (decoded == expected).all()
     if out is not None:
-        assert found is out
+        assert decoded is out
         out[...] = 77
         assert (around == 77).all()  # nothing was written beside it
 
@@ -195,8 +195,8 @@ def test_an_array_in_the_memory_of_the_file_is_refused() -> None:
         with pytest.raises(ConfigError, match="memory of what is decoded"):
             image.decode(file.data, out=held[start : start + size].reshape(HEIGHT, WIDTH, 3))
     for start in (0, size + len(data)):  # it ends where the file begins, and begins where that ends
-        found = image.decode(file.data, out=held[start : start + size].reshape(HEIGHT, WIDTH, 3))
-        assert (found == expected).all()
+        decoded = image.decode(file.data, out=held[start : start + size].reshape(HEIGHT, WIDTH, 3))
+        assert (decoded == expected).all()
 
 
 @each("name", [*NATIVE, "plain.bmp"])
@@ -257,11 +257,11 @@ def test_a_file_cut_short_is_an_error_or_the_whole_image(name: str) -> None:
     out = np.empty_like(whole)
     for size in range(0, len(data), 1 + len(data) // 150):
         try:
-            found = image.decode(data[:size], out=out)
+            decoded = image.decode(data[:size], out=out)
         except ImageError:
             assert size < 12 or info_problem(data[:size])
         else:
-            assert (found == whole).all()
+            assert (decoded == whole).all()
     assert (image.decode(data, out=out) == whole).all()  # and the decoder goes on
 
 
@@ -346,28 +346,28 @@ def test_threads_do_not_meet() -> None:
 
 @each("name", sorted(FILES))
 def test_info_says_what_pillow_says(name: str) -> None:
-    found = image.info(FILES[name])
+    info = image.info(FILES[name])
     with Image.open(io.BytesIO(FILES[name])) as opened:
-        assert found.format == opened.format.lower().replace("mpo", "jpeg")  # type: ignore[union-attr]
-        assert (found.width, found.height) == opened.size
+        assert info.format == opened.format.lower().replace("mpo", "jpeg")  # type: ignore[union-attr]
+        assert (info.width, info.height) == opened.size
         deep = opened.mode.startswith("I")
         alpha = opened.has_transparency_data
         grey = opened.mode in ("1", "L", "LA")
         progressive = bool(opened.info.get("progressive") or opened.info.get("interlace"))
-    assert found.mode == ("I;16" if deep else "RGBA" if alpha else "L" if grey else "RGB")
-    assert (found.bits, found.orientation, found.progressive) == (16 if deep else 8, 1, progressive)
-    assert (found.subsampling is not None) == (found.format == "jpeg")
-    assert found.problem is None
-    assert image.decode(FILES[name], mode=found.mode).shape[:2] == (found.height, found.width)
+    assert info.mode == ("I;16" if deep else "RGBA" if alpha else "L" if grey else "RGB")
+    assert (info.bits, info.orientation, info.progressive) == (16 if deep else 8, 1, progressive)
+    assert (info.subsampling is not None) == (info.format == "jpeg")
+    assert info.problem is None
+    assert image.decode(FILES[name], mode=info.mode).shape[:2] == (info.height, info.width)
 
 
 @each(("color", "bits"), KINDS)
 @each("interlaced", [False, True])
 def test_info_of_every_kind_of_png(color: int, bits: int, *, interlaced: bool) -> None:
-    found = image.info(png(9, 7, color, bits, interlaced=interlaced))
+    info = image.info(png(9, 7, color, bits, interlaced=interlaced))
     grey, alpha = color in (0, 4), color in (4, 6)
-    assert (found.width, found.height, found.bits, found.progressive) == (9, 7, bits, interlaced)
-    assert found.mode == ("RGBA" if alpha else "I;16" if grey and bits == 16 else "L" if grey else "RGB")
+    assert (info.width, info.height, info.bits, info.progressive) == (9, 7, bits, interlaced)
+    assert info.mode == ("RGBA" if alpha else "I;16" if grey and bits == 16 else "L" if grey else "RGB")
 
 
 @each("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
@@ -377,10 +377,10 @@ def test_info_gives_the_orientation(kind: str, orientation: int) -> None:
     exif[274] = orientation
     picture = Image.fromarray(pictures.pixels(20, 10))
     data = pictures.encode(picture, format=kind, exif=exif)
-    found = image.info(data)
+    info = image.info(data)
     pixels = image.decode(data)
-    assert (found.height, found.width) == pixels.shape[:2]
-    assert found.orientation == (1 if kind == "TIFF" else orientation)
+    assert (info.height, info.width) == pixels.shape[:2]
+    assert info.orientation == (1 if kind == "TIFF" else orientation)
     assert pixels.shape[:2] == ((20, 10) if kind == "TIFF" and orientation > 4 else (10, 20))
 
 
@@ -411,16 +411,16 @@ def raw_profile(orientation: int) -> bytes:
 def test_info_says_that_a_file_is_cut_short(name: str) -> None:
     data = FILES[name]
     assert image.info(data).problem is None
-    found = image.info(data[: len(data) * 2 // 3])
-    assert "cut short" in (found.problem or "")
-    assert (found.width, found.height) == (WIDTH, HEIGHT)
+    info = image.info(data[: len(data) * 2 // 3])
+    assert "cut short" in (info.problem or "")
+    assert (info.width, info.height) == (WIDTH, HEIGHT)
 
 
 def test_info_says_that_a_chunk_of_a_png_is_damaged() -> None:
     data = bytearray(FILES["plain.png"])
     data[-20] ^= 1
-    found = image.info(data)
-    assert "checksum" in (found.problem or "")
+    info = image.info(data)
+    assert "checksum" in (info.problem or "")
 
 
 @pytest.mark.parametrize("mode", ["RGB", "L", "RGBA", "I;16"])

@@ -37,13 +37,13 @@ def photo(kind: str, orientation: int, width: int = 31, height: int = 22, *, xmp
     """A picture that says how it is seen upright."""
     tags = Image.Exif()
     tags[274] = orientation
-    said: dict[str, Any] = {"exif": tags}
+    metadata: dict[str, Any] = {"exif": tags}
     if xmp and kind == "png":
-        said = {"pnginfo": PngInfo()}
-        said["pnginfo"].add_itxt("XML:com.adobe.xmp", (XMP % orientation).decode(), zip=orientation % 2 == 0)
+        metadata = {"pnginfo": PngInfo()}
+        metadata["pnginfo"].add_itxt("XML:com.adobe.xmp", (XMP % orientation).decode(), zip=orientation % 2 == 0)
     elif xmp:
-        said = {"xmp": XMP % orientation}
-    return pictures.encode(Image.fromarray(pictures.pixels(width, height, orientation)), **OPTIONS[kind], **said)
+        metadata = {"xmp": XMP % orientation}
+    return pictures.encode(Image.fromarray(pictures.pixels(width, height, orientation)), **OPTIONS[kind], **metadata)
 
 
 def upright(data: bytes, mode: str = "RGB") -> Image.Image:
@@ -63,8 +63,8 @@ def test_parts_are_those_of_pillow(data: st.DataObject, kind: str, orientation: 
     size = data.draw(st.none() | st.tuples(st.integers(1, 60), st.integers(1, 60)))
     if size is not None:
         expected = expected.resize(size[::-1], FILTERS[name])
-    found = image.decode(file, region=region, size=size, mode=mode, filter=name, exif="apply")
-    assert (found == np.asarray(expected).reshape(found.shape)).all()
+    decoded = image.decode(file, region=region, size=size, mode=mode, filter=name, exif="apply")
+    assert (decoded == np.asarray(expected).reshape(decoded.shape)).all()
 
 
 @each("kind", ["4:2:0", "png", "lossy webp", "avif"])
@@ -90,10 +90,10 @@ def test_fast_decoding_is_near_it(orientation: int, width: int, height: int) -> 
     """An image that is decoded smaller begins at another edge."""
     file = photo("4:2:0", orientation, width, height)
     for size in ((24, 20), (50, 41)):
-        found, exact = (image.decode(file, size=size, decode=how, exif="apply") for how in ("fast", "exact"))
+        fast, exact = (image.decode(file, size=size, decode=how, exif="apply") for how in ("fast", "exact"))
         as_stored = size[::-1] if orientation > 4 else size
         kept, kept_exact = (image.decode(file, size=as_stored, decode=how) for how in ("fast", "exact"))
-        assert np.abs(found.astype(int) - exact).mean() < 1 + 1.2 * np.abs(kept.astype(int) - kept_exact).mean()
+        assert np.abs(fast.astype(int) - exact).mean() < 1 + 1.2 * np.abs(kept.astype(int) - kept_exact).mean()
 
 
 def test_words_and_regions_are_checked() -> None:

@@ -14,7 +14,7 @@ from loader.shards import write_shards
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Found = list[dict[str, Any]]
+    Outcomes = list[dict[str, Any]]
 
 STORE = """
 import sys, time
@@ -195,7 +195,7 @@ def datasets(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def three_ranks(datasets: list[str]) -> Iterator[Found]:
+def three_ranks(datasets: list[str]) -> Iterator[Outcomes]:
     """What three ranks of PyTorch came to, one after the other."""
     (port,) = free_ports(1)
     with subprocess.Popen([sys.executable, "-c", STORE, str(port)], stdout=subprocess.PIPE) as server:
@@ -221,7 +221,9 @@ def three_ranks(datasets: list[str]) -> Iterator[Found]:
         ("epoch", "epoch is 1 and 0", "epoch is 0 and 1"),
     ],
 )
-def test_the_later_one_of_two_ranks_that_differ_says_so(three_ranks: Found, case: str, first: str, second: str) -> None:
+def test_the_later_one_of_two_ranks_that_differ_says_so(
+    three_ranks: Outcomes, case: str, first: str, second: str
+) -> None:
     assert three_ranks[0][case] is None  # nobody had begun
     assert three_ranks[1][case].startswith(f"this loader differs between rank 1 and rank 0: {first}")
     assert three_ranks[2][case].startswith(f"this loader differs between rank 2 and rank 1: {second}")
@@ -229,14 +231,14 @@ def test_the_later_one_of_two_ranks_that_differ_says_so(three_ranks: Found, case
 
 
 @pytest.mark.needs("torch")
-def test_ranks_that_do_not_differ_say_nothing(three_ranks: Found) -> None:
+def test_ranks_that_do_not_differ_say_nothing(three_ranks: Outcomes) -> None:
     cases = ["agree", "unchecked", "alone", "by hand", "ends early", "looked at", "in another order", "unpickled"]
     for outcomes in three_ranks:
         assert [(case, outcomes[case]) for case in [*cases, "tried twice"] if outcomes[case] is not None] == []
 
 
 @pytest.mark.needs("torch")
-def test_a_store_that_is_slow_or_gone_or_of_another_process_stops_nobody(three_ranks: Found) -> None:
+def test_a_store_that_is_slow_or_gone_or_of_another_process_stops_nobody(three_ranks: Outcomes) -> None:
     (slow, seconds), (again, no_time) = three_ranks[0]["slow"]
     assert (slow, again) == (None, None)
     assert 0.9 < seconds < 5

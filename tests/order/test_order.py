@@ -55,9 +55,9 @@ def test_orders_of_epochs_and_seeds_differ_and_look_random() -> None:
         for second in orders[:i]:
             assert np.count_nonzero(first == second) < 10
     # Each tenth of the order draws evenly from each tenth of the samples: chi-square with 81 degrees of freedom.
-    for one in orders:
+    for order in orders:
         table = np.zeros((10, 10))
-        np.add.at(table, (np.arange(n) * 10 // n, (one * np.uint64(10) // np.uint64(n)).astype(int)), 1)
+        np.add.at(table, (np.arange(n) * 10 // n, (order * np.uint64(10) // np.uint64(n)).astype(int)), 1)
         assert ((table - 100) ** 2 / 100).sum() < 140
 
 

@@ -29,14 +29,14 @@ WIDTH, HEIGHT = 40, 30
 
 
 def image(mode: str) -> Image.Image:
-    made = Image.fromarray(pictures.pixels(WIDTH, HEIGHT)).convert(mode)
+    picture = Image.fromarray(pictures.pixels(WIDTH, HEIGHT)).convert(mode)
     if mode == "RGBA":
-        made.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 2)[:, :, 0]))
-    return made
+        picture.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, 2)[:, :, 0]))
+    return picture
 
 
 @cache
-def made(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
+def encoded(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
     options: dict[str, Any] = {}
     if orientation != 1:
         exif = Image.Exif()
@@ -50,15 +50,15 @@ def made(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
 
 
 def by_pillow(data: bytes, mode: str) -> NDArray[np.uint8]:
-    found = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else Image.open(io.BytesIO(data))
-    return np.asarray(found.convert(mode))
+    opened = pillow_heif.HeifImageFile(io.BytesIO(data)) if sniff(data) == "heif" else Image.open(io.BytesIO(data))
+    return np.asarray(opened.convert(mode))
 
 
 @pytest.mark.parametrize("kind", ["avif", "heif"])
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
 def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
     assert features.check("avif")
-    data = made(kind, mode)
+    data = encoded(kind, mode)
     assert sniff(data) == sniff(data[:32]) == kind
     stored = convert(data, Recipe())
     assert check(data, Recipe()) == stored.storing
@@ -74,7 +74,7 @@ def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
 
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_an_avif_is_turned_if_asked(orientation: int) -> None:
-    data = made("avif", "RGB", orientation)
+    data = encoded("avif", "RGB", orientation)
     upright = np.asarray(ImageOps.exif_transpose(Image.open(io.BytesIO(data))))
     for words, expected in (("apply", upright), ("keep", by_pillow(data, "RGB"))):
         stored = convert(data, Recipe(exif=words)).data
@@ -83,7 +83,7 @@ def test_an_avif_is_turned_if_asked(orientation: int) -> None:
 
 @pytest.mark.parametrize("kind", ["avif", "heif"])
 def test_damage_and_claims_are_refused(kind: str) -> None:
-    data = made(kind)
+    data = encoded(kind)
     for size in range(32, len(data), 13):
         with pytest.raises(ImageError, match=f"damaged {kind}|cut short"):
             convert(data[:size], Recipe())
@@ -112,7 +112,7 @@ def folder(root: Path) -> Path:
     for kind, suffix in (("avif", "avif"), ("heif", "HEIC")):
         (root / kind).mkdir(parents=True)
         for number, mode in enumerate(("RGB", "L")):
-            (root / kind / f"{number}.{suffix}").write_bytes(made(kind, mode))
+            (root / kind / f"{number}.{suffix}").write_bytes(encoded(kind, mode))
     return root
 
 
@@ -124,18 +124,18 @@ def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, capsys: pytes
     assert "stored: 2 avif to png, 2 heif to png\n" in planned
     assert "odd file" not in planned
     assert main(["build", str(source), str(tmp_path / "out")]) == 0
-    found = {one.source: one.decode() for one in stoker.open(tmp_path / "out", "train")}
+    by_name = {sample.source: sample.decode() for sample in stoker.open(tmp_path / "out", "train")}
     for place in (source, tmp_path / "out"):
         for batch in stoker.Loader(stoker.open(place), 4, transform=stoker.Resize((HEIGHT, WIDTH))):
             for pixels, index in zip(batch.images, batch.indices, strict=True):
-                assert (pixels == found[stoker.open(place)[int(index)].source.rpartition("/")[2]]).all()
+                assert (pixels == by_name[stoker.open(place)[int(index)].source.rpartition("/")[2]]).all()
 
 
 def test_without_the_plug_in_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     source = folder(tmp_path / "src")
     with pytest.raises(ImageError, match="run pip install pillow-heif, or convert the image"):
-        convert(made("heif"), Recipe())
+        convert(encoded("heif"), Recipe())
     assert main(["build", str(source), str(tmp_path / "out"), "--max-rejects", "2"]) == 0
     assert "pip install pillow-heif" in (tmp_path / "out/rejects.jsonl").read_text()
     with pytest.raises(ImageError, match="pip install pillow-heif"):

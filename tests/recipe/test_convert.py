@@ -150,8 +150,8 @@ def test_boxes_turn_with_the_pixels(orientation: int) -> None:
     stored = convert(out.getvalue(), Recipe(exif="apply", resize=parse_resize("exact:120x120")))
     (box,) = stored.geometry.place([Box(12 / 60, 5 / 30, 36 / 60, 10 / 30)])
     rows, columns = np.nonzero(rgb(stored.data)[:, :, 1] > 127)
-    found = [columns.min() / 120, rows.min() / 120, (columns.max() + 1) / 120, (rows.max() + 1) / 120]
-    assert np.allclose(found, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
+    edges = [columns.min() / 120, rows.min() / 120, (columns.max() + 1) / 120, (rows.max() + 1) / 120]
+    assert np.allclose(edges, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
 
 
 def test_boxes_follow_a_square_crop() -> None:

@@ -31,15 +31,15 @@ def pillow(data: bytes, mode: str) -> Pixels | None:
     with Image.open(io.BytesIO(data)) as image:
         if image.mode == "I;16" and mode != "I;16":
             deep = np.asarray(image).astype(np.int64)
-            made = np.array(Image.fromarray(np.rint(deep / 257).astype(np.uint8)).convert(mode))
+            converted = np.array(Image.fromarray(np.rint(deep / 257).astype(np.uint8)).convert(mode))
             if mode == "RGBA" and "transparency" in image.info:
-                made[deep == image.info["transparency"], 3] = 0
+                converted[deep == image.info["transparency"], 3] = 0
         else:
             try:
-                made = np.asarray(image.convert(mode))
+                converted = np.asarray(image.convert(mode))
             except ValueError:
                 return None
-    return made.reshape(*made.shape[:2], CHANNELS[mode])
+    return converted.reshape(*converted.shape[:2], CHANNELS[mode])
 
 
 def difference(data: bytes, mode: str) -> int | None:
@@ -57,33 +57,33 @@ def difference(data: bytes, mode: str) -> int | None:
 
 
 def files() -> dict[str, bytes]:
-    made = {}
+    encoded = {}
     for color, bits in KINDS:
         for seed, (interlaced, transparent, entries) in enumerate(
             [(False, False, 256), (True, True, 256), (False, True, 3), (True, False, 3)]
         ):
-            made[f"png {color}/{bits} {seed}"] = png(
+            encoded[f"png {color}/{bits} {seed}"] = png(
                 WIDTH, HEIGHT, color, bits, interlaced=interlaced, transparent=transparent, entries=entries, seed=seed
             )
     noise = np.random.default_rng(2).integers(0, 256, (HEIGHT, WIDTH, 4), dtype=np.uint8)
     picture = Image.fromarray(np.dstack([pictures.pixels(WIDTH, HEIGHT, 1), noise[..., 3]]))
     for mode in ("RGB", "L", "CMYK"):
         for progressive in (False, True):
-            made[f"jpeg {mode} progressive={progressive}"] = pictures.encode(
+            encoded[f"jpeg {mode} progressive={progressive}"] = pictures.encode(
                 picture.convert(mode), format="JPEG", progressive=progressive
             )
     for mode in ("RGB", "RGBA", "L"):
         for options in ({"quality": 30}, {"quality": 90, "alpha_quality": 20}, {"lossless": True, "exact": True}):
-            made[f"webp {mode} {options}"] = pictures.encode(picture.convert(mode), format="WEBP", **options)
-    lossy = made["webp RGBA {'quality': 30}"]
+            encoded[f"webp {mode} {options}"] = pictures.encode(picture.convert(mode), format="WEBP", **options)
+    lossy = encoded["webp RGBA {'quality': 30}"]
     assert lossy[12:16] == b"VP8X"
-    made["webp that denies its alpha"] = lossy[:20] + bytes([lossy[20] & ~0x10]) + lossy[21:]
+    encoded["webp that denies its alpha"] = lossy[:20] + bytes([lossy[20] & ~0x10]) + lossy[21:]
     frame = picture.crop((0, 0, 30, 20))
     for mode in ("RGB", "RGBA"):
-        made[f"webp animation {mode}"] = pictures.encode(
+        encoded[f"webp animation {mode}"] = pictures.encode(
             picture.convert(mode), format="WEBP", save_all=True, append_images=[frame.resize((WIDTH, HEIGHT))]
         )
-    return made
+    return encoded
 
 
 @pytest.mark.decodes("png", "webp")
@@ -91,14 +91,14 @@ def test_every_kind_of_file_is_decoded_as_pillow_does() -> None:
     table: dict[str, list[int | None]] = {}
     for name, data in files().items():
         for mode in CHANNELS:
-            found = difference(data, mode)
-            table.setdefault(f"{name.split()[0]:5}{mode:5}", []).append(found)
-            assert not found, (name, mode, found)
-    for row, found in table.items():
-        shown = [value for value in found if value is not None]
-        line = f"{row} {len(shown):3} files, difference {max(shown)}, {found.count(None)} refused by both"
+            worst = difference(data, mode)
+            table.setdefault(f"{name.split()[0]:5}{mode:5}", []).append(worst)
+            assert not worst, (name, mode, worst)
+    for row, differences in table.items():
+        shown = [value for value in differences if value is not None]
+        line = f"{row} {len(shown):3} files, difference {max(shown)}, {differences.count(None)} refused by both"
         sys.stdout.write(f"{line}\n")
-    assert [found.count(None) for found in table.values()] == [0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0]
+    assert [differences.count(None) for differences in table.values()] == [0, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.decodes("png", "webp")

@@ -37,10 +37,10 @@ def image(mode: str, seed: int = 1) -> Image.Image:
     rgb = pictures.pixels(WIDTH, HEIGHT, seed)
     if mode == "I;16":
         return Image.fromarray(rgb[:, :, 0].astype(np.uint16) * 251 + rgb[:, :, 1])
-    made = Image.fromarray(rgb).convert(mode)
+    converted = Image.fromarray(rgb).convert(mode)
     if mode in ("LA", "RGBA"):
-        made.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed + 1)[:, :, 2]))
-    return made
+        converted.putalpha(Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed + 1)[:, :, 2]))
+    return converted
 
 
 def save(kind: str, mode: str = "RGB", **options: Any) -> bytes:
@@ -53,10 +53,10 @@ def opened(data: bytes) -> Image.Image:
 
 def as_pillow_gives_it(data: bytes, mode: str) -> NDArray[Any]:
     """The first frame in a mode; of 16-bit grey in another, round(value / 257)."""
-    with opened(data) as found:
-        if not found.mode.startswith("I"):
-            return np.asarray(found.convert(mode))
-        wide = np.asarray(found)
+    with opened(data) as frame:
+        if not frame.mode.startswith("I"):
+            return np.asarray(frame.convert(mode))
+        wide = np.asarray(frame)
         return wide.astype(np.uint16) if mode == "I;16" else np.stack([np.rint(wide / 257).astype(np.uint8)] * 3, -1)
 
 
@@ -131,12 +131,12 @@ LOSSLESS = {
 
 def own_mode(data: bytes) -> str:
     """What the stored image of a lossless source has to hold."""
-    with opened(data) as found:
-        if found.mode.startswith("I"):
+    with opened(data) as frame:
+        if frame.mode.startswith("I"):
             return "I;16"
-        grey = found.mode in ("1", "L", "LA")
+        grey = frame.mode in ("1", "L", "LA")
         return {(True, True): "LA", (True, False): "L", (False, True): "RGBA", (False, False): "RGB"}[
-            grey, found.has_transparency_data
+            grey, frame.has_transparency_data
         ]
 
 
@@ -175,10 +175,10 @@ ANY = {**LOSSLESS, **{name: data for name, data in KEPT.items() if "lossy" not i
 def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | None) -> None:
     """Whatever is done to them, the pixels stored are those of the single steps by Pillow."""
     stored = convert(ANY[name], recipe, crop)
-    with opened(stored.data) as found:
-        assert (found.size, found.format) == ((stored.width, stored.height), stored.storing.format.upper())
-        assert found.format == "PNG" or (found.format == "WEBP" and not is_lossy_webp(stored.data))
-        mode = found.mode if stored.storing.made == "encoded" else own_mode(ANY[name])
+    with opened(stored.data) as reopened:
+        assert (reopened.size, reopened.format) == ((stored.width, stored.height), stored.storing.format.upper())
+        assert reopened.format == "PNG" or (reopened.format == "WEBP" and not is_lossy_webp(stored.data))
+        mode = reopened.mode if stored.storing.made == "encoded" else own_mode(ANY[name])
     if recipe.filter == "tf1-legacy":
         assert mode == "RGB"
         return
@@ -299,7 +299,7 @@ def test_the_colours_of_transparent_pixels_stay() -> None:
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "I;16"])
 def test_pixels_come_in_the_mode_that_the_image_has(mode: str) -> None:
     data = save("PNG", mode)
-    found, _ = decode_in_own_mode(data, "png", lambda *_: None, frozenset({"L", "LA", "RGB", "RGBA", "I;16"}))
-    assert (found.squeeze() == np.asarray(opened(data))).all()
+    pixels, _ = decode_in_own_mode(data, "png", lambda *_: None, frozenset({"L", "LA", "RGB", "RGBA", "I;16"}))
+    assert (pixels.squeeze() == np.asarray(opened(data))).all()
     narrow, _ = decode_in_own_mode(data, "png", lambda *_: None, frozenset({"RGB", "RGBA"}))
     assert narrow.shape == (HEIGHT, WIDTH, 4 if "A" in mode else 3)

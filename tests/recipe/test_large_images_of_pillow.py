@@ -44,8 +44,8 @@ def test_the_pixels_are_those_of_pillow(mode: str, kind: str, settings: dict[str
     with Image.open(io.BytesIO(data)) as image:
         image.load()
         expected = np.asarray(image.convert(wanted))
-    found = decode(data, 2**20, wanted)
-    assert (found == expected.reshape(found.shape)).all()
+    decoded = decode(data, 2**20, wanted)
+    assert (decoded == expected.reshape(decoded.shape)).all()
 
 
 @pytest.mark.parametrize("mode", ["I;16", "I;16B"])

@@ -80,8 +80,8 @@ def test_another_object_is_found_where_its_box_says(kind: str, orientation: int,
     (box,) = stored.geometry.place([Box(40 / 96, 24 / 64, 56 / 96, 40 / 64)])
     rows, columns = np.nonzero(array(stored.data, stored.width, stored.height)[:, :, 1] > 127)
     wide, high = stored.width, stored.height
-    found = [columns.min() / wide, rows.min() / high, (columns.max() + 1) / wide, (rows.max() + 1) / high]
-    assert np.allclose(found, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
+    edges = [columns.min() / wide, rows.min() / high, (columns.max() + 1) / wide, (rows.max() + 1) / high]
+    assert np.allclose(edges, [box.xmin, box.ymin, box.xmax, box.ymax], atol=0.02)
     assert (box.xmax - box.xmin) * (box.ymax - box.ymin) == pytest.approx(
         0.1 if resize is None or resize.mode == "exact" else 0.16
     )

@@ -51,8 +51,8 @@ def test_one_call_gives_the_bytes_of_its_steps(
     part = (left, top, right, bottom)
     pixels = _native.resize(_native.decode_image(source, part), *out, kernel)
     expected = _native.encode_jpeg(pixels, 80, "4:4:4", restart=restart)
-    one = resizer(filter=kernel, quality=80, subsampling="4:4:4", restart=restart)
-    assert one.reencode(source, part, *out) == expected
+    storing = resizer(filter=kernel, quality=80, subsampling="4:4:4", restart=restart)
+    assert storing.reencode(source, part, *out) == expected
 
 
 @pytest.mark.parametrize("resize", ["short:40", "max:50", "exact:31x64", "square:33"])
@@ -66,9 +66,9 @@ def test_a_recipe_gives_the_same_by_either_way(resize: str, crop: Box | None) ->
     assert replace(stored, storing=same.storing) == same
 
 
-def psnr(one: bytes, other: bytes) -> float:
+def psnr(first: bytes, second: bytes) -> float:
     """In dB, of RGB with 255 as the peak."""
-    error = np.asarray(pictures.rgb(one), np.float64) - np.asarray(pictures.rgb(other), np.float64)
+    error = np.asarray(pictures.rgb(first), np.float64) - np.asarray(pictures.rgb(second), np.float64)
     return float(10 * np.log10(255**2 / np.mean(error**2)))
 
 
@@ -100,20 +100,20 @@ def test_fast_needs_something_to_decode_for(settings: dict[str, object]) -> None
 
 @pytest.mark.parametrize("decode", ["exact", "fast"])
 def test_damage_and_hostile_sizes_are_errors(decode: str) -> None:
-    source, one = pictures.jpeg(60, 45), resizer(decode=decode, max_pixels=60 * 45)
+    source, storing = pictures.jpeg(60, 45), resizer(decode=decode, max_pixels=60 * 45)
     with pytest.raises(ImageError):
-        one.reencode(source[: len(source) // 2], (0, 0, 60, 45), 30, 20)
+        storing.reencode(source[: len(source) // 2], (0, 0, 60, 45), 30, 20)
     for part in ((0, 0, 61, 45), (-1, 0, 5, 5), (9, 9, 9, 12), (0, 0, 2**31 - 1, 1)):
         with pytest.raises(ConfigError, match="leaves the image of 60 x 45"):
-            one.reencode(source, part, 30, 20)
+            storing.reencode(source, part, 30, 20)
     for size in ((0, 5), (5, -1)):
         with pytest.raises(ConfigError, match=r"each side must be 1\.\.65500"):
-            one.reencode(source, (0, 0, 60, 45), *size)
+            storing.reencode(source, (0, 0, 60, 45), *size)
     with pytest.raises(ImageTooLargeError):
-        one.reencode(source, (0, 0, 60, 45), 61, 45)
+        storing.reencode(source, (0, 0, 60, 45), 61, 45)
     with pytest.raises(ImageTooLargeError):
         resizer(decode=decode, max_pixels=60 * 45 - 1).reencode(source, (0, 0, 60, 45), 3, 2)
-    assert one.reencode(source, (0, 0, 60, 45), 30, 20)  # as good as new
+    assert storing.reencode(source, (0, 0, 60, 45), 30, 20)  # as good as new
 
 
 @pytest.mark.parametrize("word", [{"filter": "sinc"}, {"subsampling": "4:1:1"}, {"decode": "slow"}])
@@ -141,7 +141,9 @@ def huffman_tables(data: bytes) -> bytes:
 def test_standard_tables_are_those_of_others_and_change_no_pixel(resize: str, restart: bool) -> None:
     source = pictures.jpeg(320, 240)
     encodes = (parse_encode(f"jpeg:90{tables}") for tables in ("", ":standard"))
-    optimal, standard = (convert(source, Recipe(parse_resize(resize), one, restart=restart)).data for one in encodes)
+    optimal, standard = (
+        convert(source, Recipe(parse_resize(resize), encode, restart=restart)).data for encode in encodes
+    )
     assert np.array_equal(pictures.rgb(optimal), pictures.rgb(standard))
     assert len(optimal) < len(standard)
     others = pictures.jpeg(60, 45, quality=90, optimize=False)

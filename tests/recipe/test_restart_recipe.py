@@ -117,10 +117,10 @@ def test_build_plan_info_and_repack(photos: Path, tmp_path: Path, capsys: pytest
     assert stoker_does("build", photos, old, "--shards", 2) == 0
     assert stoker_does("repack", old, again, "--recipe", "restart", "--shards", 2) == 0
     for before, *after in zip(*(stoker.open(path, "train") for path in (old, new, again)), strict=True):
-        for one in after:
-            assert before.encoded[:3] != b"\xff\xd8\xff" or restart.declared_interval(one.encoded) > 0
-            assert (before.decode() == one.decode()).all()
-            assert (before.label, before.source) == (one.label, one.source)
+        for sample in after:
+            assert before.encoded[:3] != b"\xff\xd8\xff" or restart.declared_interval(sample.encoded) > 0
+            assert (before.decode() == sample.decode()).all()
+            assert (before.label, before.source) == (sample.label, sample.source)
     capsys.readouterr()
     assert read_manifest(new).formats == {"jpeg": {"kept": 48}, "png": {"encoded": 1, "kept": 1}}
     assert stoker_does("info", new) == 0

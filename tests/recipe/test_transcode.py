@@ -101,12 +101,12 @@ def test_what_says_how_pixels_are_meant_is_copied_and_the_rest_left_out() -> Non
         (0xFE, b"a comment"),
     ]
     plain = pictures.jpeg(40, 30)
-    body = b"".join(segment(*one) for pair in itertools.zip_longest(left_out, kept) for one in pair if one)
+    body = b"".join(segment(*part) for pair in itertools.zip_longest(left_out, kept) for part in pair if part)
     length = int.from_bytes(plain[4:6], "big")
     out = _native.transcode_jpeg(plain[:2] + body + plain[4 + length :])
     assert out is not None
-    found = [(marker, body) for marker, body in restart.segments(out) if marker >= 0xE0]
-    assert found == kept
+    copied = [(marker, body) for marker, body in restart.segments(out) if marker >= 0xE0]
+    assert copied == kept
     assert (np.asarray(pictures.rgb(out)) == np.asarray(pictures.rgb(plain))).all()
 
 

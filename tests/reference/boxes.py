@@ -43,7 +43,7 @@ def shown(low: float, high: float, length: int, cut: tuple[int, int], side: int,
 def transform(boxes: list, width: int, height: int, geometry: tuple, min_visible: float) -> list[tuple]:
     """(xmin, ymin, xmax, ymax, number of the box) of each box that is still there."""
     crop, resized, corner, size, flip = geometry
-    found = []
+    visible = []
     for number, (xmin, ymin, xmax, ymax) in enumerate(boxes):
         left, right, wide = shown(xmin, xmax, width, (crop[0], crop[2]), resized[0], (corner[0], size[0]))
         top, bottom, high = shown(ymin, ymax, height, (crop[1], crop[3]), resized[1], (corner[1], size[1]))
@@ -51,5 +51,5 @@ def transform(boxes: list, width: int, height: int, geometry: tuple, min_visible
             continue
         if flip:
             left, right = size[0] - right, size[0] - left
-        found.append((float(left), float(top), float(right), float(bottom), number))
-    return found
+        visible.append((float(left), float(top), float(right), float(bottom), number))
+    return visible

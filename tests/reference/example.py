@@ -105,8 +105,8 @@ class Message:
 
 def parts(message: Message, number: int) -> Iterator[Message]:
     """The length-delimited fields of that number."""
-    for found, wire, value, _ in message.fields():
-        if (found, wire) == (number, DELIMITED):
+    for field, wire, value, _ in message.fields():
+        if (field, wire) == (number, DELIMITED):
             assert isinstance(value, Message)
             yield value
 
@@ -165,10 +165,10 @@ def parse_entry(entry: Message) -> tuple[str, tuple[str, list] | None]:
             raise MalformedError("key is not UTF-8", key.at) from problem
     feature: tuple[str, list] | None = None
     for value in parts(Message(entry.whole, start, entry.end), 2):
-        for number, wire, found, _ in value.fields():
+        for number, wire, content, _ in value.fields():
             if number in KINDS and wire == DELIMITED:
                 kind = KINDS[number]
-                more = values_of(kind, found)
+                more = values_of(kind, content)
                 feature = (kind, feature[1] + more if feature and feature[0] == kind else more)
     return name, feature
 

@@ -12,11 +12,11 @@ def turns(counts: list[int]) -> list[tuple[int, int]]:
     if len(counts) == 1:
         return [(0, place) for place in range(counts[0])]
     rest, total = sum(counts[:-1]), sum(counts)
-    others, found, own = iter(turns(counts[:-1])), [], 0
+    others, order, own = iter(turns(counts[:-1])), [], 0
     for position in range(total):
         if (position + 1) * rest // total > position * rest // total:
-            found.append(next(others))
+            order.append(next(others))
         else:
-            found.append((len(counts) - 1, own))
+            order.append((len(counts) - 1, own))
             own += 1
-    return found
+    return order

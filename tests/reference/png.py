@@ -35,9 +35,9 @@ def rows(width: int, height: int, bits_of_pixel: int, rng: np.random.Generator) 
     if width == 0:
         return b""
     row_bytes = (width * bits_of_pixel + 7) // 8
-    made = rng.integers(0, 256, (height, 1 + row_bytes), dtype=np.uint8)
-    made[:, 0] %= 5
-    return made.tobytes()
+    scanlines = rng.integers(0, 256, (height, 1 + row_bytes), dtype=np.uint8)
+    scanlines[:, 0] %= 5
+    return scanlines.tobytes()
 
 
 def png(

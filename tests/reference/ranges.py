@@ -22,7 +22,7 @@ class Range(NamedTuple):
 
 def windows(lengths: list[int], groups: list[int], most_bytes: int, most_uses: int) -> list[range]:
     """Runs of uses; see `stoker.loader.range_plan.window_end`."""
-    found = []
+    runs = []
     start = 0
     while start < len(lengths):
         end = start + 1
@@ -31,9 +31,9 @@ def windows(lengths: list[int], groups: list[int], most_bytes: int, most_uses: i
         if end < len(lengths):
             whole = [at for at in range(start + 1, end + 1) if groups[at] != groups[at - 1]]
             end = whole[-1] if whole else end
-        found.append(range(start, end))
+        runs.append(range(start, end))
         start = end
-    return found
+    return runs
 
 
 def plan(
@@ -56,7 +56,7 @@ def _plan_window(uses: list[tuple[int, Piece]], window: int, gap: int, longest: 
         else:
             runs.append([piece])
     ranges = [_range(part, uses) for run in runs for part in _cut(run, longest)]
-    return sorted(ranges, key=lambda one: one.first_use)
+    return sorted(ranges, key=lambda range_: range_.first_use)
 
 
 def _holes(pieces: list[Piece], gap: int, spare: int) -> set[int]:
@@ -81,7 +81,8 @@ def _cut(run: list[Piece], longest: int) -> list[list[Piece]]:
     for piece in run:
         if (
             parts
-            and max(one.offset + one.length for one in [*_before(run, piece), piece]) - parts[-1][0].offset <= longest
+            and max(each.offset + each.length for each in [*_before(run, piece), piece]) - parts[-1][0].offset
+            <= longest
         ):
             parts[-1].append(piece)
         else:

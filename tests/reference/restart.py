@@ -19,13 +19,13 @@ def interval(mcus_per_row: int, tiles: int) -> int:
 
 def segments(data: bytes) -> list[tuple[int, bytes]]:
     """Marker and body of every segment up to the first scan, that of the scan included."""
-    found, at = [], 2
-    while not found or found[-1][0] != 0xDA:
+    parts, at = [], 2
+    while not parts or parts[-1][0] != 0xDA:
         assert data[at] == 0xFF
         length = int.from_bytes(data[at + 2 : at + 4], "big")
-        found.append((data[at + 1], data[at + 4 : at + 2 + length]))
+        parts.append((data[at + 1], data[at + 4 : at + 2 + length]))
         at += 2 + length
-    return found
+    return parts
 
 
 def declared_interval(data: bytes) -> int:

@@ -32,12 +32,12 @@ def group_at(weights: Sequence[int], point: Fraction | int) -> int:
 def drawn(weights: Sequence[int], sizes: Sequence[int], size: int, seed: int, epoch: int) -> list[tuple[int, int]]:
     """Group and member of every position, each drawn by itself."""
     key, _ = words((epoch & MASK, epoch >> 32, 0), seed)
-    found = []
+    draws = []
     for position in range(size):
         first, second = words((position & MASK, position >> 32, 1), key)
         group = group_at(weights, first * sum(weights) >> 64)
-        found.append((group, second * sizes[group] >> 64))
-    return found
+        draws.append((group, second * sizes[group] >> 64))
+    return draws
 
 
 def spread(weights: Sequence[int], size: int, seed: int, epoch: int) -> list[int]:
@@ -62,7 +62,7 @@ def shares(weights: Sequence[int], size: int) -> list[int]:
 
 def in_turn(labels: Sequence[int], weights: Sequence[int], size: int, seed: int, epoch: int) -> list[int]:
     """The sample of every slot: class after class, the samples of each in turn, going on where the last epoch ended."""
-    found = []
+    samples = []
     known = sorted(set(labels))
     for label, share in zip(known, shares(weights, size), strict=True):
         members = [sample for sample, own in enumerate(labels) if own == label]
@@ -70,8 +70,8 @@ def in_turn(labels: Sequence[int], weights: Sequence[int], size: int, seed: int,
         before = epoch % 2**32 * share
         for running in range(before, before + share):
             passed, place = divmod(running, len(members))
-            found.append(members[orders.order(len(members), own_seed, passed, place)])
-    return found
+            samples.append(members[orders.order(len(members), own_seed, passed, place)])
+    return samples
 
 
 def shuffled(slots: list[int], seed: int, epoch: int) -> list[int]:

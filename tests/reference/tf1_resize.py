@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 def _taps(size: int, out: int, align_corners: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    one = np.float32
-    scale = one(size - 1) / one(out - 1) if align_corners and out > 1 else one(size) / one(out)
+    f32 = np.float32
+    scale = f32(size - 1) / f32(out - 1) if align_corners and out > 1 else f32(size) / f32(out)
     at = np.arange(out, dtype=np.float32) * scale
     lower = np.minimum(np.floor(at).astype(np.int64), size - 1)
     return lower, np.minimum(lower + 1, size - 1), (at - np.floor(at)).astype(np.float32)

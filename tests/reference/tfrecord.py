@@ -26,7 +26,7 @@ class DamagedError(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class Record:
     """One record of a shard: where its frame lies, and what it carries."""
 
     offset: int
@@ -66,27 +66,27 @@ def frame(payload: bytes) -> bytes:
     return length + masked(length) + payload + masked(payload)
 
 
-def scan(shard: bytes, *, check: bool = True) -> list[Found]:
+def scan(shard: bytes, *, check: bool = True) -> list[Record]:
     """All records of a shard.
 
     Raises:
         CutError: The shard ends inside a record.
         DamagedError: A checksum does not match; those of payloads count only with ``check``.
     """
-    found: list[Found] = []
+    records: list[Record] = []
     rest = shard
     while rest:
         offset = len(shard) - len(rest)
         head, tail = rest[:12], rest[12:]
         if len(head) < 12:
-            raise CutError(len(found), offset)
+            raise CutError(len(records), offset)
         if head[8:] != masked(head[:8]):
-            raise DamagedError(len(found), offset)
+            raise DamagedError(len(records), offset)
         (length,) = struct.unpack("<Q", head[:8])
         if len(tail) < length + 4:
-            raise CutError(len(found), offset)
+            raise CutError(len(records), offset)
         payload, footer, rest = tail[:length], tail[length : length + 4], tail[length + 4 :]
         if check and footer != masked(payload):
-            raise DamagedError(len(found), offset)
-        found.append(Found(offset, length + 16, payload))
-    return found
+            raise DamagedError(len(records), offset)
+        records.append(Record(offset, length + 16, payload))
+    return records

@@ -64,21 +64,21 @@ def test_boxes_are_where_their_pixels_are(
     dataset = open_one(place, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
     output = stoker.BoxOutput(min_visible=least)
     with stoker.Loader(dataset, batch_size=1, transform=chosen, seed=seed, boxes=output, threads=1) as loader:
-        found = next(iter(loader)).boxes
+        placed = next(iter(loader)).boxes
     geometry = twin.geometry(*extent, chosen, transform.Draws(seed, 0, 0))
     edges = [tuple(float(np.float32(edge)) for edge in box) for box in boxes]
     surely, maybe = (
         {box[4]: box[:4] for box in twin.transform(edges, *extent, geometry, max(0.0, least + rounding))}
         for rounding in (1e-9, -3e-9)
     )
-    numbers = found.objects.tolist()
+    numbers = placed.objects.tolist()
     assert surely.keys() <= set(numbers) <= maybe.keys()
     assert numbers == sorted(numbers)
-    for corners, label, number in zip(found.corners, found.labels.tolist(), numbers, strict=True):
+    for corners, label, number in zip(placed.corners, placed.labels.tolist(), numbers, strict=True):
         np.testing.assert_allclose(corners, maybe[number], atol=1e-3)
         assert label == (number + 10 if named else 7)
-    assert found.offsets.tolist() == [0, len(found.labels)]
-    assert found.corners.dtype == np.float32
+    assert placed.offsets.tolist() == [0, len(placed.labels)]
+    assert placed.corners.dtype == np.float32
 
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=6), st.integers(1, 5))

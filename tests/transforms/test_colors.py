@@ -89,9 +89,9 @@ def test_each_transform_changes_colours_in_its_own_way(train: stoker.Dataset) ->
     with stoker.Loader(train, batch_size=12, transform=chosen, seed=9, threads=2) as loader:
         batch = next(iter(loader))
     for at, key in enumerate(batch.indices.tolist()):
-        for number, (one, images) in enumerate(zip(chosen.transforms, batch.images, strict=True)):
+        for number, (operation, images) in enumerate(zip(chosen.transforms, batch.images, strict=True)):
             draws = transform.Draws(9, 0, key, number)
-            shown = transform.show(pictures.rgb(image(key)), one, draws)
+            shown = transform.show(pictures.rgb(image(key)), operation, draws)
             assert (images[at] == shown).all()
 
 

@@ -42,14 +42,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency
 def image(mode: str, seed: int = 0, width: int = WIDTH, height: int = HEIGHT) -> Image.Image:
     """A picture in one of Pillow's modes, its transparency and its 16 bits at random."""
     rng = np.random.default_rng(seed)
-    made = Image.fromarray(pictures.pixels(width, height, seed))
+    picture = Image.fromarray(pictures.pixels(width, height, seed))
     if mode.startswith("I;16"):
         values = rng.integers(0, 1 << 16, (height, width)).astype(">u2" if mode == "I;16B" else "<u2")
         return Image.frombytes(mode, (width, height), values.tobytes())
-    made = made.convert("L").convert(mode) if mode in ("LA", "1") else made.convert(mode)
+    picture = picture.convert("L").convert(mode) if mode in ("LA", "1") else picture.convert(mode)
     if mode in ("LA", "RGBA"):
-        made.putalpha(Image.fromarray(rng.integers(0, 256, (height, width), dtype=np.uint8)))
-    return made
+        picture.putalpha(Image.fromarray(rng.integers(0, 256, (height, width), dtype=np.uint8)))
+    return picture
 
 
 def file(mode: str, seed: int = 0, **options: object) -> bytes:
@@ -149,10 +149,10 @@ def whole(data: bytes, mode: str) -> Image.Image:
         values, clear = np.asarray(opened), opened.info.get("transparency")
         if mode == "I;16":
             return Image.fromarray(values.astype("<u2"))
-        made = Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert(mode)
+        scaled = Image.fromarray(np.rint(values / 257).astype(np.uint8)).convert(mode)
         if mode == "RGBA" and clear is not None:
-            made.putalpha(Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)))
-        return made
+            scaled.putalpha(Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)))
+        return scaled
 
 
 def is_refused(data: bytes, mode: str) -> bool:
@@ -236,23 +236,23 @@ def write_shards(place: Path, names: list[str]) -> Path:
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     """A folder and shards of all files, for each mode."""
-    made = {}
+    by_mode = {}
     for mode, channels in MODES.items():
         root = tmp_path_factory.mktemp(f"mode-{channels}")
-        made[mode] = (write_folder(root / "folder", names_in(mode)), write_shards(root / "shards", names_in(mode)))
-    return made
+        by_mode[mode] = (write_folder(root / "folder", names_in(mode)), write_shards(root / "shards", names_in(mode)))
+    return by_mode
 
 
 @pytest.fixture(scope="module")
 def table() -> Iterator[dict[tuple[str, str], dict[str, list[int]]]]:
     """Differences by (kind of file, mode), then by transform; printed at the end."""
-    found: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    yield found
+    differences: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    yield differences
     heads = ["kind of file, bits", "mode", *TRANSFORMS, "cases", "largest difference"]
     lines = [heads, ["---"] * len(heads)]
-    for (row, mode), columns in found.items():
+    for (row, mode), columns in differences.items():
         cells = [f"{len(column)}: {max(column)}" for column in columns.values()]
-        every = [one for column in columns.values() for one in column]
+        every = [value for column in columns.values() for value in column]
         lines.append([row, mode, *cells, f"{len(every):,}", str(max(every))])
     sys.stdout.write("\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines))
 
@@ -405,8 +405,8 @@ def on_the_page(cell: str, values: dict[str, Any]) -> np.ndarray[Any, Any]:
     """The pixels that a cell of the table says: (H, W, C)."""
     known = {"round": np.rint}
     meant = {name: eval(text, known, values) for name, text in MEANINGS.items() if uses(text) <= set(values)}
-    found = eval(cell.strip("`"), known, values | meant)
-    channels = found if isinstance(found, tuple) else (found,)
+    pixels = eval(cell.strip("`"), known, values | meant)
+    channels = pixels if isinstance(pixels, tuple) else (pixels,)
     return np.stack(np.broadcast_arrays(*channels), axis=-1)
 
 
@@ -418,11 +418,11 @@ def test_the_page_says_which_pixels_come_out_of_every_kind_of_file() -> None:
     heads, _, *rows = LINES
     assert [re.sub(r"[`(]|default|\)", "", head).strip() for head in heads[2:]] == list(MODES)
     page = {kind: (set(formats.split(", ")), cells) for kind, formats, *cells in rows}
-    found: dict[str, set[str]] = defaultdict(set)
+    seen: dict[str, set[str]] = defaultdict(set)
     deep = pictures.encode(image("L").convert("F"), format="TIFF")
     for name, data in [*((name, data) for name, (_, data) in FILES.items()), ("TIFF, 32", deep)]:
         kind, form, values = stored(data)
-        found[kind].add({"JPEG2000": "JPEG 2000", "WEBP": "WebP", "HEIF": "HEIC"}.get(form, form))
+        seen[kind].add({"JPEG2000": "JPEG 2000", "WEBP": "WebP", "HEIF": "HEIC"}.get(form, form))
         for mode, cell in zip(MODES, page[kind][1], strict=True):
             sample = stoker.Sample(0, {}, data, -1, "", FILE_SCHEMA, mode)
             if cell == "refused":
@@ -430,7 +430,7 @@ def test_the_page_says_which_pixels_come_out_of_every_kind_of_file() -> None:
                     sample.decode()
             else:
                 assert (sample.decode() == on_the_page(cell, values)).all(), f"{name}: {cell}"
-    assert found == {kind: formats for kind, (formats, _) in page.items()}
+    assert seen == {kind: formats for kind, (formats, _) in page.items()}
 
 
 def test_what_a_build_keeps_has_the_same_pixels_in_every_mode(tmp_path: Path) -> None:

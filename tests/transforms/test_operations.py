@@ -71,8 +71,8 @@ def test_pixels_are_those_of_the_slow_twin(operation: Operation, width: int, hei
     chosen = shown(operation, width, height)
     for sample in range(20):
         draws = transform.Draws(11, 2, sample)
-        made = chosen.native().apply(pixels, draws.seed, draws.epoch, draws.sample)
-        assert (made == transform.show(Image.fromarray(pixels), chosen, draws)).all()
+        applied = chosen.native().apply(pixels, draws.seed, draws.epoch, draws.sample)
+        assert (applied == transform.show(Image.fromarray(pixels), chosen, draws)).all()
 
 
 @each("operation", EACH)

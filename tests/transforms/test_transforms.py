@@ -108,22 +108,22 @@ def test_a_raw_image_in_any_transform_equals_pillow(
 @given(extents, st.lists(boxes, min_size=1, max_size=4), draws_of, st.booleans(), st.data())
 @settings(max_examples=60)
 def test_an_object_is_cut_out_as_pillow_does(
-    place: Path, extent: tuple[int, int], found: list, draws: transform.Draws, raw: bool, data: st.DataObject
+    place: Path, extent: tuple[int, int], objects: list, draws: transform.Draws, raw: bool, data: st.DataObject
 ) -> None:
     width, height = extent
     pixels = pictures.pixels(width, height, draws.seed % 1000)
     chosen = stoker.ObjectCrops(data.draw(st.integers(1, 40)), data.draw(flips), data.draw(filters))
-    number = data.draw(st.integers(0, len(found) - 1))
+    number = data.draw(st.integers(0, len(objects) - 1))
     encoded = pixels.tobytes() if raw else pictures.encode(Image.fromarray(pixels), quality=90)
     features = {
         "image": ("bytes", [encoded]),
         "height": ("int64", [height]),
         "width": ("int64", [width]),
-        **{f"box/{side}": ("float", [box[i] for box in found]) for i, side in enumerate(CORNERS)},
+        **{f"box/{side}": ("float", [box[i] for box in objects]) for i, side in enumerate(CORNERS)},
     }
     seen = run(place, features, chosen, encoding="raw" if raw else "jpeg", draws=draws, box=number)
     whole = Image.fromarray(pixels) if raw else pictures.rgb(encoded)
-    assert (seen == transform.show(whole, chosen, draws, found[number])).all()
+    assert (seen == transform.show(whole, chosen, draws, objects[number])).all()
 
 
 @given(st.integers(1, 64), st.data(), st.sampled_from(["HWC", "CHW"]), flips)
