@@ -32,9 +32,9 @@ def with_alpha(kind: str, **options: object) -> bytes:
 
 def animation(kind: str) -> bytes:
     frames = [Image.fromarray(pictures.pixels(WIDTH, HEIGHT, seed)) for seed in (30, 31)]
-    made = io.BytesIO()
-    frames[0].save(made, kind, save_all=True, append_images=frames[1:])
-    return made.getvalue()
+    buffer = io.BytesIO()
+    frames[0].save(buffer, kind, save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
 
 
 FILES = {

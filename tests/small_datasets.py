@@ -57,9 +57,9 @@ def write_dataset(directory: Path, splits: dict[str, list[int]]) -> Manifest:
         for shard, records in enumerate(sizes):
             with ShardWriter(directory, f"{name}-{shard:05d}-of-{len(sizes):05d}.tfrecord") as writer:
                 for _ in range(records):
-                    made = sample(number)
-                    writer.append(_native.write_example(SCHEMA.to_features(made)))
-                    written[name].counts[made.label + SCHEMA.label_base] += 1
+                    record = sample(number)
+                    writer.append(_native.write_example(SCHEMA.to_features(record)))
+                    written[name].counts[record.label + SCHEMA.label_base] += 1
                     number += 1
                 file = writer.commit()
             written[name].shards.append(Shard(file.name, file.records, file.size_bytes, file.crc32c))
@@ -88,8 +88,8 @@ def list_again(directory: Path, *names: str) -> None:
     """Change what the manifest says about files that a test has changed."""
     files = json.loads((directory / "manifest.json").read_bytes())["files"]
     for name in names:
-        found = ListedFile.of((directory / name).read_bytes())
-        files[name] = {"bytes": found.size_bytes, "crc32c": f"{found.crc32c:08x}"}
+        listed = ListedFile.of((directory / name).read_bytes())
+        files[name] = {"bytes": listed.size_bytes, "crc32c": f"{listed.crc32c:08x}"}
     change_manifest(directory, files=files)
 
 
@@ -104,13 +104,13 @@ def _manifest(written: dict[str, Written], items: int, files: dict[str, ListedFi
         annotation_errors=0,
         splits={
             name: Split(
-                records=sum(shard.records for shard in found.shards),
-                size_bytes=sum(shard.size_bytes for shard in found.shards),
+                records=sum(shard.records for shard in split.shards),
+                size_bytes=sum(shard.size_bytes for shard in split.shards),
                 rejects=1,
-                class_counts=tuple(found.counts),
-                shards=tuple(found.shards),
+                class_counts=tuple(split.counts),
+                shards=tuple(split.shards),
             )
-            for name, found in written.items()
+            for name, split in written.items()
         },
         files=files,
     )

@@ -172,7 +172,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
     assert stoker("plan", source) == 2
     assert "without images in any split: eel; delete or move their folders, or, to keep their labels," in stoker.err
     assert stoker("plan", source, "--split-fraction", "val=0.25", "--shards", 3, "--labels", classes) == 3
-    for said in (
+    for message in (
         "3 classes of 0 to 10, 15 items",
         "12 jpeg, 2 png, 1 empty",
         "odd file: dog/right.JPEG is png",
@@ -183,7 +183,7 @@ def test_plan_prints_and_writes_nothing(stoker: Run, source: Path, tmp_path: Pat
         "from 15 items converted",
         "2 of 15 will be rejected; the manifest would be withheld: build with --max-rejects 2 to accept them",
     ):
-        assert said in stoker.out
+        assert message in stoker.out
     assert "odd file: cat/empty.JPEG" not in stoker.out
     (source / "dog/right.JPEG").unlink()
     assert stoker("plan", source, "--resize", "short:20", "--json", "--max-rejects", 2, "--labels", classes) == 0

@@ -31,8 +31,8 @@ def fill(cache: NodeCache, place: Path, records: int) -> None:
 
 def document(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
     assert main(["cache", "--json", *map(str, words)]) == 0
-    made: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return made
+    parsed: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return parsed
 
 
 def test_entries_are_listed_and_cleared_unless_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,7 +131,7 @@ def test_shards_without_a_manifest_have_the_classes_of_the_numbered_list(photos:
     assert main(["build", str(photos), str(tmp_path / "built"), "--preset", "imagenet"]) == 0
     built = stoker.open(tmp_path / "built")
     (tmp_path / "built/manifest.json").unlink()
-    found = stoker.open(tmp_path / "built")
-    assert found.classes == built.classes
-    assert ids(found) == ids(built) == {"cat": 1, "dog": 2, "owl": 3}
-    assert "3 classes, labels start at 1" in repr(found)
+    opened = stoker.open(tmp_path / "built")
+    assert opened.classes == built.classes
+    assert ids(opened) == ids(built) == {"cat": 1, "dog": 2, "owl": 3}
+    assert "3 classes, labels start at 1" in repr(opened)

@@ -42,7 +42,7 @@ def words_of(out: str) -> list[list[str]]:
 
 def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = printed(capsys, "info", tmp_path / "birds")
-    for said in (
+    for text in (
         f"finished dataset {manifest.dataset_id}",
         "source: 11 items, 12.3 KB",
         "ignored in the source: 2 .txt",
@@ -53,7 +53,7 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
         "schema: imagenet, 15 features\n",
         "classes: 3, labels start at 1 (preset imagenet)\n",
     ):
-        assert said in out
+        assert text in out
     lines = words_of(out)
     train = manifest.splits["train"]
     assert next(line for line in lines if line[:1] == ["train"])[1:3] == ["2", "7"]
@@ -64,7 +64,7 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "wording"),
     [
         ("", "header and markers or chunks of every image kept, not its pixels"),
         ("--check entropy", "all data of every image (--check entropy)"),
@@ -75,12 +75,12 @@ def test_info_of_a_finished_dataset(manifest: Manifest, tmp_path: Path, capsys: 
     ],
 )
 def test_info_says_how_images_were_checked(
-    options: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    options: str, wording: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "photos" / "a").mkdir(parents=True)
     (tmp_path / "photos" / "a" / "0.jpg").write_bytes(pictures.jpeg(30, 20))
     printed(capsys, "build", tmp_path / "photos", tmp_path / "out", *options.split())
-    assert f"\nchecked: {said}" in printed(capsys, "info", tmp_path / "out")
+    assert f"\nchecked: {wording}" in printed(capsys, "info", tmp_path / "out")
     recipe = json.loads(printed(capsys, "info", tmp_path / "out", "--json"))["recipe"]
     assert recipe["check"] == (options.split()[1] if options.startswith("--check") else "header")
 
@@ -168,9 +168,9 @@ def test_show_writes_the_sheet_and_prints_its_path(
     manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "sheet.png"
-    said = printed(capsys, "show", tmp_path / "birds", "--out", out, "--count", 4, "--per-row", 2, "--no-boxes")
+    output = printed(capsys, "show", tmp_path / "birds", "--out", out, "--count", 4, "--per-row", 2, "--no-boxes")
     with Image.open(out) as sheet:
-        assert said == f"{out}: 4 samples of train (4 jpeg), {sheet.width} x {sheet.height} pixels\n"
+        assert output == f"{out}: 4 samples of train (4 jpeg), {sheet.width} x {sheet.height} pixels\n"
     words = ("show", tmp_path / "birds", "--out", out, "--split", "validation", "--seed", 1, "--json")
     document = json.loads(printed(capsys, *words))
     assert (document["path"], document["split"], sorted(document["indices"])) == (str(out), "validation", [0, 1])
@@ -231,11 +231,11 @@ def test_info_of_a_folder_of_images(tmp_path: Path, capsys: pytest.CaptureFixtur
     for name in ("cat/1.jpg", "cat/2.jpg", "dog/1.jpg"):
         (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "photos" / name).write_bytes(b"x" * 10)
-    said = printed(capsys, "info", tmp_path / "photos")
-    assert f"{tmp_path}/photos: images, not built" in said
-    assert re.search(r"^train +3 +30 B +10 B +0$", said, re.MULTILINE)
-    assert re.search(r"^ 0 +cat +2 ", said, re.MULTILINE)
-    assert "'stoker plan' checks every image" in said
+    output = printed(capsys, "info", tmp_path / "photos")
+    assert f"{tmp_path}/photos: images, not built" in output
+    assert re.search(r"^train +3 +30 B +10 B +0$", output, re.MULTILINE)
+    assert re.search(r"^ 0 +cat +2 ", output, re.MULTILINE)
+    assert "'stoker plan' checks every image" in output
     document = json.loads(printed(capsys, "info", tmp_path / "photos", "--json"))
     assert (document["state"], document["splits"]["train"]) == ("images", {"images": 3, "bytes": 30, "unlabelled": 0})
     assert [(known["name"], known["total"]) for known in document["classes"]] == [("cat", 2), ("dog", 1)]

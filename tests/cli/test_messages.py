@@ -99,15 +99,15 @@ def test_a_directory_that_cannot_be_read_is_named(
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("text", "remedy"),
     [
         ("PUT http://169.254.169.254/latest/api/token: status code: 403", "set AWS_ACCESS_KEY_ID and"),
         ("GET http://169.254.169.254/latest/meta-data/iam: error sending request", "set AWS_ACCESS_KEY_ID and"),
         ("GET http://metadata/computeMetadata/v1/token?...: error sending request", "run 'gcloud auth"),
     ],
 )
-def test_missing_credentials_are_named(said: str, remedy: str) -> None:
-    error = _failure(said)
+def test_missing_credentials_are_named(text: str, remedy: str) -> None:
+    error = _failure(text)
     assert str(error).startswith(f"there are no credentials; {remedy}")
     assert "169" not in str(error)
 

@@ -90,7 +90,7 @@ def test_a_bar_in_a_notebook() -> None:
 
     code = PROGRAM.replace("stoker.cli.output", "stoker.progress")
     slow = code.replace('"building"', '"building", has_lines=False, delay_seconds=60')
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in (code, slow)])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (code, slow)])
     NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     shown, hidden = (cell.outputs for cell in notebook.cells)
     assert [output.output_type for output in shown] == ["display_data"]  # updated, not added to

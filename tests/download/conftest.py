@@ -43,8 +43,8 @@ def body() -> bytes:
 
 @pytest.fixture
 def server(body: bytes) -> Iterator[FaultyServer]:
-    with running({"a.tar": body}) as made:
-        yield made
+    with running({"a.tar": body}) as faulty:
+        yield faulty
 
 
 @pytest.fixture

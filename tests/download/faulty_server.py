@@ -79,8 +79,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def wanted_start(self) -> int:
         """Where the client wants to resume."""
-        found = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
-        return 0 if found is None else int(found[1])
+        match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
+        return 0 if match is None else int(match[1])
 
     def head(self, start: int) -> None:
         total = len(self.body)

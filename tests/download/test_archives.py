@@ -28,8 +28,8 @@ LOOSE = Unpacking("lists", is_inside=False, max_bytes=10_000)
 
 
 def tar_of(*members: tuple[str, bytes] | tarfile.TarInfo) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w") as archive:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
         for member in members:
             if isinstance(member, tarfile.TarInfo):
                 archive.addfile(member)
@@ -37,15 +37,15 @@ def tar_of(*members: tuple[str, bytes] | tarfile.TarInfo) -> bytes:
                 info = tarfile.TarInfo(member[0])
                 info.size = len(member[1])
                 archive.addfile(info, io.BytesIO(member[1]))
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def zip_of(*members: tuple[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", method) as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
         for name, data in members:
             archive.writestr(name, data)
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def unpackable(name: str, data: bytes, unpacking: Unpacking = FOLDER) -> RemoteFile:
@@ -150,12 +150,12 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 
 
 def zip_link() -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         info = zipfile.ZipInfo("Images/link")
         info.external_attr = 0o120777 << 16
         archive.writestr(info, "/etc/passwd")
-    return made.getvalue()
+    return buffer.getvalue()
 
 
 def lying_zip(size: int) -> bytes:

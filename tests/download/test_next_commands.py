@@ -55,11 +55,11 @@ def tiny_imagenet() -> dict[str, bytes]:
     }
     for seed, name in enumerate(("n01443537", "n01629819")):
         members[f"train/{name}/images/{name}_0.JPEG"] = picture(seed + 3, size=size)
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
         for path, data in members.items():
             archive.writestr(f"tiny-imagenet-200/{path}", data)
-    return {"tiny-imagenet-200.zip": made.getvalue()}
+    return {"tiny-imagenet-200.zip": buffer.getvalue()}
 
 
 def stanford_dogs() -> dict[str, bytes]:
@@ -96,9 +96,9 @@ def served(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def commands(printed: str) -> list[list[str]]:
     lines = printed[printed.index("next: ") :].splitlines()
-    found = [shlex.split(line[6:]) for line in lines]
-    assert all(words[0] == "stoker" for words in found)
-    return [words[1:] for words in found]
+    typed = [shlex.split(line[6:]) for line in lines]
+    assert all(words[0] == "stoker" for words in typed)
+    return [words[1:] for words in typed]
 
 
 @pytest.mark.parametrize("name", list(MADE))
@@ -134,18 +134,18 @@ def test_a_downloaded_imagenet_has_googles_numbers_texts_and_boxes(
     assert main(words[1:]) == 0
     for split, wanted in {"train": TRAIN, "validation": VALIDATION.values()}.items():
         dataset = stoker.open(words[3], split=split)
-        found = {}
+        stored = {}
         for index in range(len(dataset)):
             features = dataset[index].features
             values = [features[f"image/class/{key}"][1][0] for key in ("label", "synset", "text")]
-            found[values[1].decode()] = (values[0], values[2].decode().split(",")[0])
+            stored[values[1].decode()] = (values[0], values[2].decode().split(",")[0])
             boxes = features["image/object/bbox/xmin"][1]
             assert boxes == ([pytest.approx(0.1)] if values[1] == b"n01440764" else [])
         known = {
             "n01440764": (1, "tench"), "n01751748": (66, "sea snake"), "n03125729": (517, "cradle"),
             "n09193705": (971, "alp"),
         }  # fmt: skip
-        assert found == {name: known[name] for name in wanted}
+        assert stored == {name: known[name] for name in wanted}
     assert len(dataset.classes) == 1001
 
 

@@ -138,15 +138,15 @@ def feed_cached(place: Path) -> Any:
 def look_up(place: Path) -> Any:
     """Where records lie, by indexes that the user's cache keeps."""
     os.environ["STOKER_CACHE_DIR"] = str(place / "user")
-    found = []
+    extents = []
     for shard in sorted((place / "dataset").glob("*.tfrecord")):
         cached = CachedIndex.of(shard)
         rows = cached.read()
         if rows is None:
             rows = _native.scan_shard(str(shard))
             cached.write(rows)
-        found.append(rows.tolist())
-    return found
+        extents.append(rows.tolist())
+    return extents
 
 
 def no_half_shard(place: Path, expected: Expected, where: str) -> None:
@@ -238,7 +238,7 @@ def one_reject(value: Any, expected: Any) -> bool:
     return value == expected or (len(value[1]) == 1 and "Input/output error" in value[1][0])
 
 
-def found(value: Any, expected: Any) -> bool:
+def expected_or_unreadable(value: Any, expected: Any) -> bool:
     """As expected, or a problem of a file that cannot be read."""
     return value == expected or any("Input/output error" in problem for problem in value)
 
@@ -289,7 +289,7 @@ CASES = [
     Case("index: a full disk", kinds="write,open", error=errno.ENOSPC, **_INDEX),
     Case("index: a disk that fails", kinds="read,write,fsync,close,rename", **_INDEX),
     Case("index: kill", kinds=CHANGES, keeps_litter=True, **_INDEX | {"how": KILL}),
-    Case("verify: a disk that fails", verify_it, "dataset", "open,read", tolerates=found),
+    Case("verify: a disk that fails", verify_it, "dataset", "open,read", tolerates=expected_or_unreadable),
     Case("verify: kill", verify_it, "dataset", "open,read", how=KILL),
     Case("feed: a disk that fails", feed_it, "dataset", "open,read"),
     Case("feed: a stale file handle", feed_it, "dataset", "open,read,stat", errno.ESTALE),

@@ -55,14 +55,14 @@ def main() -> None:
     """Play the cases that are named, all when none is."""
     work, source, dataset, most, *names = sys.argv[1:]
     stage = Stage(Path(work), Path(source), Path(dataset))
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for case in CASES:
         if not names or any(case.name.startswith(name) for name in names):
             try:
-                found[case.name] = play(case, stage, int(most))
+                outcomes[case.name] = play(case, stage, int(most))
             except AssertionError as error:
-                found[case.name] = {"wrong": str(error)}
-    json.dump(found, sys.stdout)
+                outcomes[case.name] = {"wrong": str(error)}
+    json.dump(outcomes, sys.stdout)
 
 
 main()

@@ -56,7 +56,9 @@ def run(*words: object) -> str:
 def looked_at(place: Path) -> dict[str, Any]:
     """What each reader sees in a place; of one that refuses it, why."""
     readers: dict[str, Callable[[], Any]] = {
-        "open": lambda: {name: [len(one), [c.name for c in one.classes]] for name, one in open_splits(place).items()},
+        "open": lambda: {
+            name: [len(dataset), [c.name for c in dataset.classes]] for name, dataset in open_splits(place).items()
+        },
         "plan": lambda: _some(run("plan", place, "--json"), "items", "bytes", "classes", "splits"),
         "info": lambda: _info(_some(run("info", place, "--json"), "dataset_id", "state", "splits", "classes")),
         "verify": lambda: _some(run("verify", place, "--json"), "records", "size_bytes", "shards", "problems"),
@@ -70,19 +72,19 @@ def looked_at(place: Path) -> dict[str, Any]:
     return seen
 
 
-def _info(found: dict[str, Any]) -> Any:
-    return f"{REFUSED}: unfinished" if found["state"] == "unfinished" else found
+def _info(document: dict[str, Any]) -> Any:
+    return f"{REFUSED}: unfinished" if document["state"] == "unfinished" else document
 
 
 def _some(text: str, *keys: str) -> dict[str, Any]:
-    found = json.loads(text)
-    return {key: found[key] for key in keys if key in found}
+    document = json.loads(text)
+    return {key: document[key] for key in keys if key in document}
 
 
 def files_below(folder: Path) -> dict[str, str]:
     """A digest of each file, at any depth."""
-    found = (path for path in sorted(folder.rglob("*")) if path.is_file() and ".tmp-" not in str(path))
-    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in found}
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and ".tmp-" not in str(path))
+    return {path.relative_to(folder).as_posix(): sha256(path.read_bytes()).hexdigest() for path in paths}
 
 
 @dataclass(frozen=True)
@@ -185,8 +187,8 @@ def play(case: Case, work: Path, most: int) -> dict[str, int]:
         AssertionError: A reader saw a part of what there will be, or the same command does not finish.
     """
     stage = Path(tempfile.mkdtemp(dir=work))
-    made = in_child(lambda: case.prepare(stage), None)
-    assert not made.error, made.trace
+    prepared = in_child(lambda: case.prepare(stage), None)
+    assert not prepared.error, prepared.trace
 
     def fresh() -> Path:
         place = Path(tempfile.mkdtemp(dir=work)) / "place"
@@ -214,7 +216,7 @@ def play(case: Case, work: Path, most: int) -> dict[str, int]:
             if reader not in case.readers:
                 continue
             refuses = str(view).startswith(REFUSED)
-            assert refuses or view in [one[reader] for one in whole], f"{where}: {reader} saw a part: {view}"
+            assert refuses or view in [state[reader] for state in whole], f"{where}: {reader} saw a part: {view}"
             seen["refused" if refuses else "as before or whole"] += 1
         again = in_child(lambda place=place: run(*case.words(place)), None)
         is_whole = files_below(place / case.out) == finished
@@ -244,16 +246,16 @@ def main() -> None:
     """Play the cases that are named, all when none is."""
     work, most, *names = sys.argv[1:]
     warm_up()
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     (Path(work) / "server").mkdir()
     with small_downloads(Path(work) / "server"):
         for case in CASES:
             if not names or case.name in names:
                 try:
-                    found[case.name] = play(case, Path(work), int(most))
+                    outcomes[case.name] = play(case, Path(work), int(most))
                 except AssertionError as error:
-                    found[case.name] = {"wrong": str(error)}
-    json.dump(found, sys.stdout)
+                    outcomes[case.name] = {"wrong": str(error)}
+    json.dump(outcomes, sys.stdout)
 
 
 main()

@@ -41,8 +41,8 @@ def test_every_call_may_fail(stage: tuple[str, str, str], shim: Mapping[str, str
     command = [sys.executable, str(HERE / "every_call.py"), *stage, MOST, *group]
     done = subprocess.run(command, env=shim, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found
-    for name, calls in found.items():
+    outcomes = json.loads(done.stdout)
+    assert outcomes
+    for name, calls in outcomes.items():
         assert "wrong" not in calls, calls["wrong"]
         assert calls["calls"] > 1, name

@@ -35,7 +35,7 @@ def test_a_kill_leaves_all_or_nothing(tmp_path: Path, shim: Mapping[str, str], g
     command = [sys.executable, "-W", "ignore", str(PROGRAM), str(tmp_path), MOST, *group]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert list(found) == group
-    for calls in found.values():
+    outcomes = json.loads(done.stdout)
+    assert list(outcomes) == group
+    for calls in outcomes.values():
         assert "wrong" not in calls, calls["wrong"]

@@ -48,7 +48,7 @@ def run(program: str, *arguments: Path) -> Any:
 @pytest.mark.parametrize("action", ["feed(path)", "len(verify_dataset(path, threads=4).problems)"])
 @pytest.mark.slow
 def test_little_memory(dataset: Path, action: str) -> None:
-    found = run(
+    outcomes = run(
         f"""
         path = sys.argv[1]
         expected = outcome(lambda: {action})
@@ -63,10 +63,10 @@ def test_little_memory(dataset: Path, action: str) -> None:
         """,
         dataset,
     )
-    assert not found["expected"][1]
-    assert found["again"] == found["expected"]
-    for value, error in found["seen"]:
-        assert value == found["expected"][0] or error.split(":")[0] in OF_MEMORY, error
+    assert not outcomes["expected"][1]
+    assert outcomes["again"] == outcomes["expected"]
+    for value, error in outcomes["seen"]:
+        assert value == outcomes["expected"][0] or error.split(":")[0] in OF_MEMORY, error
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_builds_with_little_memory(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_memory_for_the_stacks_of_threads(dataset: Path) -> None:
-    found = run(
+    outcome = run(
         """
         used = int(Path("/proc/self/status").read_text().split("VmSize:")[1].split()[0]) << 10
         resource.setrlimit(resource.RLIMIT_AS, (used + (60 << 20), resource.RLIM_INFINITY))
@@ -105,7 +105,7 @@ def test_no_memory_for_the_stacks_of_threads(dataset: Path) -> None:
         """,
         dataset,
     )
-    assert found == [None, "MemoryError: no memory for 8 threads: their stacks take 83,886,080 bytes"]
+    assert outcome == [None, "MemoryError: no memory for 8 threads: their stacks take 83,886,080 bytes"]
 
 
 def test_no_more_threads(tmp_path: Path, shim: dict[str, str]) -> None:
@@ -137,7 +137,7 @@ def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
     for shard in range(shards):
         (tmp_path / f"train-{shard:05d}-of-{shards:05d}").write_bytes(frames[shard % 8])
         (tmp_path / f"train-{shard:05d}-of-{shards:05d}.idx").write_text(f"0 {len(frames[shard % 8])}\n")
-    found = run(
+    result = run(
         """
         resource.setrlimit(resource.RLIMIT_NOFILE, (80, 80))
         before = len(list(Path("/proc/self/fd").iterdir()))
@@ -147,12 +147,12 @@ def test_thousands_of_shards_with_few_files(tmp_path: Path) -> None:
         """,
         tmp_path,
     )
-    assert found == {"all": True, "left": 0}
+    assert result == {"all": True, "left": 0}
 
 
 @pytest.mark.slow
 def test_no_file_left(dataset: Path) -> None:
-    found = run(
+    outcomes = run(
         """
         import os
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -173,6 +173,6 @@ def test_no_file_left(dataset: Path) -> None:
         """,
         dataset,
     )
-    assert "Too many open files" in found["failed"][1]
-    assert ".tfrecord" in found["failed"][1]
-    assert found["again"] == [True, ""]
+    assert "Too many open files" in outcomes["failed"][1]
+    assert ".tfrecord" in outcomes["failed"][1]
+    assert outcomes["again"] == [True, ""]

@@ -101,9 +101,9 @@ def run(program: str, *arguments: str) -> tuple[Any, str]:
 @pytest.mark.slow
 def test_batches_without_memory(dataset: Path) -> None:
     spare = [*SPARE, 1 << 40]  # at last as much as there is
-    (*short, (_, (seen, expected))), said = run(BATCHES, str(dataset), *map(str, spare))
+    (*short, (_, (seen, expected))), stderr = run(BATCHES, str(dataset), *map(str, spare))
     assert seen == [""] * 5
-    assert [status for status, _ in short] == [0] * len(short), said
+    assert [status for status, _ in short] == [0] * len(short), stderr
     assert {error for _, (errors, _) in short for error in errors} == {"", "MemoryError"}
     assert {checksum for _, (_, checksum) in short} == {expected}
 
@@ -111,10 +111,10 @@ def test_batches_without_memory(dataset: Path) -> None:
 @ONLY_LINUX
 @pytest.mark.slow
 def test_encoding_without_memory() -> None:
-    found, said = run(ENCODING, *map(str, range(20, 64, 4)))  # MiB; the JPEG has 11.7, and its coefficients 24
-    assert [status for status, _ in found] == [0] * len(found), said
-    sizes = [size for _, (size, _) in found]
-    whole = found[-1][1][1]
+    results, stderr = run(ENCODING, *map(str, range(20, 64, 4)))  # MiB; the JPEG has 11.7, and its coefficients 24
+    assert [status for status, _ in results] == [0] * len(results), stderr
+    sizes = [size for _, (size, _) in results]
+    whole = results[-1][1][1]
     assert (sizes[0], sizes[-1]) == (0, whole)
     assert set(sizes) == {0, whole}
-    assert {again for _, (_, again) in found} == {whole}
+    assert {again for _, (_, again) in results} == {whole}

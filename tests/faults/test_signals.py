@@ -62,8 +62,8 @@ def test_a_build_that_gets_signals_is_finished_by_the_next(
     process = subprocess.Popen([*command, "--threads", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     journal = out / "build.journal"
     wait_for(lambda: journal.exists() and journal.read_bytes().count(b"\n") > 2, process)
-    for one in signals:
-        process.send_signal(one)
+    for number in signals:
+        process.send_signal(number)
         time.sleep(0.05)
     process.communicate(timeout=60)
     assert process.returncode in {code, -signal.SIGINT if code == 130 else code}

@@ -52,21 +52,21 @@ FEWEST = 8  # bytes of each file
 
 def build(kind: str, scratch: Path) -> Path:
     """A dataset of ten small images, with boxes and a reject."""
-    source, made = scratch / "photos", scratch / kind.replace(" ", "-")
+    source, built = scratch / "photos", scratch / kind.replace(" ", "-")
     if not source.exists():
         compat_dataset.photographs(source)
-    assert stoker_command(["build", str(source), str(made), *KINDS[kind], "--max-rejects", "1", "--quiet"]) == 0
-    return made
+    assert stoker_command(["build", str(source), str(built), *KINDS[kind], "--max-rejects", "1", "--quiet"]) == 0
+    return built
 
 
 def contents(directory: Path) -> list[tuple[Any, ...]]:
     """What reading gives: every record by itself, and every batch of a loader."""
-    found: list[tuple[Any, ...]] = []
+    parts: list[tuple[Any, ...]] = []
     for split, dataset in sorted(open_splits(directory).items()):
-        found.append((split, dataset.classes, dataset.identity, dataset.schema, compat_dataset.contents(dataset)))
+        parts.append((split, dataset.classes, dataset.identity, dataset.schema, compat_dataset.contents(dataset)))
         with Loader(dataset, 4, transform=Resize(8), threads=1) as loader:
-            found += [(batch.labels.tolist(), zlib.crc32(batch.images.tobytes())) for batch in loader]
-    return found
+            parts += [(batch.labels.tolist(), zlib.crc32(batch.images.tobytes())) for batch in loader]
+    return parts
 
 
 def changes(directory: Path, every: int, seed: int) -> Iterator[tuple[Path, bytes, int]]:

@@ -42,7 +42,7 @@ def test_the_manifest_of_another_dataset_of_the_same_lengths_changes_no_record(t
     before = changed_bytes.contents(directory)
     shutil.copy(another / "manifest.json", directory)
     assert changed_bytes.found_by_verify(directory)
-    assert [found[-1] for found in changed_bytes.contents(directory)] == [found[-1] for found in before]
+    assert [part[-1] for part in changed_bytes.contents(directory)] == [part[-1] for part in before]
 
 
 def test_the_sizes_that_hops_reads_beside_the_dataset_are_checked_there(tmp_path: Path) -> None:

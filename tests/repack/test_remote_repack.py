@@ -63,13 +63,13 @@ def test_records_are_listed_in_long_ranges(
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     source = copy(dataset, place)
     faulty_s3.forget()
-    found = open_records(str(source), None)
-    assert found.latency == "store"
-    assert len(found.table) == 50
+    records = open_records(str(source), None)
+    assert records.latency == "store"
+    assert len(records.table) == 50
     asked = [seen for seen in faulty_s3.traffic.seen if seen.method == "GET" and ".tfrecord?" not in seen.path]
     assert sum(seen.path.endswith(".tfrecord") for seen in asked) <= 6
-    item = found.table[7]
-    assert found.load(item, "train") == open_records(str(dataset), None).load(item, "train")
+    item = records.table[7]
+    assert records.load(item, "train") == open_records(str(dataset), None).load(item, "train")
 
 
 def test_a_damaged_record_is_rejected(

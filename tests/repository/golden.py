@@ -82,7 +82,7 @@ def _of_records(folder: Path) -> dict[str, Any]:
     }
     records = [_record(number) for number in range(12)]
     plain = [{name: record[name] for name in ("image", "label", "caption")} for record in records]
-    made = {
+    reports = {
         "sequence": stoker.build(records, folder / "sequence", fields=kinds, **BUILD),
         "inferred": stoker.build(plain, folder / "inferred", **BUILD),
         "stream": stoker.build(iter(records[:7]), folder / "stream", fields=kinds, **BUILD),
@@ -90,8 +90,8 @@ def _of_records(folder: Path) -> dict[str, Any]:
         "merged": stoker.merge([folder / "sequence", folder / "stream"], folder / "merged", progress=False),
     }
     for part in ("0/2", "1/2"):
-        made["parts"] = stoker.build(folder / "class_folders/source", folder / "parts", part=part, **BUILD)
-    entries: dict[str, Any] = {name: _of_dataset(report, folder / name, folder) for name, report in made.items()}
+        reports["parts"] = stoker.build(folder / "class_folders/source", folder / "parts", part=part, **BUILD)
+    entries: dict[str, Any] = {name: _of_dataset(report, folder / name, folder) for name, report in reports.items()}
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main(["repack", str(folder / "sequence"), str(folder / "repacked"), "--shards", "3"]) == 0
     entries["repacked"] = _files(folder / "repacked", folder)
@@ -154,16 +154,16 @@ def _elsewhere(data: bytes, folder: Path) -> bytes:
 
 def _opened(dataset: stoker.Dataset, folder: Path) -> list[str]:
     """Return label, name and digest of every sample, or the error of one that cannot be read."""
-    found = []
+    lines = []
     for index, label in enumerate(dataset.labels):
         try:
             sample = dataset[index]
         except (OSError, StokerError) as error:
-            found.append(f"{label} {type(error).__name__}")
+            lines.append(f"{label} {type(error).__name__}")
         else:
             features = _elsewhere(repr(sorted(sample.features.items())).encode(), folder)
-            found.append(f"{_elsewhere(_named(sample).encode(), folder).decode()} {_digest(features)}")
-    return found
+            lines.append(f"{_elsewhere(_named(sample).encode(), folder).decode()} {_digest(features)}")
+    return lines
 
 
 def _named(sample: stoker.Sample) -> str:

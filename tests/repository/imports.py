@@ -71,7 +71,7 @@ class Tree:
         """
         self._packages = {_dotted(path) for path in sources if path.endswith("__init__.py")}
         self.modules = {_dotted(path): ast.parse(text, path) for path, text in sources.items()}
-        self.imports = [found for module, tree in self.modules.items() for found in self._imports(module, tree)]
+        self.imports = [statement for module, tree in self.modules.items() for statement in self._imports(module, tree)]
 
     @classmethod
     def below(cls, folder: Path) -> Tree:
@@ -102,7 +102,7 @@ class Tree:
 
         Without an ``__all__``, those are what a module defines, and in a package also what it imports.
         """
-        names = {found.name or found.target.rpartition(".")[2] for found in self._reexported(package)}
+        names = {statement.name or statement.target.rpartition(".")[2] for statement in self._reexported(package)}
         for node in self.modules[package].body:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 return set(ast.literal_eval(node.value))
@@ -116,7 +116,11 @@ class Tree:
     def _reexported(self, package: str) -> list[Import]:
         if package not in self._packages:
             return []
-        return [found for found in self.imports if found.importer == package and found.target.startswith(f"{ROOT}.")]
+        return [
+            statement
+            for statement in self.imports
+            if statement.importer == package and statement.target.startswith(f"{ROOT}.")
+        ]
 
 
 def problems(tree: Tree, rules: Rules) -> list[str]:
@@ -126,56 +130,60 @@ def problems(tree: Tree, rules: Rules) -> list[str]:
 
 
 def _unplaced(tree: Tree, rules: Rules) -> Iterator[str]:
-    found = {_package(module) for module in tree.modules if module not in _ENTRIES} | {"_native"}
+    packages = {_package(module) for module in tree.modules if module not in _ENTRIES} | {"_native"}
     listed = Counter(name for layer in rules.layers for name in layer)
-    yield from (f"{ROOT}.{name} is in no layer: add it to the list" for name in sorted(found - set(listed)))
-    yield from (f"{ROOT}.{name} is in a layer, but there is no such package" for name in sorted(set(listed) - found))
+    yield from (f"{ROOT}.{name} is in no layer: add it to the list" for name in sorted(packages - set(listed)))
+    yield from (f"{ROOT}.{name} is in a layer, but there is no such package" for name in sorted(set(listed) - packages))
     yield from (f"{ROOT}.{name} is in more than one layer" for name, count in listed.items() if count > 1)
 
 
 def _upward(tree: Tree, rules: Rules) -> Iterator[str]:
     level = {name: number for number, layer in enumerate(rules.layers) for name in layer}
-    for found in tree.imports:
-        if found.importer == ROOT:
+    for statement in tree.imports:
+        if statement.importer == ROOT:
             continue
-        if found.target == ROOT:
-            yield f"{found}: the package itself re-exports upper layers; import from where the name is defined"
-        elif found.target.startswith(f"{ROOT}."):
-            mine, other = _package(found.importer), _package(found.target)
-            if mine != other and found.importer not in _ENTRIES and level.get(mine, -1) >= level.get(other, len(level)):
-                yield f"{found}: {other} is not below {mine}"
+        if statement.target == ROOT:
+            yield f"{statement}: the package itself re-exports upper layers; import from where the name is defined"
+        elif statement.target.startswith(f"{ROOT}."):
+            mine, other = _package(statement.importer), _package(statement.target)
+            if (
+                mine != other
+                and statement.importer not in _ENTRIES
+                and level.get(mine, -1) >= level.get(other, len(level))
+            ):
+                yield f"{statement}: {other} is not below {mine}"
 
 
 def _past_exports(tree: Tree) -> Iterator[str]:
-    for found in tree.imports:
-        mine, other = _package(found.importer), _package(found.target)
-        if found.target.startswith(f"{ROOT}.") and other not in (mine, "_native"):
-            name = found.name or found.target.removeprefix(f"{ROOT}.{other}").removeprefix(".")
-            is_direct = found.target.count(".") == 1 or (not found.name and found.target.count(".") == 2)
+    for statement in tree.imports:
+        mine, other = _package(statement.importer), _package(statement.target)
+        if statement.target.startswith(f"{ROOT}.") and other not in (mine, "_native"):
+            name = statement.name or statement.target.removeprefix(f"{ROOT}.{other}").removeprefix(".")
+            is_direct = statement.target.count(".") == 1 or (not statement.name and statement.target.count(".") == 2)
             if not is_direct or (name and name not in tree.exports(f"{ROOT}.{other}")):
-                yield f"{found}: not among what {other} exports"
+                yield f"{statement}: not among what {other} exports"
 
 
 def _third_party(tree: Tree, rules: Rules) -> Iterator[str]:
     used = set()
-    for found in tree.imports:
-        top = found.target.split(".")[0]
-        name = f"{ROOT}._native" if found.target == f"{ROOT}._native" else top
-        if top in _STANDARD or (top == ROOT and name == ROOT) or found.importer == ROOT:
+    for statement in tree.imports:
+        top = statement.target.split(".")[0]
+        name = f"{ROOT}._native" if statement.target == f"{ROOT}._native" else top
+        if top in _STANDARD or (top == ROOT and name == ROOT) or statement.importer == ROOT:
             continue
-        inside = [place for place in rules.only_in.get(name, []) if place == "*" or _is_in(found.importer, place)]
+        inside = [place for place in rules.only_in.get(name, []) if place == "*" or _is_in(statement.importer, place)]
         used |= {(name, place) for place in inside}
         if not inside:
-            yield f"{found}: {name} may be imported only in {', '.join(rules.only_in.get(name, [])) or 'no module'}"
+            yield f"{statement}: {name} may be imported only in {', '.join(rules.only_in.get(name, [])) or 'no module'}"
     for name, places in rules.only_in.items():
         yield from (f"{place} may import {name} and does not" for place in places if (name, place) not in used)
 
 
 def _cycles(tree: Tree) -> Iterator[str]:
     uses: dict[str, set[str]] = {module: set() for module in tree.modules}
-    for found in tree.imports:
-        if found.target in tree.modules and found.importer != found.target:
-            uses[found.importer].add(found.target)
+    for statement in tree.imports:
+        if statement.target in tree.modules and statement.importer != statement.target:
+            uses[statement.importer].add(statement.target)
     reached = {module: _reachable(uses, module) for module in uses}
     cycles = {tuple(sorted(o for o in reached[module] if module in reached[o])) for module in uses} - {()}
     yield from (f"these modules import each other: {', '.join(cycle)}" for cycle in sorted(cycles))
@@ -197,8 +205,8 @@ def _repeated_classes(tree: Tree) -> Iterator[str]:
         for node in parsed.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and _package(module) != _QUALIFIED:
                 homes[node.name].append(module)
-    repeated = {name: sorted(found) for name, found in homes.items() if len(found) > 1}
-    yield from (f"class {name} is in {' and '.join(found)}" for name, found in repeated.items())
+    repeated = {name: sorted(modules) for name, modules in homes.items() if len(modules) > 1}
+    yield from (f"class {name} is in {' and '.join(modules)}" for name, modules in repeated.items())
 
 
 def _dotted(path: str) -> str:

@@ -35,8 +35,8 @@ class Block:
 
 def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
-    for found in _FENCE.finditer(text):
-        yield Block(found["language"], found["body"], text.count("\n", 0, found.start("body")) + 1)
+    for match in _FENCE.finditer(text):
+        yield Block(match["language"], match["body"], text.count("\n", 0, match.start("body")) + 1)
 
 
 def code_seen_by_readers(page: Path) -> list[tuple[str, str]]:
@@ -76,8 +76,8 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
     """Every link to another place of the repository: the file, and the heading or an empty string."""
-    for found in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
-        target, _, heading = found["target"].partition("#")
+    for match in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        target, _, heading = match["target"].partition("#")
         if not re.match(r"[a-z]+:", target):
             yield (page.parent / target if target else page), heading
 

@@ -33,14 +33,18 @@ class Seen(HTMLParser):
         self.feed(page.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.ids |= {found["id"]} if "id" in found else set()
+        attributes = {name: value or "" for name, value in attrs}
+        self.ids |= {attributes["id"]} if "id" in attributes else set()
         if tag in ("nav", "article"):
             self._inside.append(tag)
-        if tag in _LOADING and found.get(_LOADING[tag]) and found.get("rel") not in ("canonical", "next", "prev"):
-            self.loads.append(found[_LOADING[tag]])
+        if (
+            tag in _LOADING
+            and attributes.get(_LOADING[tag])
+            and attributes.get("rel") not in ("canonical", "next", "prev")
+        ):
+            self.loads.append(attributes[_LOADING[tag]])
         if tag == "a" and "nav" in self._inside:
-            self.menu.add(found.get("href", ""))
+            self.menu.add(attributes.get("href", ""))
         if "article" in self._inside:
             self.counts[tag] += 1
 

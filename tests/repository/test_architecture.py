@@ -35,14 +35,14 @@ def layers(text: str) -> list[list[str]]:
 
 def groups(text: str) -> dict[str, Group]:
     """The groups of the core by name."""
-    found: dict[str, Group] = {}
+    by_name: dict[str, Group] = {}
     for number, layer in enumerate(re.split(r"^─+$", text, flags=re.M)):
         for line in filter(None, layer.splitlines()):
             description, _, uses = line.partition("─►")
             name = description.split()[0]
-            assert name not in found
-            found[name] = Group(number, set(uses.split()))
-    return found
+            assert name not in by_name
+            by_name[name] = Group(number, set(uses.split()))
+    return by_name
 
 
 def included(folder: str) -> set[str]:

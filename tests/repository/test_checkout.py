@@ -70,8 +70,8 @@ CORPUS = ROOT / "scripts" / "fuzz_corpus"
 
 def test_no_binary_is_checked_in_but_pictures_datasets_and_what_fuzzing_has_reached() -> None:
     homes = (ROOT / "docs" / "pictures", ROOT / "tests" / "compat" / "datasets", CORPUS)
-    found = [path for path in tracked_files() if not any(map(path.is_relative_to, homes)) and is_binary(path)]
-    assert found == []
+    binaries = [path for path in tracked_files() if not any(map(path.is_relative_to, homes)) and is_binary(path)]
+    assert binaries == []
     assert is_binary(homes[0] / "sheet.jpg")
 
 

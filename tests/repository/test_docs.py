@@ -131,7 +131,7 @@ def test_what_make_is_asked_for_is_there(page: Path) -> None:
 def test_a_block_that_would_not_run_is_noticed(tmp_path: Path, block: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"# A\n\n{block}\n")
-    assert markdown.code_seen_by_readers(page) != [(found.language, found.text) for found in markdown.blocks(page)]
+    assert markdown.code_seen_by_readers(page) != [(parsed.language, parsed.text) for parsed in markdown.blocks(page)]
 
 
 def test_python_under_another_name_is_noticed() -> None:
@@ -194,12 +194,12 @@ def test_the_distributed_tutorial_works(dataset: Path, tmp_path: Path) -> None:
             command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False, env=environment
         )
         assert result.returncode == 0, result.stderr
-        found = re.findall(r"epoch (\d+), samples \[([\d, ]*)\]", result.stdout)  # lines may run together
-        seen.append([(int(epoch), int(index)) for epoch, text in found for index in text.split(", ") if text])
-    stopped, two, one = seen
+        epochs = re.findall(r"epoch (\d+), samples \[([\d, ]*)\]", result.stdout)  # lines may run together
+        seen.append([(int(epoch), int(index)) for epoch, text in epochs for index in text.split(", ") if text])
+    stopped, two, alone = seen
     assert len(stopped) == 24
     every = [(epoch, index) for epoch in range(3) for index in range(40)]
-    assert sorted(stopped + two) == sorted(stopped + one) == every
+    assert sorted(stopped + two) == sorted(stopped + alone) == every
     saved = pytest.importorskip("torch").load(tmp_path / "checkpoint.pt")["loader"]
     assert (saved["epoch"], saved["consumed"]) == (3, 0)  # started again, the program would train nothing
 

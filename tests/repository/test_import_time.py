@@ -25,13 +25,13 @@ def test_the_package_loads_its_errors_alone() -> None:
 @pytest.mark.parametrize("word", ["--help", "--version"])
 def test_the_help_loads_no_command(word: str) -> None:
     main = f"import contextlib, stoker.cli.main\nwith contextlib.suppress(SystemExit): stoker.cli.main.main([{word!r}])"
-    found = loaded(main)
-    assert {name for name in found if name.startswith("stoker.cli.")} == {
+    modules = loaded(main)
+    assert {name for name in modules if name.startswith("stoker.cli.")} == {
         "stoker.cli.main",
         "stoker.cli.output",
         "stoker.cli.parser",
     }
-    assert found & {"numpy", "PIL", "aiohttp", "stoker.loader", "stoker.builder"} == set()
+    assert modules & {"numpy", "PIL", "aiohttp", "stoker.loader", "stoker.builder"} == set()
 
 
 def test_every_public_name_is_found_and_listed() -> None:

@@ -28,8 +28,8 @@ SOUND = {
 
 @pytest.mark.slow
 def test_the_package_keeps_to_the_list() -> None:
-    found = problems(Tree.below(PACKAGE), Rules.read(LIST))
-    assert found == [], "\n".join([f"{LIST.name}:", *found])
+    violations = problems(Tree.below(PACKAGE), Rules.read(LIST))
+    assert violations == [], "\n".join([f"{LIST.name}:", *violations])
 
 
 def test_a_sound_tree_has_no_problems() -> None:
@@ -63,8 +63,8 @@ def test_a_sound_tree_has_no_problems() -> None:
     ],
 )
 def test_a_violation_is_found(module: str, line: str, problem: str) -> None:
-    found = problems(Tree({**SOUND, module: f"{SOUND.get(module, '')}\n{line}\n"}), RULES)
-    assert any(problem in line for line in found), found
+    violations = problems(Tree({**SOUND, module: f"{SOUND.get(module, '')}\n{line}\n"}), RULES)
+    assert any(problem in line for line in violations), violations
 
 
 def test_a_rule_without_use_is_found() -> None:
@@ -72,10 +72,10 @@ def test_a_rule_without_use_is_found() -> None:
         layers=[["cli"], ["loader", "builder"], ["order", "store"], ["_native"], ["errors", "order"]],
         only_in={**RULES.only_in, "torch": ["loader"]},
     )
-    found = problems(Tree(SOUND), rules)
+    violations = problems(Tree(SOUND), rules)
     for problem in (
         "stoker.store is in a layer, but there is no such package",
         "stoker.order is in more than one layer",
         "loader may import torch and does not",
     ):
-        assert problem in found
+        assert problem in violations

@@ -35,9 +35,9 @@ def kernels(processor: str) -> dict[Path, str]:
     text = (ROOT / "cmake" / "Kernels.cmake").read_text(encoding="utf-8")
     flags = {CORE / file: flag for file, flag in re.findall(r"^\s*stoker_kernel\((\S+) (.+)\)$", text, re.MULTILINE)}
     files = {path: NAMED_AFTER_A_SET.search(path.stem) for path in sorted(CORE.rglob("*.cpp"))}
-    assert flags.keys() <= {path for path, found in files.items() if found}
+    assert flags.keys() <= {path for path, match in files.items() if match}
     arm = ("neon", "arm64")
-    return {p: flags.get(p, "") for p, found in files.items() if found and (found[1] in arm) == (processor == ARM64)}
+    return {p: flags.get(p, "") for p, match in files.items() if match and (match[1] in arm) == (processor == ARM64)}
 
 
 def shared_functions(path: Path, flags: str, words: str, scratch: Path) -> list[str]:
@@ -45,11 +45,11 @@ def shared_functions(path: Path, flags: str, words: str, scratch: Path) -> list[
 
     Without optimisation each function that is used and need not be inlined is defined; with it, some of them are not.
     """
-    made = scratch / f"{path.stem}.o"
+    compiled = scratch / f"{path.stem}.o"
     options = ["-std=c++20", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-I", str(NATIVE)]
-    command = [*words.split(), "-O0", *flags.split(), *options, "-c", str(path), "-o", str(made)]
+    command = [*words.split(), "-O0", *flags.split(), *options, "-c", str(path), "-o", str(compiled)]
     subprocess.run(command, check=True, capture_output=True, text=True)
-    symbols = ELFFile(io.BytesIO(made.read_bytes())).get_section_by_name(".symtab").iter_symbols()
+    symbols = ELFFile(io.BytesIO(compiled.read_bytes())).get_section_by_name(".symtab").iter_symbols()
     return [
         symbol.name
         for symbol in symbols
@@ -60,15 +60,17 @@ def shared_functions(path: Path, flags: str, words: str, scratch: Path) -> list[
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("processor", "words"), [(p, words) for p, found in COMPILERS.items() for words in found])
+@pytest.mark.parametrize(
+    ("processor", "words"), [(p, words) for p, compilers in COMPILERS.items() for words in compilers]
+)
 def test_no_function_of_a_kernel_has_a_shared_name(processor: str, words: str, tmp_path: Path) -> None:
     compiler, _, target = words.partition(" --target=")
     for needed in (compiler, f"{target}-g++") if target else (compiler,):  # of which clang takes the headers
         if shutil.which(needed) is None and "STOKER_CI" not in os.environ:
             pytest.skip(f"needs {needed}")
-    found = {path.name: shared_functions(path, flags, words, tmp_path) for path, flags in kernels(processor).items()}
-    assert len(found) >= 2
-    assert {name: functions for name, functions in found.items() if functions} == {}
+    shared = {path.name: shared_functions(path, flags, words, tmp_path) for path, flags in kernels(processor).items()}
+    assert len(shared) >= 2
+    assert {name: functions for name, functions in shared.items() if functions} == {}
 
 
 def test_a_shared_name_is_found(tmp_path: Path) -> None:

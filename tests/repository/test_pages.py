@@ -32,7 +32,9 @@ def test_the_tables_were_found() -> None:
     assert len(_FIGURES.findall(RUNBOOK)) + len(numbers(RUNBOOK)) >= 15
 
 
-@each(("page", "formula", "figure"), [(page, *found) for page in (SIZING, RUNBOOK) for found in _FIGURES.findall(page)])
+@each(
+    ("page", "formula", "figure"), [(page, *groups) for page in (SIZING, RUNBOOK) for groups in _FIGURES.findall(page)]
+)
 def test_a_figure_is_what_its_formula_gives(page: str, formula: str, figure: str) -> None:
     digits = len(figure.partition(".")[2])
     value = eval(formula, {"__builtins__": {}, "ceil": math.ceil, "max": max}, numbers(page))

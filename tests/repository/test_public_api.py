@@ -30,9 +30,9 @@ new minor one) and a line in CHANGELOG.md under "Changed" or "Removed"; a line t
 
 
 def test_the_public_interface_is_the_frozen_one() -> None:
-    frozen, found = FROZEN.read_text(encoding="utf-8"), public_api.api()
-    difference = difflib.unified_diff(frozen.splitlines(), found.splitlines(), "frozen", "now", n=0, lineterm="")
-    assert found == frozen, HOW.format(difference="\n".join(difference))
+    frozen, current = FROZEN.read_text(encoding="utf-8"), public_api.api()
+    difference = difflib.unified_diff(frozen.splitlines(), current.splitlines(), "frozen", "now", n=0, lineterm="")
+    assert current == frozen, HOW.format(difference="\n".join(difference))
 
 
 def test_nothing_depends_on_the_machine() -> None:
@@ -69,13 +69,15 @@ def test_the_drawn_tree_of_errors_is_the_tree() -> None:
     assert set(depth) == {*defined, "UserWarning"}
     for name, cls in defined.items():
         root = UserWarning if issubclass(cls, UserWarning) else errors.StokerError
-        ancestors = [one for one in cls.__mro__ if issubclass(one, root)]
+        ancestors = [ancestor for ancestor in cls.__mro__ if issubclass(ancestor, root)]
         assert len(ancestors) - 1 == depth[name] - depth[root.__name__], name
 
 
 @pytest.mark.needs("nanobind")
 def test_the_stub_is_current() -> None:
     program = [sys.executable, str(ROOT / "scripts" / "stub.py")]
-    made = subprocess.run(program, check=True, capture_output=True, text=True, timeout=60).stdout
+    generated = subprocess.run(program, check=True, capture_output=True, text=True, timeout=60).stdout
     checked_in = (PACKAGE / "_native.pyi").read_text(encoding="utf-8")
-    assert made == checked_in, "the extension's signatures have changed: run `make stub` and look at the difference"
+    assert generated == checked_in, (
+        "the extension's signatures have changed: run `make stub` and look at the difference"
+    )

@@ -54,11 +54,11 @@ def test_the_statement_names_files_commit_and_libraries(tmp_path: Path) -> None:
     for file in files:
         file.write_bytes(file.name.encode())
     command = [sys.executable, str(ROOT / "scripts" / "statement.py"), "1.2.3", COMMIT, *map(str, files)]
-    made = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert {subject["name"]: subject["digest"]["sha256"] for subject in made["subject"]} == {
+    statement = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert {subject["name"]: subject["digest"]["sha256"] for subject in statement["subject"]} == {
         file.name: hashlib.sha256(file.name.encode()).hexdigest() for file in files
     }
-    commit, *libraries = made["predicate"]["buildDefinition"]["resolvedDependencies"]
+    commit, *libraries = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert commit["digest"] == {"gitCommit": COMMIT}
     script = (ROOT / "scripts" / "image_libraries.sh").read_text(encoding="utf-8")
     assert len(libraries) == script.count("\nbuild ") == 4

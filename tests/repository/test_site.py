@@ -71,8 +71,8 @@ def test_a_build_that_is_quiet_is_not_strict() -> None:
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     menu = seen(site / "index.html").menu
     places = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS}
-    made = {"decisions/index.html", "source/examples/index.html"}
-    assert places | made <= {address.partition("#")[0] for address in menu} | {"index.html"}
+    generated = {"decisions/index.html", "source/examples/index.html"}
+    assert places | generated <= {address.partition("#")[0] for address in menu} | {"index.html"}
 
 
 @pytest.mark.parametrize("page", PAGES_OF_DOCS, ids=markdown.name)
@@ -102,8 +102,8 @@ def test_the_index_of_decisions_has_them_all(site: Path) -> None:
 
 def test_search_knows_every_page_also_without_a_server(site: Path) -> None:
     entries = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
-    found = {entry["location"].partition("#")[0] for entry in entries}
-    assert {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS} <= found
+    listed = {entry["location"].partition("#")[0] for entry in entries}
+    assert {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS} <= listed
     assert any("shuffle_quality" in entry["text"] for entry in entries)
     assert (site / "search" / "search_index.js").exists()  # what a page that is a file reads
 

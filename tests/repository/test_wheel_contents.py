@@ -28,12 +28,12 @@ OF_THE_SYSTEM = {"libjpeg", "libpng16", "libwebp", "libwebpdemux", "libz"}
 
 def installed(pattern: str) -> dict[str, Path]:
     """Files of the distribution whose names match, by what the first group matches."""
-    found = {}
+    files = {}
     for file in distribution("stoker").files or []:
         match = re.search(pattern, file.as_posix())
         if match:
-            found[match[1]] = Path(str(file.locate()))
-    return found
+            files[match[1]] = Path(str(file.locate()))
+    return files
 
 
 def bill() -> dict[str, Any]:
@@ -53,10 +53,10 @@ def test_the_bill_of_materials_is_valid() -> None:
 
 def test_the_bill_names_what_is_compiled_in() -> None:
     binary = Path(_native.__file__).read_bytes()
-    found = {name: component.get("version") for name, component in components().items()}
+    versions = {name: component.get("version") for name, component in components().items()}
     inside = dict(match.groups() for match in re.finditer(rb"(libjpeg-turbo|libpng) version ([\d.]+\d)", binary))
-    assert {name.decode(): version.decode() for name, version in inside.items()}.items() <= found.items()
-    assert set(found) == {"nanobind", "robin-map"} | (CARRIED if inside else set())
+    assert {name.decode(): version.decode() for name, version in inside.items()}.items() <= versions.items()
+    assert set(versions) == {"nanobind", "robin-map"} | (CARRIED if inside else set())
     assert set(_native.image_formats()) == {"jpeg", "png", "webp"} or not inside
 
 

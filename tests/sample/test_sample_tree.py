@@ -26,7 +26,7 @@ def contents(root: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("sample") / "photos"
     make_sample(root, SPEC)
     return root
@@ -40,17 +40,17 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_tree_has_the_shape_of_imagenet(made: Path) -> None:
-    wnids = (made / "synsets.txt").read_text().split()
+def test_the_tree_has_the_shape_of_imagenet(tree: Path) -> None:
+    wnids = (tree / "synsets.txt").read_text().split()
     assert len(wnids) == 12
     assert wnids == sorted(wnids)
-    words = dict(line.split("\t") for line in (made / "imagenet_metadata.txt").read_text().splitlines())
+    words = dict(line.split("\t") for line in (tree / "imagenet_metadata.txt").read_text().splitlines())
     assert words["n01440764"] == "tench, Tinca tinca"
     assert list(words) == wnids
     for wnid in wnids:
-        assert len(list((made / "train" / wnid).iterdir())) == 3
-        assert len(list((made / "validation" / wnid).iterdir())) == 1
-    assert (made / "validation" / wnids[0] / "ILSVRC2012_val_00000001.JPEG").exists()
+        assert len(list((tree / "train" / wnid).iterdir())) == 3
+        assert len(list((tree / "validation" / wnid).iterdir())) == 1
+    assert (tree / "validation" / wnids[0] / "ILSVRC2012_val_00000001.JPEG").exists()
 
 
 @pytest.mark.parametrize("threads", [1, 5])
@@ -73,10 +73,10 @@ def test_another_seed_gives_other_images(small: Path, tmp_path: Path) -> None:
     assert not set(images.values()) & set(others.values())
 
 
-def test_odd_files_are_what_they_are_said_to_be(made: Path) -> None:
-    report = make_sample(made, SPEC)
+def test_odd_files_are_what_they_are_said_to_be(tree: Path) -> None:
+    report = make_sample(tree, SPEC)
     assert not report.made
-    by_kind = {what: made / path for path, what in report.oddities.items()}
+    by_kind = {what: tree / path for path, what in report.oddities.items()}
     assert len(by_kind) == 7
 
     def opened(what: str) -> Image.Image:
@@ -96,20 +96,20 @@ def test_odd_files_are_what_they_are_said_to_be(made: Path) -> None:
     assert header("a JPEG stored as RGB, without YCbCr").color == "rgb"
 
 
-def test_damaged_files_cannot_be_decoded_and_all_others_can(made: Path) -> None:
-    damaged = make_sample(made, SPEC).damaged
+def test_damaged_files_cannot_be_decoded_and_all_others_can(tree: Path) -> None:
+    damaged = make_sample(tree, SPEC).damaged
     images = {path for path, what in damaged.items() if what != NOISE}
     assert len(images) == len({damaged[path] for path in images}) == 5
-    for path in made.rglob("*.J*"):
-        if path.relative_to(made).as_posix() not in images:
+    for path in tree.rglob("*.J*"):
+        if path.relative_to(tree).as_posix() not in images:
             Image.open(path).load()
     for path in images:
         with pytest.raises(ImageError):
-            _native.decode_image((made / path).read_bytes())
+            _native.decode_image((tree / path).read_bytes())
 
 
-def test_damaged_files_are_what_they_are_said_to_be(made: Path) -> None:
-    by_kind = {what: made / path for path, what in make_sample(made, SPEC).damaged.items()}
+def test_damaged_files_are_what_they_are_said_to_be(tree: Path) -> None:
+    by_kind = {what: tree / path for path, what in make_sample(tree, SPEC).damaged.items()}
     data = {what: path.read_bytes() for what, path in by_kind.items()}
     assert data["a file of zero bytes"] == b""
     assert by_kind["text named .jpg"].suffix == ".jpg"
@@ -124,30 +124,30 @@ def test_damaged_files_are_what_they_are_said_to_be(made: Path) -> None:
     assert (header.width, header.height) == (60_000, 60_000)
 
 
-def test_the_noisy_annotation_belongs_to_a_good_image(made: Path) -> None:
-    (path,) = (made / path for path, what in make_sample(made, SPEC).damaged.items() if what == NOISE)
+def test_the_noisy_annotation_belongs_to_a_good_image(tree: Path) -> None:
+    (path,) = (tree / path for path, what in make_sample(tree, SPEC).damaged.items() if what == NOISE)
     annotation = ET.parse(path).getroot()
     assert annotation.findtext("filename") == "%s"
     xmin, ymin, xmax, ymax = (int(annotation.findtext(f"object/bndbox/{c}", "")) for c in CORNERS)
     width = int(annotation.findtext("size/width", ""))
     assert xmin > width > xmax
     assert ymin > 0 > ymax
-    Image.open(made / "train" / path.parent.name / f"{path.stem}.JPEG").load()
-    assert [p for p in (made / "bounding_boxes").rglob("*.xml") if "%s" in p.read_text()] == [path]
+    Image.open(tree / "train" / path.parent.name / f"{path.stem}.JPEG").load()
+    assert [p for p in (tree / "bounding_boxes").rglob("*.xml") if "%s" in p.read_text()] == [path]
 
 
-def test_boxes_lie_inside_their_image(made: Path) -> None:
-    report = make_sample(made, SPEC)
+def test_boxes_lie_inside_their_image(tree: Path) -> None:
+    report = make_sample(tree, SPEC)
     unusable = {Path(path).stem for path in report.damaged}
-    annotations = [p for p in (made / "bounding_boxes").rglob("*.xml") if p.stem not in unusable]
+    annotations = [p for p in (tree / "bounding_boxes").rglob("*.xml") if p.stem not in unusable]
     assert len(annotations) > 0.7 * report.images
     for annotation in annotations:
         root = ET.parse(annotation).getroot()
         assert root.findtext("folder") == annotation.parent.name
         assert root.findtext("filename") == annotation.stem
-        (found,) = made.rglob(f"{annotation.stem}.JPEG")
-        assert found.parent.name == annotation.parent.name
-        with Image.open(found) as image:
+        (image_path,) = tree.rglob(f"{annotation.stem}.JPEG")
+        assert image_path.parent.name == annotation.parent.name
+        with Image.open(image_path) as image:
             width, height = image.size
         assert (width, height) == tuple(int(root.findtext(f"size/{side}", "")) for side in ("width", "height"))
         boxes = list(root.iter("bndbox"))
@@ -172,14 +172,14 @@ def test_files_weigh_what_photographs_weigh(tmp_path: Path) -> None:
     assert samplings["4:4:4"] > samplings["4:2:0"] > 0
 
 
-def test_a_directory_that_holds_something_else_is_refused(made: Path, tmp_path: Path) -> None:
+def test_a_directory_that_holds_something_else_is_refused(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(DestinationError, match="something else"):
         make_sample(tmp_path, SPEC)
     with pytest.raises(DestinationError, match="is a file"):
         make_sample(tmp_path / "mine.txt", SPEC)
     with pytest.raises(DestinationError, match="other settings"):
-        make_sample(made, SampleSpec(classes=2))
+        make_sample(tree, SampleSpec(classes=2))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]
 
 

@@ -48,8 +48,8 @@ def slow(upstream: str, latency: float = 0, bandwidth: float = 0) -> Iterator[st
 
 
 def _url(log: Path) -> str:
-    found = re.search(r"^(http://\S+)\n", log.read_text(), re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(r"^(http://\S+)\n", log.read_text(), re.MULTILINE)
+    return match[1] if match else ""
 
 
 if __name__ == "__main__":

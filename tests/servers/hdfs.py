@@ -148,10 +148,10 @@ def java() -> str:
         ServerError: There is none.
     """
     home = os.environ.get("JAVA_HOME", "")
-    found = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if found is None or not Path(found).is_file():
+    path = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if path is None or not Path(path).is_file():
         raise ServerError("There is no Java here, or not where JAVA_HOME says: install Java 17 (scripts/deps.sh test)")
-    return found
+    return path
 
 
 def _java_command(folder: Path) -> list[str]:

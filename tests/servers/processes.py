@@ -34,8 +34,8 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     They lie below those that systems give to outgoing connections, so that a server finds its port free again after a
     restart in the midst of a client's requests.
     """
-    found: list[int] = []
-    while len(found) < count:
+    ports: list[int] = []
+    while len(ports) < count:
         port = random.randrange(12_000, 32_000)
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -43,9 +43,9 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
                 probe.bind((host, port))
             except OSError:
                 continue
-        if port not in found:
-            found.append(port)
-    return found
+        if port not in ports:
+            ports.append(port)
+    return ports
 
 
 class Process:
@@ -177,8 +177,8 @@ def started(name: str, make: Callable[[Path], _Server], folder: Path | None) -> 
         ServerError: It did not come up in three tries.
     """
     for attempt in range(_TRIES):
-        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as made:
-            server = make(Path(made))
+        with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=folder, ignore_cleanup_errors=True) as scratch:
+            server = make(Path(scratch))
             try:
                 try:
                     server.start()

@@ -91,11 +91,11 @@ class Request:
     @classmethod
     def of(cls, method: str, path: str, wanted: str, sent: str) -> Request:
         """From the parts of its head; ``wanted`` and ``sent`` are Range and Content-Length, or empty."""
-        found = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
+        match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
         length = int(sent) if sent.isdigit() else 0
-        if found is None:
+        if match is None:
             return cls(method, path, sent=length)
-        return cls(method, path, int(found[1]), int(found[2]) if found[2] else None, length)
+        return cls(method, path, int(match[1]), int(match[2]) if match[2] else None, length)
 
 
 @dataclass

@@ -94,9 +94,9 @@ class SparkCluster:
 
     def python_workers(self, number: int | None = None) -> list[int]:
         """Process ids of the Python processes that run tasks, of one worker or of all; not of those that fork them."""
-        found = self._running("pyspark.daemon", number)
+        running = self._running("pyspark.daemon", number)
         parents = {pid: parent for pid, (parent, _, _) in _processes().items()}
-        return [pid for pid in found if parents.get(pid) in found]
+        return [pid for pid in running if parents.get(pid) in running]
 
     def kill_process(self, pid: int) -> None:
         """Kill one of `executors` or `python_workers` with SIGKILL.
@@ -185,22 +185,22 @@ def running(size: Size = Size(), folder: Path | None = None) -> Iterator[SparkCl
 
 
 def _home() -> Path:
-    found = find_spec("pyspark")
-    if found is None or found.origin is None:
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
         raise ServerError("There is no Spark here: pip install pyspark")
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def _processes() -> dict[int, tuple[int, int, str]]:
     """Parent, process group and command line of every process."""
-    found = {}
+    processes = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile
             # The name, in parentheses, may hold anything.
             _, parent, group, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
             command = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            found[int(folder.name)] = (int(parent), int(group), command)
-    return found
+            processes[int(folder.name)] = (int(parent), int(group), command)
+    return processes
 
 
 def _kill(pid: int) -> None:

@@ -76,8 +76,8 @@ class TcpProxy:
         self._open |= both
         with contextlib.suppress(asyncio.CancelledError):  # the end of the proxy; asyncio would log it
             await self._connect(reader, writer, both)
-        for one in both:
-            one.close()
+        for stream in both:
+            stream.close()
         self._open -= both
 
     async def _connect(
@@ -94,8 +94,8 @@ class TcpProxy:
                 tasks.create_task(there)
                 tasks.create_task(back)
         except* OSError:  # either side is gone: the other one must learn it
-            for one in both:
-                _break(one)
+            for stream in both:
+                _break(stream)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_client: bool) -> None:
         # What waits for its time must not keep what comes behind it from being read: a delay, not a bandwidth.

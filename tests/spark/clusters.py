@@ -97,10 +97,10 @@ class Trouble:
         deadline = time.monotonic() + _SECONDS
         while time.monotonic() < deadline and not self._ended.is_set():
             for path in self._destination.glob("train-*.tmp-*"):
-                found = _TEMPORARY.fullmatch(path.name)
-                if found is not None:
-                    os.kill(int(found["pid"]), signal.SIGSTOP)
-                    self.pid = int(found["pid"])
+                match = _TEMPORARY.fullmatch(path.name)
+                if match is not None:
+                    os.kill(int(match["pid"]), signal.SIGSTOP)
+                    self.pid = int(match["pid"])
                     self._then(self.pid)
                     return
             time.sleep(0.002)

@@ -70,11 +70,11 @@ def test_a_driver_that_is_killed_or_interrupted_is_gone_on_with(
         wait_for_shards(out, driver, 1)
         driver.send_signal(signal.SIGINT)
         interrupted = time.monotonic()
-        printed, said = driver.communicate(timeout=60)
+        printed, stderr = driver.communicate(timeout=60)
     assert (driver.returncode, printed) == (130, "")
     assert time.monotonic() - interrupted < 10
-    assert "stoker: interrupted; what is finished is kept; run the same command again to resume" in said
-    assert "Traceback" not in said
+    assert "stoker: interrupted; what is finished is kept; run the same command again to resume" in stderr
+    assert "Traceback" not in stderr
     before = journal_lines(out)
     assert 2 <= before < 7
 
@@ -112,8 +112,8 @@ def build_with_archive(
     master = settings.pop("spark.master")
     more = [word for name, value in settings.items() for word in ("--spark-conf", f"{name}={value}")]
     with driver_of(source, destination, environment, "--master", master, *more) as driver:
-        printed, said = driver.communicate(timeout=140)
-    assert printed, said
+        printed, stderr = driver.communicate(timeout=140)
+    assert printed, stderr
     return driver.returncode, json.loads(printed)
 
 

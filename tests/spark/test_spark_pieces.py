@@ -43,15 +43,15 @@ def failed(error: Exception, shard: str | None) -> RuntimeError:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         *("{}", "{", "3", '{"message": 1}', "[" * 100_000, '{"message": "x", "is_setup": fa'),
         '{"message": "", "is_setup": true}',
     ],
 )
-def test_what_a_task_said_that_was_cut_on_its_way(said: str) -> None:
+def test_what_a_task_said_that_was_cut_on_its_way(message: str) -> None:
     """Spark shortens long messages; the error is one of ours nevertheless."""
-    error = explain(RuntimeError(f"Job aborted: most recent failure: STOKER-TASK-FAILED {said}\n\tat org.X"))
+    error = explain(RuntimeError(f"Job aborted: most recent failure: STOKER-TASK-FAILED {message}\n\tat org.X"))
     assert str(error).startswith("Spark could not build: ")
 
 

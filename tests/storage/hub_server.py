@@ -62,12 +62,12 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.hub.requests.append(self.path)
         parts = urlsplit(self.path)
-        found = re.fullmatch(rf"(?:/api)?/datasets/{REPOSITORY}(?:/(revision|tree|resolve)/([^/]+))?(/.*)?", parts.path)
+        match = re.fullmatch(rf"(?:/api)?/datasets/{REPOSITORY}(?:/(revision|tree|resolve)/([^/]+))?(/.*)?", parts.path)
         token = self.headers.get("Authorization")
-        if found is None or (self.hub.is_private and token != f"Bearer {TOKEN}"):
+        if match is None or (self.hub.is_private and token != f"Bearer {TOKEN}"):
             self.answer(401, b"{}", X_Error_Code="RepoNotFound", X_Error_Message="Repository not found")
             return
-        kind, revision, path = found.groups()
+        kind, revision, path = match.groups()
         sha = self.hub.branches.get(unquote(revision or "main"), revision)
         if sha not in self.hub.commits:
             self.answer(404, b"{}", X_Error_Code="RevisionNotFound")

@@ -23,14 +23,14 @@ def place_in(
     """Return an empty folder of a store; reached through the proxy at that URL, if one is given."""
     server = request.getfixturevalue(f"{SERVERS.get(kind, kind)}_server")
     if kind == "hdfs":
-        found = location(f"{server.url}/{uuid.uuid4().hex}")
+        folder = location(f"{server.url}/{uuid.uuid4().hex}")
     else:
         for name, value in server.environment(proxy).items():
             monkeypatch.setenv(name, value)
-        found = location(f"{kind}://{server.make_bucket()}/folder")
+        folder = location(f"{kind}://{server.make_bucket()}/folder")
     monkeypatch.setattr(stores._stores.get(), "opened", {})  # an earlier test had another server or proxy
-    assert isinstance(found, StoreLocation)
-    return found
+    assert isinstance(folder, StoreLocation)
+    return folder
 
 
 def copy(local: Path, remote: StoreLocation) -> StoreLocation:

@@ -58,10 +58,10 @@ def test_what_the_file_system_refuses_or_cuts_short_goes_through_the_page_cache(
             return write(file, data) if len(calls) <= whole_writes or not calls[-1] else refuse(file, data)
 
         monkeypatch.setattr(os, "write", limited)
-        found = staged(tmp_path, [data])
+        stored = staged(tmp_path, [data])
         monkeypatch.undo()
         assert calls.count(True) <= whole_writes + 1, "direct writes go on after one was refused"
-        return found
+        return stored
 
     def refuse(_file: int, _data: memoryview) -> int:
         raise OSError(errno.EINVAL, "other blocks")

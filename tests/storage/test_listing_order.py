@@ -34,12 +34,12 @@ def test_everything_is_listed_and_from_any_place_on(folder: StoreLocation) -> No
         if key.endswith("b/c/5.jpg") and folder.root.startswith("hdfs"):
             continue  # a file and a folder cannot have one name there
         (folder / key.removeprefix(f"{folder.key}/")).write_atomically(b"x")
-    found = [entry.key for entry in folder.store.entries(folder.key)]
-    assert sorted(found) == sorted(set(found))
-    assert set(keys) - set(found) <= {f"{folder.key}/b/c/5.jpg"}
-    for at, key in enumerate(found):
+    listed = [entry.key for entry in folder.store.entries(folder.key)]
+    assert sorted(listed) == sorted(set(listed))
+    assert set(keys) - set(listed) <= {f"{folder.key}/b/c/5.jpg"}
+    for at, key in enumerate(listed):
         rest = [entry.key for entry in folder.store._backend.entries(folder.key, key)]
-        assert [one for one in rest if one != key] == found[at + 1 :]
+        assert [other for other in rest if other != key] == listed[at + 1 :]
 
 
 class Breaking:
@@ -99,19 +99,19 @@ def test_a_thread_stops_waiting(folder: StoreLocation) -> None:
     path = folder / "object"
     path.write_atomically(b"x")
     stop = threading.Event()
-    found: list[object] = []
+    results: list[object] = []
 
     def read() -> None:
         stop_waiting_when(stop)
-        found.append(path.read_bytes())
+        results.append(path.read_bytes())
         stop.set()
         try:
             path.read_bytes()
         except ClosedError as error:
-            found.append(type(error))
+            results.append(type(error))
 
     thread = threading.Thread(target=read)
     thread.start()
     thread.join(20)
-    assert found == [b"x", ClosedError]
+    assert results == [b"x", ClosedError]
     assert path.read_bytes() == b"x"  # in another thread

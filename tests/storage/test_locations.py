@@ -15,7 +15,7 @@ from stoker.errors import ConfigError
 from stoker.storage import StoreLocation, from_uri, location
 
 parts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1), max_size=5).filter(
-    lambda found: not {".", ".."} & set(found)
+    lambda names: not {".", ".."} & set(names)
 )
 
 
@@ -25,7 +25,9 @@ def test_its_parts_are_those_of_pathlib(names: list[str]) -> None:
     twin = PurePosixPath("/".join(["/", *names]).replace("//", "/"))
     assert remote.name == twin.name
     assert remote.suffix == twin.suffix
-    assert [str(one)[len("s3://bucket") :] or "/" for one in remote.parents] == [str(one) for one in twin.parents]
+    assert [str(parent)[len("s3://bucket") :] or "/" for parent in remote.parents] == [
+        str(parent) for parent in twin.parents
+    ]
     assert str(remote.parent / remote.name) == str(remote) if names else remote.parent == remote
     assert StoreLocation.parse(str(remote)) == remote
     assert pickle.loads(pickle.dumps(remote)) == remote

@@ -41,7 +41,7 @@ def test_what_cannot_succeed_is_not_tried_again() -> None:
 def test_waits_double_and_differ() -> None:
     waits = [[backoff.after(FAILED, 0.0) for _ in range(10)] for backoff in (Backoff(answered=True) for _ in range(20))]
     for tries in range(10):
-        some = [one[tries] for one in waits]
+        some = [series[tries] for series in waits]
         longest = min(10.0, 0.1 * 2.0**tries)
         assert all(wait is not None and longest / 2 <= wait <= longest for wait in some)
         assert len(set(some)) > 15

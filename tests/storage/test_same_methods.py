@@ -36,14 +36,14 @@ def write(folder: Location, *names: str) -> None:
 
 def test_listing(folder: Location) -> None:
     write(folder, "b/2", "b/1", "a/x/y", "c.txt", "bb")
-    found = folder.children()
-    assert [(child.name, child.is_folder, child.is_file) for child in found] == [
+    children = folder.children()
+    assert [(child.name, child.is_folder, child.is_file) for child in children] == [
         (b"a", True, False),
         (b"b", True, False),
         (b"bb", False, True),
         (b"c.txt", False, True),
     ]
-    assert {child[:2] for child in folder.some_children()} == {child[:2] for child in found}
+    assert {child[:2] for child in folder.some_children()} == {child[:2] for child in children}
     assert folder.folders() == [b"a", b"b"]
     assert sorted(folder.files_below()) == [(b"a/x/y", 5), (b"b/1", 3), (b"b/2", 3), (b"bb", 2), (b"c.txt", 5)]
     assert sorted(folder.files_below(folder=b"a")) == [(b"x/y", 5)]
@@ -141,8 +141,8 @@ def test_links_of_a_disk(tmp_path: Path) -> None:
         entered.append((path, leads_back))
         return True
 
-    found = [(b"deep/file", 1), (b"link/file", 2), (b"nowhere", 0), (b"pipe", None)]
-    assert sorted(top.files_below(enters)) == found
+    files = [(b"deep/file", 1), (b"link/file", 2), (b"nowhere", 0), (b"pipe", None)]
+    assert sorted(top.files_below(enters)) == files
     assert sorted(entered) == [(b"circle", True), (b"deep", False), (b"link", False)]
     assert list(top.files_below(enters, b"link")) == [(b"file", 2)]
     assert (top.leads_back(b"circle"), top.leads_back(b"link"), top.leads_back(b"deep")) == (True, False, False)

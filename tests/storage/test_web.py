@@ -52,8 +52,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[FaultyServer]:
-    with running({"a.jpg": BODY}) as made:
-        yield made
+    with running({"a.jpg": BODY}) as faulty:
+        yield faulty
 
 
 def read(server: FaultyServer, path: str = "a.jpg") -> bytes:
@@ -300,7 +300,7 @@ TOO_LONG = "it has more than 300.0 KB"
         (send_a_long_header, "the connection was lost"),
         (send_compressed, "it comes compressed, which was not asked for"),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
+    ids=lambda case: getattr(case, "__name__", ""),
 )
 @pytest.mark.slow
 def test_bad_servers_are_done_with_in_time(
@@ -429,10 +429,10 @@ def test_no_server_is_sent_more_requests_at_a_time_than_it_bears(monkeypatch: py
             assert not arrived.acquire(timeout=1)
         finally:
             answering.set()
-        assert all(one.result() == BODY for one in reads)
+        assert all(future.result() == BODY for future in reads)
 
 
-@pytest.mark.parametrize("behaviour", [say_nothing, drip_head, drip_body], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("behaviour", [say_nothing, drip_head, drip_body], ids=lambda behaviour: behaviour.__name__)
 def test_stopping_ends_what_waits_for_a_server(
     server: FaultyServer, behaviour: Callable[[Handler], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -452,14 +452,14 @@ def test_stopping_ends_what_waits_for_a_connection(monkeypatch: pytest.MonkeyPat
     with socket.create_server(("127.0.0.1", 0), backlog=1) as full:
         port = full.getsockname()[1]
         waiting = [socket.socket() for _ in range(8)]  # nobody takes them, so that the next one waits
-        for one in waiting:
-            one.setblocking(False)
-            one.connect_ex(("127.0.0.1", port))
+        for client in waiting:
+            client.setblocking(False)
+            client.connect_ex(("127.0.0.1", port))
         stop = threading.Event()
         threading.Timer(0.3, stop.set).start()
         started = time.monotonic()
         with stopping_when(stop), pytest.raises(ClosedError):
             read_url(f"http://127.0.0.1:{port}/a.jpg".encode())
         assert time.monotonic() - started < MOST_SECONDS
-        for one in waiting:
-            one.close()
+        for client in waiting:
+            client.close()

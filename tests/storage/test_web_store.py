@@ -72,8 +72,8 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def span(self) -> tuple[int, int] | None:
-        found = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        return None if found is None else (int(found[1]), int(found[2]) + 1)
+        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
+        return None if match is None else (int(match[1]), int(match[2]) + 1)
 
     def answer(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
         self.send_response(status)
@@ -148,9 +148,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def jpeg(seed: int) -> bytes:
-    made = io.BytesIO()
-    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)).save(made, "JPEG")
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (30, 40, 3), np.uint8)).save(buffer, "JPEG")
+    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -177,8 +177,8 @@ def server(tmp_path: Path) -> Iterator[FileServer]:
                 tar.addfile(info, io.BytesIO(data))
     stoker.build(root / "pets.tar", root / "dataset", shards=2, progress=False)
     (root / "empty").write_bytes(b"")
-    with serving(root) as made:
-        yield made
+    with serving(root) as file_server:
+        yield file_server
 
 
 def files(out: Path) -> dict[str, bytes]:
