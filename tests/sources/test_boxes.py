@@ -58,6 +58,8 @@ def test_an_image_without_annotation_has_no_boxes(tmp_path: Path) -> None:
         (xml(size=("0", "10")), "size is 0 x 10"),
         (xml(("n01", "nan", "0", "1", "1")), "<xmin> is 'nan', which is not a finite number"),
         (xml(("n01", "0", "0", "inf", "1")), "<xmax> is 'inf'"),
+        (xml().replace("</ann", "<object><name>n01</name><polygon><x1>1</x1></polygon></object></ann"), "but polygon"),
+        (xml().replace("</ann", "<object><name>n01</name></object></ann"), "'n01' has no <bndbox>, but no other"),
         (xml(("n01", "x" * 10_000, "0", "1", "1")), "<xmin> is '" + "x" * 40 + "', which"),
         ('<!DOCTYPE a [<!ENTITY b "c">]><annotation>&b;</annotation>', "EntitiesForbidden"),
         ("<a>" + " " * 2**22 + "</a>", "bytes of XML"),

@@ -55,6 +55,18 @@ IDS = [f"00{number}" for number in range(6)]
 AT = {f"photos/{name}.jpg": label for name, label in zip(IDS, "abaabb", strict=True)}
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize(
+    "text", ["sep=;\r\nid;kind,s\r\n{}", '"sep=,"\nid,kind\n{}', "id,kind\r{}", 'id;"kind"\r{}', "SEP=\t\nid\tkind\n{}"]
+)
+def test_tables_that_excel_writes(six: Path, encoding: str, text: str) -> None:
+    end, between = text.removesuffix("{}")[-1], text.partition("id")[2][:1]
+    rows = end.join(f"{name}.jpg{between}{label}" for name, label in zip(IDS, "abaabb", strict=True))
+    (six / "t.csv").write_bytes(text.format(rows).encode(encoding))
+    tree = list_source(str(six))
+    assert (listed(tree), len(tree.table)) == (AT, 6)
+
+
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_encodings_and_separators_are_found(six: Path, encoding: str, separator: str) -> None:

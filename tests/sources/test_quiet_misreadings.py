@@ -486,6 +486,25 @@ def test_a_column_of_words_of_splits_is_told_whatever_it_is_called(column: str, 
     assert not [each for each in source.warnings if "may say" in each]
 
 
+@pytest.mark.parametrize(
+    ("column", "words", "others"),
+    [
+        ("split", ("train", "", "val", "train"), "''"),
+        ("split", ("train", "unlabeled", "train", "train"), "'unlabeled'"),
+        ("part", ("train", "nan", "val", "test"), "'nan'"),
+        ("Usage", ("Training", "PublicTest", "Training", "PrivateTest"), "'PrivateTest', 'PublicTest'"),
+    ],
+)
+def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
+    column: str, words: tuple[str, ...], others: str, tmp_path: Path
+) -> None:
+    rows = "".join(f"{i}.jpg,{'ab'[i % 2]},{word}\n" for i, word in enumerate(words))
+    write(tmp_path, {"labels.csv": f"id,label,{column}\n{rows}", **{f"{i}.jpg": picture(i) for i in range(4)}})
+    message = f"{tmp_path}/labels.csv: {column!r} may say the splits, and is a field; to have these, write train, val"
+    message += f" or test into a column, in place of {others}, and give split_column='COLUMN'"
+    assert message in listed(tmp_path).warnings
+
+
 @pytest.mark.parametrize(("column", "split"), [("is_valid", "validation"), ("in test set", "test")])
 def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, tmp_path: Path) -> None:
     """As fastai's: ``is_valid`` is True or False."""

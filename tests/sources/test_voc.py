@@ -111,6 +111,7 @@ LISTS: list[tuple[dict[str, str], dict[str, int] | str]] = [
     ({"Main/Train": "1", "Main/Validation": "2\n2", "Main/default": "3"}, {"train": 1, "validation": 1}),
     ({"Main/cat_train": "1 1", "Segmentation/train": "1\n2\n3"}, {"train": 3}),
     ({"train": "1\n2"}, {"train": 2}),
+    ({"Main/train": "1.jpg\n2.jpg", "Main/val": "3.jpg"}, {"train": 2, "validation": 1}),
     ({"Main/cat_train": "1 1"}, "ImageSets has no list of a split, such as Main/train.txt"),
     ({"Main/train": "1\n../2"}, "Main/train.txt, line 2: '../2' is not the name of an image"),
 ]
@@ -131,6 +132,7 @@ def test_splits_are_the_lists_of_image_sets(
         return
     tree = list_source(str(tmp_path))
     assert {split: len(rows) for split, rows in tree.splits.items()} == expected
+    assert not any("missing" in warning for warning in tree.listing_warnings)
     assert any("not used: default" in warning for warning in tree.warnings) == ("Main/default" in lists)
 
 

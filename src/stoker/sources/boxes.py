@@ -289,7 +289,12 @@ def _boxes(root: Element) -> Iterator[NamedBox]:
     for item in root.iterfind("object"):
         name = (item.findtext("name") or "").strip().encode()
         flags = [(item.findtext(tag) or "").strip().lower() in ("1", "true") for tag in ("difficult", "truncated")]
-        for corners in item.iterfind("bndbox"):
+        corners_of_all = item.findall("bndbox")
+        if not corners_of_all:  # a polygon of CVAT's, or a box that is turned
+            others = format_some([child.tag for child in item if len(child)], _SHOWN_LINES) or "no other"
+            shown = name.decode()[:40]
+            raise ValueError(f"an object {shown!r} has no <bndbox>, but {others}; write the box around it")
+        for corners in corners_of_all:
             x = [_number(corners, tag) for tag in ("xmin", "xmax")]
             y = [_number(corners, tag) for tag in ("ymin", "ymax")]
             box = place_box(x, y, width, height)

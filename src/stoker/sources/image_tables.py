@@ -526,15 +526,18 @@ def warn_of_splits(
     if flag is not None:
         message, typed = f"{place}: {flag!r} may say the splits, and is a field; to have these,", flag
         if not _are_splits(rows, flag):
-            message, typed = f"{message} write train, val or test into a column, and", "COLUMN"
+            others = sorted({str(row.get(flag)) for row in rows if split_of_cell(row.get(flag), flag) is None})
+            message += f" write train, val or test into a column, in place of {format_some(others, _FEW, repr)}, and"
+            typed = "COLUMN"
         warnings.append(f"{message} give {option_with('split_column', typed)}")
 
 
 def _may_be_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:
     values = {str(row.get(name)).strip().lower() for row in rows}
-    is_called = _SPLIT_FLAG.fullmatch(name) is not None or name.lower() in _SPLIT_COLUMNS
-    are_words = values <= SPLIT_WORDS.keys() and len({*map(SPLIT_WORDS.get, values)}) > 1
-    return are_words or (is_called and values <= {"0", "1", "2", "true", "false"})
+    is_called = _SPLIT_FLAG.fullmatch(name) is not None or name.lower() in (*_SPLIT_COLUMNS, "usage")
+    others = values - SPLIT_WORDS.keys()
+    has_several = len({*map(SPLIT_WORDS.get, values - others)}) > 1
+    return has_several or (is_called and bool(others) and (others < values or others <= {*"012", "true", "false"}))
 
 
 def _are_splits(rows: Sequence[Mapping[str, Any]], name: str) -> bool:

@@ -15,6 +15,7 @@ import dataclasses
 import io
 import os
 import re
+from codecs import BOM_UTF8
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,8 @@ IMAGE_WORDS = "path|file|file_?name|file_path|image|image_(?:id|name|path)|img|u
 """What columns with names of images are called."""
 
 _IMAGE_WORD = re.compile(IMAGE_WORDS, re.IGNORECASE)
+_SEPARATOR_LINE = re.compile('\ufeff?"?sep=(.)"?', re.IGNORECASE)
+"""The first line of a CSV for Excel."""
 _MAX_LINE_BYTES, _HEAD_BYTES = 2**24, 2**16
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]+")
@@ -113,7 +116,8 @@ def _encoding_of(head: bytes) -> str:
 
 def _text_lines(place: Location, errors: str) -> Iterator[str]:
     """Yield the lines of a file of UTF-8, or UTF-16."""
-    encoding = _encoding_of(place.read_head(2))
+    head = place.read_head(_HEAD_BYTES)
+    encoding = _encoding_of(head)
     if encoding != "utf-8":
         try:
             text = place.read_bytes().decode(encoding, errors)
@@ -121,7 +125,10 @@ def _text_lines(place: Location, errors: str) -> Iterator[str]:
             raise damaged(place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
         yield from io.StringIO(text, newline="\n")
         return
-    for number, line in raw_lines(place, _MAX_LINE_BYTES):
+    lines: Iterable[tuple[int, bytes]] = raw_lines(place, _MAX_LINE_BYTES)
+    if b"\r" in head and b"\n" not in head:  # as Excel writes "CSV (Macintosh)"
+        lines = enumerate(place.read_bytes().removeprefix(BOM_UTF8).replace(b"\r", b"\n").splitlines(keepends=True), 1)
+    for number, line in lines:
         yield text_of(place, number, line, errors=errors)
 
 
@@ -164,7 +171,9 @@ def _dialect_of(place: Location, separator: str | None) -> _Dialect:
     """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
     head = place.read_head(_HEAD_BYTES)
     text = head.decode(_encoding_of(head), "replace")
-    header = text.partition("\n")[0]
+    header = re.split("[\r\n]", text, maxsplit=1)[0]
+    if separator is None and (match := _SEPARATOR_LINE.fullmatch(header)):
+        return _Dialect(match[1], first=1)
     known: tuple[str, ...] = (separator,) if separator else SEPARATORS
     if separator is None and is_text(place):
         lines = text.removeprefix("\ufeff").split("\n")

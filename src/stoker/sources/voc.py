@@ -270,6 +270,7 @@ def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]
         stem = line.strip()
         if stem not in known:
             stem = divided(line)[0]
+            stem = own if stem not in known and (own := divide_suffix(stem)[0]) in known else stem
         if b"\0" in stem or b".." in stem.split(b"/"):
             message = f"{place}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
             raise SourceError(message, path=str(place))
