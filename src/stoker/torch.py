@@ -38,6 +38,7 @@ from stoker.loader import (
     LoaderSettings,
     SampleEngine,
     batch_text,
+    box_classes,
     chosen_fields,
     dataset_of,
     loader_of,
@@ -619,8 +620,10 @@ class MapDataset(TorchDataset[tuple[Any, ...]]):
             check=check,
             max_pixels=max_pixels,
         )
-        objects = isinstance(self._first, ObjectCrops)
-        self._size = int(np.maximum(dataset.object_counts, 1).sum()) if objects else len(dataset)
+        self._size = len(dataset)
+        if isinstance(self._first, ObjectCrops):
+            self.classes = [known.name for known in box_classes(dataset.schema, dataset.classes)]
+            self._size = int(np.maximum(dataset.object_counts, 1).sum())
         # In shared memory, so that workers that outlive an epoch hear of the next one.
         self._epoch = cast("Any", torch.zeros((), dtype=torch.int64)).share_memory_()
         self._engine: SampleEngine | None = None

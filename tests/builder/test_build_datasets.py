@@ -174,6 +174,28 @@ def test_objects_of_a_dataset_are_cut_out(layout: str, settings: dict[str, Any],
     assert shards(tmp_path / "again") == shards(tmp_path / "built")
 
 
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("layout", ["labelimg_yolo", "labelimg_voc", "box_list", "roboflow_coco", "roboflow"])
+def test_objects_have_the_classes_that_a_build_gives_them(layout: str, tmp_path: Path) -> None:
+    place = LAYOUTS[layout](tmp_path / "source")
+    cut = build(place, tmp_path / "cut", crop_objects=True)
+    whole = build(place, tmp_path / "whole", preset="imagenet")
+    for split in list_source(str(place)).splits:
+        records = stoker.open(cut, split)
+        expected = sorted((record.source, records.classes[record.label].name) for record in records)
+        for dataset in (stoker.open(place, split), stoker.open(whole, split)):
+            assert objects_of(dataset) == expected
+
+
+def objects_of(dataset: stoker.Dataset) -> list[tuple[str, str]]:
+    """The name of its image and its class, of each sample of a loader of objects."""
+    owners = np.repeat(np.arange(len(dataset)), np.maximum(dataset.object_counts, 1))
+    names = stoker.torch.MapDataset(dataset, stoker.ObjectCrops(4)).classes
+    with stoker.Loader(dataset, 4, transform=stoker.ObjectCrops(4)) as loader:
+        each = [(index, label) for batch in loader for index, label in zip(batch.indices, batch.labels, strict=True)]
+    return sorted((dataset[owners[index]].source.rpartition("/")[2], names[label]) for index, label in each)
+
+
 def test_splits_may_come_from_several_places_with_the_same_classes(tmp_path: Path) -> None:
     cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 2, "dog": 1}))
     more = stoker.open(write_tree(tmp_path / "more", {"cat": 2, "dog": 1, "emu": 1}, 7))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -138,3 +138,49 @@ def test_records_without_boxes_have_no_objects(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 1)
     with stoker.Loader(stoker.open(tmp_path), batch_size=4, transform=TRANSFORM) as loader:
         assert [batch.indices.tolist() for batch in loader] == [[0, 1, 2, 3]]
+
+
+BOX = {"xmin": 0.1, "ymin": 0.1, "xmax": 0.6, "ymax": 0.9}
+OWN = stoker.fields.Boxes(names=["wheel", "door"])
+OF_IMAGES = stoker.fields.Boxes()
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize(("field", "other", "whole"), [(OF_IMAGES, 2, 2), (OWN, -1, -1)])
+def test_labels_are_those_of_the_boxes_and_without_them_of_the_image(
+    tmp_path: Path, field: stoker.fields.Boxes, other: int, whole: int, cached: bool
+) -> None:
+    records: list[dict[str, Any]] = [
+        {"image": image(0), "label": 2, "boxes": [BOX | {"label": 1}, BOX]},
+        {"image": image(1), "label": 2, "boxes": []},
+        {"image": image(2), "label": 0, "boxes": [BOX | {"label": 0}]},
+    ]
+    labels = {2: [1, other], 0: [whole], 1: [0]}  # by the number of boxes
+    fields = {"image": stoker.fields.Image(), "label": stoker.fields.Label(), "boxes": field}
+    stoker.build(records, tmp_path, fields=fields, progress=False, preset="imagenet", label_base=0)
+    for dataset in (stoker.open(records, fields=fields), stoker.open(tmp_path)):
+        expected = [label for sample in dataset for label in labels[len(sample.boxes)]]
+        cache = {"cache": stoker.MemoryCache(2**24, "decoded")} if cached else {}
+        with stoker.Loader(dataset, batch_size=4, transform=stoker.ObjectCrops(8), **cache) as loader:
+            for _ in range(2):
+                assert [batch.labels.tolist() for batch in loader] == [expected]
+        mixed = stoker.mix([dataset, dataset[1:]])
+        with stoker.Loader(mixed, batch_size=8, transform=stoker.ObjectCrops(8)) as loader:
+            (batch,) = loader
+        assert [expected[index % 4] for index in batch.indices.tolist()] == batch.labels.tolist()
+
+
+def test_classes_are_balanced_by_those_of_the_boxes(tmp_path: Path) -> None:
+    fields = {"image": stoker.fields.Image(), "boxes": OWN}
+    records = [{"image": image(0), "boxes": [BOX | {"label": 1}, BOX | {"label": 1}, BOX | {"label": 0}]}]
+    stoker.build(records, tmp_path, fields=fields, progress=False, preset="imagenet", label_base=1)
+    sampling = stoker.Weighted({"wheel": 3, "door": 1}, 12)
+    for dataset, base in ((stoker.open(records, fields=fields), 0), (stoker.open(tmp_path), 1)):
+        with stoker.Loader(dataset, 12, transform=stoker.ObjectCrops(8), sampling=sampling) as loader:
+            (batch,) = loader
+        assert np.bincount(batch.labels - base).tolist() == [9, 3]
+        assert loader_classes(batch)[base:] == ["wheel", "door"]
+
+
+def loader_classes(batch: stoker.Batch) -> list[str]:
+    return [each.name for each in batch.origin.classes]

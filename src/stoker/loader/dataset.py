@@ -28,6 +28,7 @@ from stoker.loader.selection import (
     division,
     draws_by_name,
     first_of_each,
+    label_named,
     refuse_unlabelled,
     same_numbers,
     select,
@@ -356,13 +357,7 @@ class Dataset:
         Raises:
             ConfigError: There is no class of this name.
         """
-        if not isinstance(label, str):
-            return check_range("label", label, -1, 2**63 - 1)
-        labels = [number for number, known in enumerate(self.classes) if known.name == label]
-        if not labels:
-            message = f"{self.path} has no class named {label!r}"
-            raise ConfigError(f"{message}; dataset.classes lists the names, and labels can be given as numbers")
-        return labels[0]
+        return label_named(label, self.classes, self.path)
 
     def __repr__(self) -> str:
         classes = f", {self._classes}" if self.classes else ""

@@ -132,7 +132,7 @@ class BatchMaker:
         self._feed = feed
         self.fields = FieldReader(feed.fields)
         self.specs = native_transforms(feed.settings.transform)
-        self._origin = BatchOrigin(feed.output, feed.dataset.mode, feed.dataset.classes, first_mask(feed.fields))
+        self._origin = BatchOrigin(feed.output, feed.dataset.mode, tuple(feed.samples.classes), first_mask(feed.fields))
 
     def batch(
         self, taken: NativeBatch, valid: NDArray[np.bool_], position: Position, place: Callable[[int], Where]
@@ -294,7 +294,8 @@ class SampleEngine:
             TooManyBadSamplesError: More samples were bad than may be replaced.
             StokerError: A sample is bad, and is not to be replaced; of several, the first.
         """
-        if self._submitted[0].request is None:
+        request = self._submitted[0].request
+        if request is None:
             return self._maker.empty(self._submitted.popleft().position)
         try:
             finished = self._native.next()
@@ -311,8 +312,10 @@ class SampleEngine:
                     raise problem
                 finally:
                     del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
-        place = partial(self._place, submitted)
-        return self._maker.batch(finished.take(), submitted.step.valid, submitted.position, place)
+        place, taken = partial(self._place, submitted), finished.take()
+        if self._feed.samples.has_box_classes:
+            taken[1][request.objects == WHOLE_IMAGE] = -1
+        return self._maker.batch(taken, submitted.step.valid, submitted.position, place)
 
     def _place(self, submitted: _Submitted, row: int) -> Where:
         return self._native.where(int(cast("Request", submitted.request).numbers[row]))
@@ -343,7 +346,9 @@ class SampleEngine:
                     break  # it is the store, and each further try would take minutes
                 continue
             self.report.add(BadSample(int(request.indices[row]), int(other.indices[0]), epoch, error))
-            request.numbers[row] = other.numbers[0]  # for `_place`
+            request.numbers[row] = other.numbers[0]
+            if request.objects is not None:
+                request.objects[row] = object_
             return None
         return error
 

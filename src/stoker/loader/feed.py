@@ -98,6 +98,8 @@ class Feed:
         self.output = (settings.output or Output()).for_mode(dataset.mode)
         if settings.boxes is not None:
             _check_boxes(dataset)
+        if isinstance(dataset, Mix) and (settings.boxes or isinstance(settings.transform, ObjectCrops)):
+            _check_box_classes(dataset)
         self.fields: Mapping[str, Field] = chosen_fields(dataset, settings.fields)
         order = EpochOrder(samples.size, settings.shuffle, self.seed, 0).name
         name = order if settings.sampling is None else f"{settings.sampling.name}:{samples.size}"
@@ -222,8 +224,6 @@ def _check_boxes(dataset: Dataset | Mix) -> None:
             message = f"{part.path} has no boxes: its records follow the layout {part.schema.preset!r}"
             raise ConfigError(f"{message}; omit boxes=, or build with --preset imagenet")
         part.load_boxes()
-    if isinstance(dataset, Mix):
-        _check_box_classes(dataset)
 
 
 def _check_box_classes(mixed: Mix) -> None:
@@ -232,10 +232,10 @@ def _check_box_classes(mixed: Mix) -> None:
     for other in others:
         if other.schema.box_names != first.schema.box_names:
             message = f"{first.path} and {other.path} do not have the same classes of boxes, so equal labels differ"
-            raise ConfigError(f"{message} in meaning; join them with 'stoker merge', or omit boxes=")
+            raise ConfigError(f"{message} in meaning; join them with 'stoker merge', or omit boxes= and ObjectCrops")
     if first.schema.box_names and any(mixed.label_offsets):
         message = f"label_offsets would move the labels of boxes, too, which have classes of their own in {first.path}"
-        raise ConfigError(f"{message}; omit label_offsets= or boxes=")
+        raise ConfigError(f"{message}; omit label_offsets=, or boxes= and ObjectCrops")
 
 
 def _default_seed(world_size: int) -> int:

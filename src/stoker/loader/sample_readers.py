@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -149,6 +149,11 @@ class SampleReader(ABC):
     def object_counts(self) -> NDArray[np.uint32]:
         """Return how many annotated objects each sample of the split has, uint32 (N,); all are read."""
 
+    @property
+    @abstractmethod
+    def box_labels(self) -> NDArray[np.int64]:
+        """Labels of the objects of all samples of the split, end to end; one without has that of its image."""
+
     @abstractmethod
     def load_boxes(self) -> None:
         """Make the core know the boxes where samples do not hold theirs themselves."""
@@ -265,6 +270,13 @@ class ShardRecords(SampleReader):
             counts = self.native.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
         return counts // np.uint32(4) if packed else counts
 
+    @cached_property
+    def box_labels(self) -> NDArray[np.int64]:
+        numbers = range(len(self.native))
+        with self.reading_in_order(numbers):
+            samples = map(self.sample, numbers)
+            return np.array([_label(box, each.label) for each in samples for box in each.boxes], np.int64)
+
     def load_boxes(self) -> None:
         pass  # records hold theirs
 
@@ -294,6 +306,7 @@ class ImageFiles(SampleReader):
         self._tree, self._source = tree.without_items(), tree.indexed
         self._split = split
         self._object_counts: NDArray[np.uint32] | None = None
+        self._box_labels = np.empty(0, np.int64)
         rows = self._rows = tree.rows_as_listed(split)
         self._fingerprint = tree.fingerprint()
         if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
@@ -418,6 +431,11 @@ class ImageFiles(SampleReader):
             self._object_counts = self._read_boxes()
         return self._object_counts
 
+    @property
+    def box_labels(self) -> NDArray[np.int64]:
+        self.load_boxes()
+        return self._box_labels
+
     def load_boxes(self) -> None:
         """Read every annotation once, and pass the boxes to the core."""
         self.object_counts()
@@ -466,7 +484,8 @@ class ImageFiles(SampleReader):
             warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)
         corners = np.array([(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes], np.float32).reshape(-1, 4)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        self.native.set_boxes(starts, corners, np.array(labels, np.int64))
+        self._box_labels = np.array(labels, np.int64)
+        self.native.set_boxes(starts, corners, self._box_labels)
         return counts.astype(np.uint32)
 
 

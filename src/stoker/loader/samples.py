@@ -21,6 +21,7 @@ from stoker import _native
 from stoker.config import check_range, format_count, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
+from stoker.loader.pictures import box_classes
 from stoker.loader.read_ahead import Upcoming
 from stoker.loader.selection import is_whole, numbers_at
 from stoker.order import BlockShuffle, EpochOrder, random_numbers, steps_from, steps_left
@@ -58,7 +59,12 @@ class Samples(ABC):
         size: How many slots there are.
         length: How many positions of its order an epoch has: all, but of what `until` returns.
         identity: Stands for the data and for what a sample of them is.
+        classes: Name and text of each class that samples have, by label; none where unknown.
+        has_box_classes: Whether these are those of boxes alone, so that an image without any has none.
     """
+
+    classes: Sequence[ClassLabel]
+    has_box_classes = False
 
     def __init__(self, size: int, identity: str, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         self.size = self.length = size
@@ -99,6 +105,7 @@ class Images(Samples):
             raise ConfigError(f"{message}, so there is nothing to load")
         super().__init__(len(dataset), dataset.identity, shuffle=shuffle, seed=seed)
         self._dataset = dataset
+        self.classes = dataset.classes
         self._is_whole = is_whole(dataset.numbers, len(dataset.whole))
         self.images = self.indices = len(dataset.whole)
 
@@ -124,6 +131,8 @@ class Objects(Images):
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         super().__init__(dataset, shuffle=shuffle, seed=seed)
+        self.classes = box_classes(dataset.schema, dataset.classes)
+        self.has_box_classes = bool(dataset.schema.box_names)
         self._counts = dataset.object_counts
         self._ends = _ends(self._counts)
         self._whole_ends = _ends(dataset.whole.object_counts)
@@ -142,8 +151,17 @@ class Objects(Images):
         return Request(numbers.astype(np.uint64), objects.astype(np.int32), indices, indices)
 
     def labels(self) -> NDArray[np.int64]:
-        """Return the label of each slot, that of its image: int64 (size,)."""
-        return np.repeat(self._dataset.labels, np.maximum(self._counts, 1))
+        """Return the label of each slot: that of its box, and of an image without any its own; int64 (size,)."""
+        numbers, objects, *_ = self.locate(np.arange(self.size, dtype=np.uint64), 0)
+        assert objects is not None
+        counts = self._dataset.whole.object_counts
+        places = np.cumsum(counts, dtype=np.int64)[numbers] - counts[numbers] + objects
+        is_object = objects != WHOLE_IMAGE
+        labels = np.full(self.size, -1, np.int64)
+        if not self.has_box_classes:
+            labels = np.repeat(self._dataset.labels, np.maximum(self._counts, 1))
+        labels[is_object] = self._dataset.reader.box_labels[places[is_object]]
+        return labels
 
     def of_image(self, number: int) -> range:
         """Return the slots of one image of the dataset: one for each of its objects, or one for all of it."""
@@ -281,6 +299,8 @@ class MixedSamples(Samples):
             for number, dataset in enumerate(mixed.datasets)
         ]
         self._offsets = mixed.label_offsets
+        self.classes = () if any(self._offsets) else self._parts[0].classes
+        self.has_box_classes = self._parts[0].has_box_classes
         sizes = [part.size for part in self._parts]
         self._counts = _shares(sizes, mixed)
         self._first_indices = np.cumsum([0, *(part.indices for part in self._parts[:-1])]).astype(np.uint64)

@@ -16,7 +16,7 @@ from stoker import _native
 from stoker.config import check_range, format_count
 from stoker.errors import ConfigError
 from stoker.loader.samples import Samples
-from stoker.loader.selection import refuse_unlabelled
+from stoker.loader.selection import label_named, refuse_unlabelled
 from stoker.order import random_numbers
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from stoker.format import ClassLabel
     from stoker.loader.dataset import Dataset
     from stoker.loader.samples import Images, Request
 
@@ -143,13 +144,14 @@ class Sampled(Samples):
         size = samples.size if sampling.samples is None else sampling.samples
         # Independent draws come one after the other.
         super().__init__(size, samples.identity, shuffle=not sampling.replacement, seed=seed)
+        self.classes, self.has_box_classes = samples.classes, samples.has_box_classes
         self._samples = samples
         self._independent = sampling.replacement
         self._choice: _Classes | _Samples
         if isinstance(sampling, Weighted) and not sampling.is_by_class:
             self._choice = _Samples(sampling, samples.size, self.size, seed)
         else:
-            self._choice = _Classes(sampling, dataset, samples.labels(), self.size, seed)
+            self._choice = _Classes(sampling, samples, dataset.path, self.size, seed)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
         """Return the samples at slots of an epoch; random choices depend on the slot, since a sample may come twice."""
@@ -200,15 +202,16 @@ class _Samples:
 class _Classes:
     """Classes with a weight each, whose samples come in turn."""
 
-    def __init__(self, sampling: Sampling, dataset: Dataset, labels: NDArray[np.int64], size: int, seed: int) -> None:
+    def __init__(self, sampling: Sampling, samples: Images, path: str, size: int, seed: int) -> None:
+        labels = samples.labels()
         known, class_of, counts = np.unique(labels, return_inverse=True, return_counts=True)
         if known[0] < 0:
-            refuse_unlabelled(dataset.path, labels)
-            message = f"{format_count(int(counts[0]), 'sample')} of {dataset.path} have no label"
+            refuse_unlabelled(path, labels)
+            message = f"{format_count(int(counts[0]), 'sample')} of {path} have no label"
             raise ConfigError(f"{message}; leave them out: dataset[dataset.labels >= 0]")
         weights = np.full(len(known), _ONE, np.uint64)
         if isinstance(sampling, Weighted):
-            weights = _weights_of(sampling.by_class(), dataset, known.tolist())
+            weights = _weights_of(sampling.by_class(), samples.classes, path, known.tolist())
         self._members: NDArray[np.uint64] = np.argsort(class_of, kind="stable").astype(np.uint64)
         self._sizes: NDArray[np.uint64] = counts.astype(np.uint64)
         self._starts: NDArray[np.uint64] = np.cumsum(self._sizes, dtype=np.uint64) - self._sizes
@@ -252,22 +255,24 @@ def shares_of(size: int, weights: Sequence[int]) -> list[int]:
     return given
 
 
-def _weights_of(by_class: Mapping[int | str, float], dataset: Dataset, labels: list[int]) -> NDArray[np.uint64]:
+def _weights_of(
+    by_class: Mapping[int | str, float], classes: Sequence[ClassLabel], path: str, labels: list[int]
+) -> NDArray[np.uint64]:
     """Return the weights of classes that have samples."""
     weights: dict[int, float] = {}
     for key, weight in by_class.items():
-        label = dataset.label_named(key)
+        label = label_named(key, classes, path)
         if label in weights:
             raise ConfigError(f"class {key!r} has two weights, by its label and by its name; give one")
         weights[label] = weight
     for label in labels:
         if label not in weights:
-            name = f" ({dataset.classes[label].name!r})" if label < len(dataset.classes) else ""
+            name = f" ({classes[label].name!r})" if label < len(classes) else ""
             raise ConfigError(f"class {label}{name} has samples and no weight; give it one, 0 to leave it out")
     present = set(labels)
     strange = next((label for label in weights if label not in present), None)
     if strange is not None and weights[strange] != 0:
-        raise ConfigError(f"class {strange} has a weight and no sample in {dataset.path}; omit it, or give it 0")
+        raise ConfigError(f"class {strange} has a weight and no sample in {path}; omit it, or give it 0")
     return whole_numbers([weights[label] for label in labels])
 
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from stoker import _native
+from stoker.config import check_range
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from stoker.format import ClassLabel
 
     Numbers = range | NDArray[np.int64]
 
@@ -158,6 +161,17 @@ def first_of_each(labels: NDArray[np.int64], draws: NDArray[np.uint64], count: i
     chosen = np.zeros(len(order), np.bool_)
     chosen[order[rank < count]] = True
     return chosen
+
+
+def label_named(label: int | str, classes: Sequence[ClassLabel], path: str) -> int:
+    """Return the label of a class of the dataset at a path, given by that or by its name."""
+    if not isinstance(label, str):
+        return check_range("label", label, -1, 2**63 - 1)
+    labels = [number for number, known in enumerate(classes) if known.name == label]
+    if not labels:
+        message = f"{path} has no class named {label!r}"
+        raise ConfigError(f"{message}; dataset.classes lists the names, and labels can be given as numbers")
+    return labels[0]
 
 
 def refuse_unlabelled(path: str, labels: NDArray[np.int64]) -> None:

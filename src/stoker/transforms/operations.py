@@ -359,9 +359,9 @@ class ObjectCrops(_Stretched):
     """Every annotated object, cut out and resized; its aspect ratio is not kept.
 
     A loader with this transform has one sample for each object, and one for each image without any, of which it shows
-    all. Its label is that of the image, -1 where images have none; a build with ``crop_objects=True`` stores that of
-    the box. The cut is the smallest rectangle of whole pixels around the box, clipped to the image: left and top edges
-    are rounded down, right and bottom edges up.
+    all. Its label is that of the box, as in a build with ``crop_objects=True``; without a box or a label of it that of
+    the image, or -1 where boxes have classes of their own. The cut is the smallest rectangle of whole pixels around the
+    box, clipped to the image: left and top edges are rounded down, right and bottom edges up.
 
     Attributes:
         size: Height and width of the result.

@@ -228,8 +228,12 @@ StoredImage SampleLoader::read(Batch& batch, size_t row, SampleId id, SampleScra
   }
   scratch.source.clock.mark(Stage::kParse);
   batch.labels[row] = sample.label;
-  if (spec_.boxes.wanted) {
+  const bool shows_object = id.object != kWholeImage;
+  if (spec_.boxes.wanted || shows_object) {
     source_->append_boxes(id.number, bytes, sample.label, scratch.source, scratch.boxes);
+  }
+  if (shows_object && static_cast<size_t>(id.object) < scratch.boxes.size()) {
+    batch.labels[row] = scratch.boxes[static_cast<size_t>(id.object)].label;
   }
   set_columns(batch, row, scratch);
   if (scratch.cached) {

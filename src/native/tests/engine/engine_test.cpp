@@ -357,6 +357,27 @@ TEST_CASE("an object in a transform of whole images is an error of that sample")
   CHECK_THROWS_AS(wait(engine), Error);
 }
 
+TEST_CASE("an object has the label of its box, and a whole image its own") {
+  const auto image = tests::jpeg({24, 20}, {}, 3, 1);
+  const FloatValues low{0, 0.5F}, high{0.5F, 1};
+  const tests::Shard shard({write_example({{"image", BytesValues{image}},
+                                           {"label", Int64Values{7}},
+                                           {"bbox/xmin", low},
+                                           {"bbox/ymin", low},
+                                           {"bbox/xmax", high},
+                                           {"bbox/ymax", high},
+                                           {"bbox/label", Int64Values{4, 5}}})});
+  RecordKeys keys;
+  keys.image = "image";
+  keys.label.key = "label";
+  keys.box_prefix = "bbox/";
+  EngineSpec crops = spec(2);
+  crops.transforms = {tests::transform("ObjectCrops", {8, 8})};
+  BatchEngine engine(std::make_shared<RecordSource>(shard.records(), keys, PayloadCheck::kOn), crops);
+  engine.submit({{{{0, 1}, 0, 0}, {{0, kWholeImage}, 1, 1}, {{0, 0}, 2, 2}}, 0});
+  CHECK(wait(engine).labels == std::vector<int64_t>{5, 7, 4});
+}
+
 TEST_CASE("all failures of a batch are listed in batch order, and samples can be replaced") {
   const TinyShard shard(40, 21);
   BatchEngine reference(shard.source(), spec(1));
