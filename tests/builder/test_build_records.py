@@ -320,6 +320,16 @@ def test_no_more_threads_than_asked_for_read_a_record(
         assert 1 <= source.most <= most
 
 
+def test_records_that_were_opened_are_read_by_as_many_threads_as_those_that_were_not(tmp_path: Path) -> None:
+    (tmp_path / "1.jpg").write_bytes(picture(1))
+    given = Counted([str(tmp_path / "1.jpg")] * 100)
+    opened = stoker.open(given)
+    build(opened, tmp_path / "in-turn")
+    assert given.most == 1
+    build(opened[:90], tmp_path / "together", threads=3)
+    assert 1 < given.most <= 3
+
+
 def test_fields_that_are_not_given_are_not_stored(tmp_path: Path) -> None:
     given = [{"image": picture(n), "label": n % 2, "boxes": [(0, 0, 1, 0.5)]} for n in range(4)]
     build(given, tmp_path / "all")

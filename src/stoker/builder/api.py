@@ -169,7 +169,8 @@ def build(
             Every image is read once more, before the build.
         seed: Seed of the order of the records. Default: 0.
         threads: Number of images converted at a time. Default: one per CPU. So many threads may read a record of a
-            sequence at the same time, if it is given; by default one, as many objects allow no more.
+            sequence at the same time, also of one that `stoker.open` has, if it is given; by default one, as many
+            objects allow no more.
         max_rejects: Number of images that may be missing in the dataset because they cannot be stored. Default: 0.
         allow_huge: Whether a dataset is built also if it is huge, or may not fit on the disk.
         overwrite: Whether a finished dataset at the destination, or an unfinished build with other settings, is removed
@@ -246,6 +247,8 @@ def build(
         refuse_ineffective(useless, f"where the source is {what}", "omit it, or give a path or a URL")
         check_destination(place, *{folder for dataset in opened.values() for folder in dataset.folders})
         if opened:
+            for dataset in opened.values() if threads else ():
+                dataset.reader.allow(threads)
             report = _run_datasets(opened, settings, place, progress, overwrite=remove)
         else:
             report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)

@@ -158,8 +158,8 @@ class BuildOptions(SourceOptions):
         int | None,
         Command("running", "N", ("--threads", "--num-workers")),
         "Number of images converted at a time. Default: one per CPU.",
-        "So many threads may read a record of a sequence at the same time, if it is given; by default one, as many "
-        "objects allow no more.",
+        "So many threads may read a record of a sequence at the same time, also of one that `stoker.open` has, if it "
+        "is given; by default one, as many objects allow no more.",
     ] = None
     max_rejects: Annotated[
         int,

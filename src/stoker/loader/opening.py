@@ -89,7 +89,7 @@ def open_dataset(
             ``gs://BUCKET/PATH``, ``hdfs://HOST:PORT/PATH``; `docs/how-to/buckets.md` says how they are read. Or the
             records of a program, as `stoker.build` takes them: a sequence of dicts or of pairs of image and label, a
             ``datasets.Dataset``, or a mapping of splits to such; see docs/how-to/build.md. Their classes are all read
-            when they are opened, their images when they are used, one record at a time.
+            when they are opened, their images when they are used, one record at a time: ``threads`` of a loader decode.
         split: Which split; may be left out when there is only one. ``val`` is another name for ``validation``.
         keys: Of TFRecords of other origin: where they hold what, and whether their classes count from 0 or 1. What is
             left out is found from the first record; labels are as they are stored. Names of the classes are read from

@@ -129,6 +129,9 @@ class SampleReader(ABC):
         """Return what changes with any value of some samples, where `fingerprint` does not."""
         return b""
 
+    def allow(self, threads: int) -> None:  # noqa: B027 - most allow any number
+        """Let so many threads read what otherwise one at a time does: objects of a program."""
+
     def items(self, numbers: Numbers, *, crop_objects: bool) -> Iterable[Item] | None:  # noqa: ARG002
         """Return samples, or their objects, as the items of a build, in its order; None where all are read for it."""
         return None  # class and name of a record are in it
@@ -373,6 +376,9 @@ class ImageFiles(SampleReader):
 
     def load(self, number: int, place: int) -> SourceImage:
         return self._tree.load(replace(self._table[number], object=place), self._split)
+
+    def allow(self, threads: int) -> None:
+        self._source.allow(threads)
 
     def content(self, numbers: Numbers) -> bytes:
         return self._source.content(self._table.numbers[np.asarray(numbers, np.int64)])

@@ -248,6 +248,9 @@ class IndexedReader(Reader):
         """Return what changes with any value of some items, by their numbers, where nothing else of the source does."""
         return b""
 
+    def allow(self, threads: int) -> None:
+        """Let so many threads read what otherwise one at a time does: objects of a program."""
+
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:
         """Return where images lie.

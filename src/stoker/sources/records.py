@@ -465,8 +465,7 @@ class SequenceReader(RecordReader, IndexedReader):
         super().__init__(known.fields, known.latency)
         self._given = [*known.given.values()]
         self._identity, self._version = known.identity, known.version
-        self._readers = readers  # how many threads may read a record at the same time
-        self._turns = PerProcess(partial(threading.Semaphore, readers))
+        self.allow(readers)
         self._starts = np.cumsum([0, *map(len, self._given)])
         # what stands for the values of each record, once it was read
         self._digests = new_column(0 if known.version else int(self._starts[-1]), np.uint64)
@@ -474,6 +473,9 @@ class SequenceReader(RecordReader, IndexedReader):
     @property
     def identity(self) -> str:
         return self._identity
+
+    def allow(self, threads: int) -> None:
+        self._readers, self._turns = threads, PerProcess(partial(threading.Semaphore, threads))
 
     def load(self, item: Item) -> SourceImage:
         sequence, position = self._place(item.number)
