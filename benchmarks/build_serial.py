@@ -86,9 +86,9 @@ def main() -> None:
     measure(given.folder, settings, seconds)  # reads the files into the page cache
     rounds = [measure(given.folder, settings, seconds) for _ in range(given.rounds)]
     for part in rounds[0]:
-        found = sorted(one[part] for one in rounds)
-        print(f"{part:8} {statistics.median(found):8.1f} us an image ({found[0]:.1f} to {found[-1]:.1f})")
-    medians = {part: statistics.median(one[part] for one in rounds) for part in rounds[0]}
+        times = sorted(timings[part] for timings in rounds)
+        print(f"{part:8} {statistics.median(times):8.1f} us an image ({times[0]:.1f} to {times[-1]:.1f})")
+    medians = {part: statistics.median(timings[part] for timings in rounds) for part in rounds[0]}
     for limit, rate in sorted(bounds(medians, given.cores).items(), key=lambda pair: pair[1]):
         print(f"{limit}: {rate:,.0f} images a second at most")
 

@@ -84,9 +84,9 @@ class Servers:
     def place(self) -> StoreLocation:
         """Return an empty place."""
         root = self.server.url if self.kind == "hdfs" else f"{self.kind}://{self.server.make_bucket()}"
-        found = location(f"{root}/{uuid.uuid4().hex[:8]}/set")
-        assert isinstance(found, StoreLocation)
-        return found
+        folder = location(f"{root}/{uuid.uuid4().hex[:8]}/set")
+        assert isinstance(folder, StoreLocation)
+        return folder
 
     def environment(self) -> dict[str, str]:
         """What builds find the store by."""
@@ -124,8 +124,8 @@ class Trial:
     def build(self, environment: dict[str, str] | None = None) -> str:
         """Build to the end, and return what became of it."""
         process = self.start(environment=environment)
-        _, said = process.communicate(timeout=300)
-        return outcome_of(process.returncode, said)
+        _, stderr = process.communicate(timeout=300)
+        return outcome_of(process.returncode, stderr)
 
     def objects(self) -> dict[str, int]:
         """Return all objects of the place, by name."""
@@ -154,13 +154,13 @@ class Trial:
         return str(json.loads((place / "manifest.json").read_bytes())["dataset_id"])
 
 
-def outcome_of(code: int, said: str) -> str:
+def outcome_of(code: int, stderr: str) -> str:
     """Return what a build did, in a few words."""
     if code == 0:
         return "finished"
-    resumable = "resumable" if "run the same command again" in said or "then run again" in said else "NOT RESUMABLE"
-    problem = re.search(r"error: (.*)", said)
-    what = problem[1] if problem else said[-60:]
+    resumable = "resumable" if "run the same command again" in stderr or "then run again" in stderr else "NOT RESUMABLE"
+    problem = re.search(r"error: (.*)", stderr)
+    what = problem[1] if problem else stderr[-60:]
     short = next((word for word in _KNOWN if word in what), what[:30])
     return f"exit {code}, {resumable}: {short}"
 
@@ -226,17 +226,17 @@ def restarted(trial: Trial) -> str:
     trial.servers.server.kill()
     time.sleep(1)
     trial.servers.server.start()
-    _, said = process.communicate(timeout=300)
-    return outcome_of(process.returncode, said)
+    _, stderr = process.communicate(timeout=300)
+    return outcome_of(process.returncode, stderr)
 
 
 def gone(trial: Trial) -> str:
     """The server is killed and comes back when the build has given up."""
     process = _begun(trial)
     trial.servers.server.kill()
-    _, said = process.communicate(timeout=300)
+    _, stderr = process.communicate(timeout=300)
     trial.servers.server.start()
-    return outcome_of(process.returncode, said)
+    return outcome_of(process.returncode, stderr)
 
 
 def scratch_full(trial: Trial) -> str:
@@ -262,8 +262,8 @@ def two_at_once(trial: Trial) -> str:
     while not (trial.place / ".stoker-build").exists() and any(process.poll() is None for process in same):
         time.sleep(0.01)
     other = trial.start(["--seed", "5"])
-    said = [process.communicate(timeout=300)[1] for process in (*same, other)]
-    first, second, third = (outcome_of(p.returncode, text) for p, text in zip((*same, other), said, strict=True))
+    outputs = [process.communicate(timeout=300)[1] for process in (*same, other)]
+    first, second, third = (outcome_of(p.returncode, text) for p, text in zip((*same, other), outputs, strict=True))
     refused = "third refused" if "with other settings" in third else f"third {third}"
     return f"{first}, {second}; {refused}"
 
@@ -276,9 +276,9 @@ def interrupted(trial: Trial) -> str:
     time.sleep(1)
     process.send_signal(2)
     began = time.monotonic()
-    _, said = process.communicate(timeout=300)
+    _, stderr = process.communicate(timeout=300)
     trial.servers.proxy.faults = []
-    return f"{outcome_of(process.returncode, said).partition(':')[0]}, in {time.monotonic() - began:.1f} s"
+    return f"{outcome_of(process.returncode, stderr).partition(':')[0]}, in {time.monotonic() - began:.1f} s"
 
 
 def without_data_node(trial: Trial) -> str:
@@ -286,8 +286,8 @@ def without_data_node(trial: Trial) -> str:
     process = _begun(trial)
     trial.servers.server.kill_data_node()
     threading.Timer(3, trial.servers.server.start_data_node).start()
-    _, said = process.communicate(timeout=300)
-    return outcome_of(process.returncode, said)
+    _, stderr = process.communicate(timeout=300)
+    return outcome_of(process.returncode, stderr)
 
 
 def _begun(trial: Trial) -> subprocess.Popen[str]:

@@ -31,13 +31,13 @@ def resident_mb() -> float:
 
 def memory(train: stoker.Dataset, epochs: int) -> list[float]:
     """Resident memory after each epoch of one loader."""
-    found = []
+    resident = []
     with stoker.Loader(train, **SETTINGS) as loader:
         for _ in range(epochs):
             for _batch in loader:
                 pass
-            found.append(round(resident_mb(), 1))
-    return found
+            resident.append(round(resident_mb(), 1))
+    return resident
 
 
 def held(train: stoker.Dataset, epochs: int = 5) -> dict[str, float]:
@@ -103,14 +103,14 @@ def speed(batches: Iterator[Any], seconds: float) -> float:
 
 def adapters(train: stoker.Dataset, rounds: int, seconds: float) -> dict[str, list[float]]:
     """Speeds of all adapters, taking turns; each turn in another order."""
-    found: dict[str, list[float]] = {name: [] for name in ADAPTERS}
+    speeds: dict[str, list[float]] = {name: [] for name in ADAPTERS}
     for number in range(rounds):
         names = list(ADAPTERS)
         for name in names[number % len(names) :] + names[: number % len(names)]:
             batches = ADAPTERS[name](train)
-            found[name].append(speed(batches, seconds))
+            speeds[name].append(speed(batches, seconds))
             del batches
-    return found
+    return speeds
 
 
 def main() -> None:
@@ -128,11 +128,11 @@ def main() -> None:
     lock = held(train)
     print(f"consumer's thread: {lock['ms_per_batch']:.3f} ms of CPU a batch, {lock['share_of_time']:.2%} of the time")
     speeds = adapters(train, args.rounds, args.seconds)
-    for name, found in speeds.items():
-        ratios = [one / plain for one, plain in zip(found, speeds["NumPy"], strict=True)]
+    for name, rates in speeds.items():
+        ratios = [rate / plain for rate, plain in zip(rates, speeds["NumPy"], strict=True)]
         spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
         print(
-            f"{name:10} {statistics.median(found):6.0f} images/s, {statistics.median(ratios):.2f} of NumPy ({spread})"
+            f"{name:10} {statistics.median(rates):6.0f} images/s, {statistics.median(ratios):.2f} of NumPy ({spread})"
         )
     if args.out:
         report = {"memory_mb": over_epochs, "consumer": lock, "images_per_second": speeds}

@@ -257,7 +257,7 @@ ENDS = ("return", "sys.exit", "os._exit", "os._exit", "os._exit", "os._exit")  #
 
 
 @dataclass
-class Found:
+class Outcomes:
     """What became of the children.
 
     Attributes:
@@ -282,9 +282,9 @@ class _Child:
     begun: float
 
 
-def fork_all(load: Load, forks: int, deadline: float) -> Found | None:
+def fork_all(load: Load, forks: int, deadline: float) -> Outcomes | None:
     """Fork again and again, `AT_ONCE` children at a time; None in a child, which then has to end."""
-    found, running, begun = Found(), list[_Child](), time.monotonic()
+    outcomes, running, begun = Outcomes(), list[_Child](), time.monotonic()
     for number in range(forks):
         action, end = ACTIONS[number % len(ACTIONS)], ENDS[number // len(ACTIONS) % len(ENDS)]
         process = os.fork()
@@ -293,13 +293,13 @@ def fork_all(load: Load, forks: int, deadline: float) -> Found | None:
             return None
         running.append(_Child(process, action.__name__, time.monotonic()))
         while len(running) == AT_ONCE:
-            running = [child for child in running if not _ended(child, found, deadline)]
+            running = [child for child in running if not _ended(child, outcomes, deadline)]
             time.sleep(0.001)
     while running:
-        running = [child for child in running if not _ended(child, found, deadline)]
+        running = [child for child in running if not _ended(child, outcomes, deadline)]
         time.sleep(0.001)
-    found.samples, found.took = load.samples, time.monotonic() - begun
-    return found
+    outcomes.samples, outcomes.took = load.samples, time.monotonic() - begun
+    return outcomes
 
 
 def _be_a_child(load: Load, action: Callable[[Load], None], end: str) -> None:
@@ -315,20 +315,20 @@ def _be_a_child(load: Load, action: Callable[[Load], None], end: str) -> None:
         os._exit(0)
 
 
-def _ended(child: _Child, found: Found, deadline: float) -> bool:
+def _ended(child: _Child, outcomes: Outcomes, deadline: float) -> bool:
     """Look after a child."""
     process, status = os.waitpid(child.process, os.WNOHANG)
     took = time.monotonic() - child.begun
     if process == 0 and took < deadline:
         return False
     if process == 0:
-        found.hung[child.action] += 1
+        outcomes.hung[child.action] += 1
         _show_stacks(child.process)
         os.waitpid(child.process, 0)
     elif status != 0:
-        found.failed[child.action] += 1
+        outcomes.failed[child.action] += 1
         print(f"{child.action}: ended with {os.waitstatus_to_exitcode(status)}", file=sys.stderr)
-    found.seconds[child.action].append(took)
+    outcomes.seconds[child.action].append(took)
     return True
 
 
@@ -350,12 +350,12 @@ def run_forked_program(folder: str, bucket: str, forks: int, deadline: float) ->
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     faulthandler.enable()
     with Load(Path(folder), bucket) as load:
-        found = fork_all(load, forks, deadline)
-    if found is not None:
-        print(json.dumps(asdict(found)))
+        outcomes = fork_all(load, forks, deadline)
+    if outcomes is not None:
+        print(json.dumps(asdict(outcomes)))
 
 
-def trial(forks: int, folder: Path, bucket: str = "", deadline: float = DEADLINE_SECONDS) -> tuple[Found, str]:
+def trial(forks: int, folder: Path, bucket: str = "", deadline: float = DEADLINE_SECONDS) -> tuple[Outcomes, str]:
     """Run the program that is forked.
 
     Returns:
@@ -371,22 +371,22 @@ def trial(forks: int, folder: Path, bucket: str = "", deadline: float = DEADLINE
     with tempfile.TemporaryFile("w+") as errors:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
         errors.seek(0)
-        said = errors.read()
+        stderr = errors.read()
     if done.returncode != 0:
-        raise RuntimeError(f"the program that is forked ended with {done.returncode}:\n{said}")
-    return Found(**json.loads(done.stdout.splitlines()[-1])), said
+        raise RuntimeError(f"the program that is forked ended with {done.returncode}:\n{stderr}")
+    return Outcomes(**json.loads(done.stdout.splitlines()[-1])), stderr
 
 
-def report(found: Found) -> str:
+def report(outcomes: Outcomes) -> str:
     """Return the table."""
     lines = [f"{'a child':18} {'forks':>6} {'hung':>5} {'failed':>7} {'median s':>9} {'longest s':>10}"]
-    for action, seconds in found.seconds.items():
+    for action, seconds in outcomes.seconds.items():
         times = f"{median(seconds):9.3f} {max(seconds):10.3f}" if seconds else f"{'':20}"
-        lines.append(f"{action:18} {len(seconds):6} {found.hung[action]:5} {found.failed[action]:7} {times}")
-    forks = sum(map(len, found.seconds.values()))
-    hung, failed = sum(found.hung.values()), sum(found.failed.values())
+        lines.append(f"{action:18} {len(seconds):6} {outcomes.hung[action]:5} {outcomes.failed[action]:7} {times}")
+    forks = sum(map(len, outcomes.seconds.values()))
+    hung, failed = sum(outcomes.hung.values()), sum(outcomes.failed.values())
     lines.append(f"{'all':18} {forks:6} {hung:5} {failed:7}")
-    lines.append(f"{found.took:.0f} s; the parent loaded {found.samples:,} images meanwhile")
+    lines.append(f"{outcomes.took:.0f} s; the parent loaded {outcomes.samples:,} images meanwhile")
     return "\n".join(lines)
 
 
@@ -413,13 +413,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         write_data(folder)
         bucket = "" if options.local else stack.enter_context(bucket_of(folder))
-        found, said = trial(options.forks, folder, bucket, options.deadline)
-    print(report(found))
-    if said:
-        print(f"\nprinted by the program and its children:\n{said}")
+        outcomes, stderr = trial(options.forks, folder, bucket, options.deadline)
+    print(report(outcomes))
+    if stderr:
+        print(f"\nprinted by the program and its children:\n{stderr}")
     if options.json:
-        options.json.write_text(json.dumps(asdict(found)))
-    return 1 if said or any(found.hung.values()) or any(found.failed.values()) else 0
+        options.json.write_text(json.dumps(asdict(outcomes)))
+    return 1 if stderr or any(outcomes.hung.values()) or any(outcomes.failed.values()) else 0
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from benchmarks.quick import Ratio
-    from benchmarks.rivals.formats import Made
+    from benchmarks.rivals.formats import UnsavedImage
 
 KINDS = ("baseline", "progressive", "grey", "camera", "camera-progressive")
 _ENLARGED = 3  # photographs in a row of a picture of a camera
@@ -126,15 +126,15 @@ MAKERS: dict[str, Callable[[], Library]] = {
 
 def libraries(names: Sequence[str]) -> tuple[list[Library], dict[str, str]]:
     """Return those that can be used, Stoker first, and why others cannot."""
-    found, missing = [_stoker()], {}
+    usable, missing = [_stoker()], {}
     for name in names:
         if name == "stoker":
             continue
         try:
-            found.append(MAKERS[name]())
+            usable.append(MAKERS[name]())
         except (ImportError, OSError, RuntimeError) as error:
             missing[name] = str(error).split("\n", 1)[0]
-    return found, missing
+    return usable, missing
 
 
 def files(kind: str, photos: Sequence[Path]) -> Iterator[bytes]:
@@ -150,14 +150,14 @@ def files(kind: str, photos: Sequence[Path]) -> Iterator[bytes]:
             yield _saved(made_progressive(photo))
         else:
             opened = Image.open(photo)
-            made = io.BytesIO()
-            opened.convert("L").save(made, "JPEG", qtables=[opened.quantization[0]])  # type: ignore[attr-defined]
-            yield made.getvalue()
+            buffer = io.BytesIO()
+            opened.convert("L").save(buffer, "JPEG", qtables=[opened.quantization[0]])  # type: ignore[attr-defined]
+            yield buffer.getvalue()
 
 
-def _saved(made: Made) -> bytes:
+def _saved(unsaved: UnsavedImage) -> bytes:
     file = io.BytesIO()
-    made.image.save(file, "JPEG", **made.settings)
+    unsaved.image.save(file, "JPEG", **unsaved.settings)
     return file.getvalue()
 
 
@@ -166,10 +166,10 @@ def largest_difference(library: Library, data: Sequence[bytes]) -> int:
     exact = _pillow()
     most = 0
     for file in data:
-        expected, found = exact.decode(file), np.asarray(library.decode(file))
-        if found.shape != expected.shape:
-            found = found.transpose(1, 2, 0)
-        most = max(most, int(np.abs(expected.astype(np.int16) - found).max()))
+        expected, pixels = exact.decode(file), np.asarray(library.decode(file))
+        if pixels.shape != expected.shape:
+            pixels = pixels.transpose(1, 2, 0)
+        most = max(most, int(np.abs(expected.astype(np.int16) - pixels).max()))
     return most
 
 
@@ -179,7 +179,7 @@ def in_turns(
     """Return, of each work, what the clock says of an image in each round; each says how many it has decoded."""
     for work in works:
         work()
-    found: list[list[float]] = [[] for _ in works]
+    per_image: list[list[float]] = [[] for _ in works]
     for number in range(rounds):
         for place in range(len(works)):
             which = (place + number) % len(works)
@@ -187,8 +187,8 @@ def in_turns(
             while taken <= 0 or time.monotonic() < end:  # the clock may go in steps of 10 ms
                 count += works[which]()
                 taken = clock() - began
-            found[which].append(taken / count)
-    return found
+            per_image[which].append(taken / count)
+    return per_image
 
 
 def from_memory(library: Library, data: Sequence[bytes]) -> Callable[[], int]:
@@ -247,21 +247,21 @@ class Row:
     difference: int
 
 
-def rows_of(kind: str, data: Sequence[bytes], found: Sequence[Library], args: argparse.Namespace) -> Iterator[Row]:
+def rows_of(kind: str, data: Sequence[bytes], usable: Sequence[Library], args: argparse.Namespace) -> Iterator[Row]:
     """Measure a kind of files in all forms."""
-    differences = [largest_difference(library, data) for library in found]
+    differences = [largest_difference(library, data) for library in usable]
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, f"{number}.jpg") for number in range(len(data))]
         for path, file in zip(paths, data, strict=True):
             path.write_bytes(file)
         for form in args.forms.split(","):
             if form == "memory":
-                works, clock = [from_memory(library, data) for library in found], time.process_time
+                works, clock = [from_memory(library, data) for library in usable], time.process_time
             else:
-                works = [in_loader(library, paths, int(form)) for library in found]
+                works = [in_loader(library, paths, int(form)) for library in usable]
                 clock = of_all_processes if int(form) else time.process_time
             times = in_turns(works, clock, args.rounds, args.seconds)
-            for library, own, difference in zip(found, times, differences, strict=True):
+            for library, own, difference in zip(usable, times, differences, strict=True):
                 ratio = ratio_of(list(zip(own, times[0], strict=True)))
                 named = form if form == "memory" else f"DataLoader, {form} workers"
                 yield Row(kind, named, library.name, 1000 * statistics.median(own), ratio, difference)
@@ -287,22 +287,22 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"{args.photos} has no JPEGs")
     photos = photos[:: max(1, len(photos) // args.images)][: args.images]
     warnings.filterwarnings("ignore", "The given (buffer|NumPy array) is not writable")  # nothing writes to it
-    found, missing = libraries(args.libraries.split(","))
+    usable, missing = libraries(args.libraries.split(","))
     machine = describe_machine()
     print(f"{machine.processor}, {machine.cpus} CPUs, {machine.kernels}, Python {machine.python}; {len(photos)} photos")
-    print("".join(f"{library.name}: {library.settings}\n" for library in found), end="")
+    print("".join(f"{library.name}: {library.settings}\n" for library in usable), end="")
     print("".join(f"{name} is left out: {why}\n" for name, why in missing.items()))
     print("| files | form | library | CPU ms an image | over Stoker's | 95 % | largest difference to Pillow |")
     print("|---|---|---|---:|---:|---|---:|", flush=True)
     rows = []
     for kind in args.only.split(","):
-        for row in rows_of(kind, list(files(kind, photos)), found, args):
+        for row in rows_of(kind, list(files(kind, photos)), usable, args):
             rows.append(row)
             ratio = f"{row.ratio.median:.2f} | {row.ratio.low:.2f} to {row.ratio.high:.2f}"
             start = f"| {row.kind} | {row.form} | {row.library} | {row.milliseconds:.3f}"
             print(f"{start} | {ratio} | {row.difference} |", flush=True)
     if args.json:
-        settings = {library.name: library.settings for library in found}
+        settings = {library.name: library.settings for library in usable}
         report = {"machine": asdict(machine), "settings": settings, "missing": missing, "rows": list(map(asdict, rows))}
         args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     return 0

@@ -33,16 +33,16 @@ def answer(query: dict[str, str], classes: int, images: int) -> str:
     prefix, after = query.get("prefix", ""), query.get("continuation-token", "")
     parts, after = [], after or query.get("start-after", "")
     names = [f"n{label:08d}" for label in range(classes)]
-    found = [f"{prefix}{name}/" for name in names] if prefix == f"{TOP}/" else []
+    keys = [f"{prefix}{name}/" for name in names] if prefix == f"{TOP}/" else []
     label = prefix.removeprefix(f"{TOP}/n").rstrip("/")
     if label.isdigit():
-        found = [f"{prefix}n{label}_{image:08d}.JPEG" for image in range(images)]
-    elif "delimiter" not in query and found:
-        found = [f"{TOP}/{names[0]}/n00000000_{image:08d}.JPEG" for image in range(images)]
+        keys = [f"{prefix}n{label}_{image:08d}.JPEG" for image in range(images)]
+    elif "delimiter" not in query and keys:
+        keys = [f"{TOP}/{names[0]}/n00000000_{image:08d}.JPEG" for image in range(images)]
     elif "delimiter" in query and TOP.startswith(prefix) and prefix != f"{TOP}/":
-        found = [prefix + TOP.removeprefix(prefix).partition("/")[0] + "/"]
-    page = [key for key in found if key > after][:PAGE]
-    more = bool(page) and page[-1] != found[-1]
+        keys = [prefix + TOP.removeprefix(prefix).partition("/")[0] + "/"]
+    page = [key for key in keys if key > after][:PAGE]
+    more = bool(page) and page[-1] != keys[-1]
     for key in page:
         if key.endswith("/"):
             parts.append(f"<CommonPrefixes><Prefix>{key}</Prefix></CommonPrefixes>")
@@ -83,7 +83,7 @@ def serve(ready: Connection, classes: int, images: int, latency: float) -> None:
     asyncio.run(run())
 
 
-def list_all(found: Connection, port: int) -> None:
+def list_all(results: Connection, port: int) -> None:
     """List the bucket and send images, seconds, and the peak memory in MiB before and after."""
     os.environ |= {
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
@@ -97,7 +97,7 @@ def list_all(found: Connection, port: int) -> None:
     seconds = time.monotonic() - started
     tree.fingerprint()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    found.send((len(tree.table), len(tree.classes), seconds, before, after))
+    results.send((len(tree.table), len(tree.classes), seconds, before, after))
 
 
 def main() -> int:

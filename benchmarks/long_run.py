@@ -139,7 +139,7 @@ def judge(rank: dict[str, Any]) -> dict[str, Any]:
         "first": asdict(looks[0]),
         "last": asdict(looks[-1]),
         "medians": medians,
-        "trends": [asdict(one) for one in trends],
+        "trends": [asdict(trend) for trend in trends],
         "leaks": leaks,
     }
 
@@ -203,13 +203,13 @@ def run(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
         printed = [(folder / f"rank{rank}.json").read_text() for rank in range(arguments.ranks)]
         leaks = [f"rank {at} ended with {code}" for at, code in enumerate(codes) if code]
         results = [json.loads(text) for text, code in zip(printed, codes, strict=True) if not code]
-        common = min((len(one["states"]) for one in results), default=0)
-        if any(one["states"][:common] != results[0]["states"][:common] for one in results):
+        common = min((len(result["states"]) for result in results), default=0)
+        if any(result["states"][:common] != results[0]["states"][:common] for result in results):
             leaks.append("states of the ranks differ")
         if most > NODE_CACHE:
             leaks.append(f"the shared cache took {most:,} bytes, its budget is {NODE_CACHE:,}")
-        judged = [judge(one) for one in results]
-        leaks += [f"rank {one['rank']}: {leak}" for one in judged for leak in one["leaks"]]
+        judged = [judge(result) for result in results]
+        leaks += [f"rank {rank['rank']}: {leak}" for rank in judged for leak in rank["leaks"]]
         return {
             "minutes": arguments.minutes,
             "requests": dict(proxy.traffic.requests),
@@ -247,11 +247,11 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{sum(result['requests'].values()):,} requests, faults {result['faults']}")
-    for one in result["ranks"]:
-        print(f"rank {one['rank']}: {one['loaders']:,} loaders, {one['samples']:,} samples, {one['looks']} looks")
-        medians = [f"{name} {first:g}, {second:g}" for name, (first, second) in one["medians"].items()]
+    for rank in result["ranks"]:
+        print(f"rank {rank['rank']}: {rank['loaders']:,} loaders, {rank['samples']:,} samples, {rank['looks']} looks")
+        medians = [f"{name} {first:g}, {second:g}" for name, (first, second) in rank["medians"].items()]
         print(f"  medians of the first half and the second: {', '.join(medians)}")
-        for each in one["trends"]:
+        for each in rank["trends"]:
             print(f"  {each['of']:>16}: {each['an_hour']:+12,.0f} an hour, at least {each['least']:+12,.0f}")
     for leak in result["leaks"]:
         print(f"LEAK {leak}")

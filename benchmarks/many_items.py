@@ -60,10 +60,10 @@ def main() -> None:
             write_listing(place, tree, {})
         print(f"{format_size(place.size())} on the disk")
         with step("read again", args.images):
-            found = read_listing(place)
-    assert found is not None
-    assert found[1] is not None
-    again = make_plan(found[1], settings, RecordSize(1.0))
+            listing = read_listing(place)
+    assert listing is not None
+    assert listing[1] is not None
+    again = make_plan(listing[1], settings, RecordSize(1.0))
     assert plan_settings(again, settings) == identity
     with step("one shard", args.images):
         job = next(again.jobs({again.shard_names[-1]}))

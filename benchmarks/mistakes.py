@@ -106,8 +106,8 @@ def object_crops(spec: BenchSpec, images: BenchImages, corners: Corners) -> Any:
 def corners_of(dataset: Dataset, images: BenchImages) -> Corners:
     """Return the annotated objects of each image as (ymin, xmin, ymax, xmax); all of an image that has none."""
     part = images.open_own() if images.shards else dataset
-    found = [[(box.ymin, box.xmin, box.ymax, box.xmax) for box in part[number].boxes] for number in images.numbers]
-    return [boxes or [(0.0, 0.0, 1.0, 1.0)] for boxes in found]
+    objects = [[(box.ymin, box.xmin, box.ymax, box.xmax) for box in part[number].boxes] for number in images.numbers]
+    return [boxes or [(0.0, 0.0, 1.0, 1.0)] for boxes in objects]
 
 
 def ways(
@@ -159,8 +159,8 @@ def main() -> None:
         for _ in range(options.rounds):
             for name, measure in measures.items():
                 figures[name].append(measure())
-    for name, found in figures.items():
-        print(f"{name:<50}{statistics.median(found):8.0f} a second  ({min(found):.0f} to {max(found):.0f})")
+    for name, speeds in figures.items():
+        print(f"{name:<50}{statistics.median(speeds):8.0f} a second  ({min(speeds):.0f} to {max(speeds):.0f})")
     if options.out:
         Path(options.out).write_text(json.dumps(figures, indent=1), encoding="utf-8")
 

@@ -141,8 +141,8 @@ def sleep(seconds: float) -> Callable[[Any], None]:
 
 def normalise_each(batch: Any) -> np.ndarray[Any, Any]:
     """What many loops do: image by image, on one thread."""
-    made = [((image / 255.0 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1) for image in batch.images]
-    return np.stack(made)
+    normalised = [((image / 255.0 - MEAN) / STD).astype(np.float32).transpose(2, 0, 1) for image in batch.images]
+    return np.stack(normalised)
 
 
 def histogram_in_python(batch: Any) -> list[int]:
@@ -235,10 +235,12 @@ def plants(jpeg: str, remote: str | None) -> list[Plant]:
         jpeg: A dataset of JPEGs.
         remote: A copy of the first in a store; None where there is none.
     """
-    one, fast = {"threads": 1}, {"decode": "fast"}
+    single, fast = {"threads": 1}, {"decode": "fast"}
     floats = {"output": stoker.Output("float32", "NCHW", MEAN, STD)}
-    found = [
-        Plant("small thread count", "thread-bound", Way(jpeg, nothing, one), Way(jpeg, nothing), "threads= left out"),
+    plants = [
+        Plant(
+            "small thread count", "thread-bound", Way(jpeg, nothing, single), Way(jpeg, nothing), "threads= left out"
+        ),
         Plant(
             "heavy consumer",
             "consumer-bound",
@@ -271,12 +273,12 @@ def plants(jpeg: str, remote: str | None) -> list[Plant]:
     ]
     if remote is not None:
         few, many = ({"read_ahead": stoker.ReadAhead("4MB", count)} for count in (4, 16))
-        found.append(
+        plants.append(
             Plant(
                 "slow store", "storage-bound", Way(remote, nothing, few), Way(remote, nothing, many), "16 connections"
             )
         )
-    return found
+    return plants
 
 
 def plant_of_a_slow_disk(kind: str, dataset: str) -> Plant:
@@ -360,10 +362,19 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for row in rows:
         report = row["report"]
-        said = report["verdict"] if report["verdict"] == row["expected"] else f"**{report['verdict']}**"
+        verdict = report["verdict"] if report["verdict"] == row["expected"] else f"**{report['verdict']}**"
         before, after = (f"{statistics.median(row[name]):.0f}/s" for name in ("before", "after"))
         alone = f"{row['input_only']:.2f}x" if row["input_only"] else ""
-        cells = (row["plant"], said, report["remedy"], row["applied"], before, after, f"{row['speedup']:.2f}x", alone)
+        cells = (
+            row["plant"],
+            verdict,
+            report["remedy"],
+            row["applied"],
+            before,
+            after,
+            f"{row['speedup']:.2f}x",
+            alone,
+        )
         yield "| " + " | ".join(cells) + " |"
 
 
@@ -375,8 +386,8 @@ def with_slow_reads(kind: str, dataset: str, options: argparse.Namespace, folder
     command = [sys.executable, "-m", "benchmarks.planted", dataset, "--out", str(out)]
     command += ["--seconds", str(options.seconds), "--rounds", str(options.rounds)]
     subprocess.run(command, check=True, env=os.environ | {"LD_PRELOAD": str(library), SLOW_READS: kind})
-    found: list[dict[str, Any]] = json.loads(out.read_text())
-    return found
+    rows: list[dict[str, Any]] = json.loads(out.read_text())
+    return rows
 
 
 @contextmanager
@@ -389,7 +400,7 @@ def in_a_store(dataset: str) -> Iterator[str]:
         yield place
 
 
-def made(photos: str, folder: Path) -> tuple[str, str]:
+def build_datasets(photos: str, folder: Path) -> tuple[str, str]:
     """Build a dataset of JPEGs, and a larger one of pixels."""
     jpeg, raw, many = str(folder / "jpeg"), str(folder / "raw"), folder / "many"
     for path in [path for path in Path(photos).rglob("*") if path.suffix.lower() in (".jpg", ".jpeg")]:
@@ -424,7 +435,7 @@ def main() -> None:
     else:
         with tempfile.TemporaryDirectory(prefix="stoker-planted-") as temporary, contextlib.ExitStack() as stack:
             folder = Path(temporary)
-            jpeg, raw = made(options.photos, folder)
+            jpeg, raw = build_datasets(options.photos, folder)
             remote = stack.enter_context(in_a_store(jpeg)) if wanted("slow store") else None
             chosen = [plant for plant in plants(jpeg, remote) if wanted(plant.name)]
             rows = [measured(plant, options.seconds, options.rounds) for plant in chosen]

@@ -218,10 +218,10 @@ def main(words: Sequence[str] | None = None) -> int:
     began, busy = time.monotonic(), others_seconds()
     print(f"{key}\n\n| line | ratio | 95 % | stored | |\n|---|---:|---|---:|---|", flush=True)
     failed: list[str] = []
-    found: dict[str, Ratio] = {}
+    ratios: dict[str, Ratio] = {}
     for name, pairs in measured(args.photos, lines, args.rounds, args.seconds):
         ratio = ratio_of(pairs)
-        found[name] = ratio
+        ratios[name] = ratio
         before = stored.get(name)
         verdict = "new" if before is None else "ok" if ratio.holds(before) else "SLOWER"
         if verdict == "SLOWER":
@@ -230,7 +230,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(
             f"| {name} | {ratio.median:.3f} | {ratio.low:.3f} to {ratio.high:.3f} | {shown} | {verdict} |", flush=True
         )
-    kept = {**stored, **found} if args.save else {**found, **stored}
+    kept = {**stored, **ratios} if args.save else {**ratios, **stored}
     args.store.parent.mkdir(parents=True, exist_ok=True)
     as_json = {name: asdict(ratio) for name, ratio in kept.items()}
     location(args.store).write_atomically((json.dumps({**known, key: as_json}, indent=1) + "\n").encode())

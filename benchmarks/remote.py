@@ -110,9 +110,9 @@ def measured(ways: list[Way], rounds: int, batch_size: int, server: S3Server) ->
         for _ in range(rounds):
             for way in ways:
                 before = server_cpu(server)
-                found = turn(way, batch_size, caches.get(way.name))
-                found["server_cpu_seconds"] = server_cpu(server) - before
-                turns[way.name].append(found)
+                figures = turn(way, batch_size, caches.get(way.name))
+                figures["server_cpu_seconds"] = server_cpu(server) - before
+                turns[way.name].append(figures)
     finally:
         shutil.rmtree(folder)
     return turns
@@ -122,15 +122,15 @@ def ways_of(local: str, remote: str, options: argparse.Namespace) -> list[Way]:
     """All ways, the local one of each order first."""
     ahead = {"read_ahead": stoker.ReadAhead(budget=options.budget, connections=options.connections)}
     block = stoker.BlockShuffle(options.block, options.window)
-    found = []
+    ways = []
     for order, shuffle in (("full", True), ("block", block)):
-        found.append(Way(f"{order} local", local, 0, {"shuffle": shuffle}))
-        found += [
+        ways.append(Way(f"{order} local", local, 0, {"shuffle": shuffle}))
+        ways += [
             Way(f"{order} {ms} ms", remote, ms / 1e3, {"shuffle": shuffle} | ahead) for ms in [0, *options.latencies]
         ]
     ms = options.latencies[0]
-    found.append(Way(f"block {ms} ms, node cache", remote, ms / 1e3, {"shuffle": block} | ahead, cached=True))
-    return found
+    ways.append(Way(f"block {ms} ms, node cache", remote, ms / 1e3, {"shuffle": block} | ahead, cached=True))
+    return ways
 
 
 def table(ways: list[Way], turns: dict[str, list[dict[str, float]]]) -> Iterator[str]:
@@ -139,11 +139,11 @@ def table(ways: list[Way], turns: dict[str, list[dict[str, float]]]) -> Iterator
     yield f"{'way':<24}" + "".join(f"{column:>11}" for column in columns)
     for way in ways:
         mine, base = turns[way.name], turns[f"{way.name.split()[0]} local"]
-        speeds = [one["images_per_second"] for one in mine]
+        speeds = [figures["images_per_second"] for figures in mine]
         ratio = statistics.median(
             a["images_per_second"] / b["images_per_second"] for a, b in zip(mine, base, strict=True)
         )
-        middle = {name: statistics.median(one[name] for one in mine) for name in mine[0]}
+        middle = {name: statistics.median(figures[name] for figures in mine) for name in mine[0]}
         spread = (max(speeds) - min(speeds)) / middle["images_per_second"]
         yield (
             f"{way.name:<24}{middle['images_per_second']:>11.0f}{spread:>11.0%}{ratio:>11.2f}"

@@ -88,14 +88,14 @@ def median_of(turns: list[Turn]) -> Turn:
     return Turn(turns[0].threads, **middle, switches=statistics.median(turn.switches for turn in turns))
 
 
-def projected(one: Turn, serial: float, batch: int, cores: int) -> float:
+def projected(single: Turn, serial: float, batch: int, cores: int) -> float:
     """Images per second of so many cores, if a share ``serial`` of the work of one thread is."""
-    return min(cores * one.rate / (1 + serial * (cores - 1)), batch / one.consumer)
+    return min(cores * single.rate / (1 + serial * (cores - 1)), batch / single.consumer)
 
 
-def serial_share(one: Turn, most: Turn) -> float:
+def serial_share(single: Turn, most: Turn) -> float:
     """The share of the work that does not get faster with threads, as measured."""
-    return max(0.0, (most.threads * one.rate / most.rate - 1) / (most.threads - 1))
+    return max(0.0, (most.threads * single.rate / most.rate - 1) / (most.threads - 1))
 
 
 def main() -> None:
@@ -121,28 +121,28 @@ def main() -> None:
     train = stoker.open(args.dataset, "train")
     turns: dict[int, list[Turn]] = {threads: [] for threads in sorted(args.threads)}
     for _ in range(args.rounds):
-        for threads, found in turns.items():
-            found.append(measure(adapter, train, settings, threads, args.seconds))
-    medians = [median_of(found) for found in turns.values()]
+        for threads, measured in turns.items():
+            measured.append(measure(adapter, train, settings, threads, args.seconds))
+    medians = [median_of(measured) for measured in turns.values()]
     for turn in medians:
         print(
             f"{turn.threads} threads: {turn.rate:.0f} images/s, {1e6 * turn.cpu:.2f} us of CPU an image, "
             f"{1e6 * turn.consumer:.0f} us of the consumer a batch, {turn.switches:.1f} switches a batch"
         )
-    one, most = medians[0], [turn for turn in medians if turn.threads <= (os.cpu_count() or 1)][-1]
+    single, most = medians[0], [turn for turn in medians if turn.threads <= (os.cpu_count() or 1)][-1]
     locks = (LOCKS_PER_BATCH + min(args.cores, args.batch)) * SECONDS_PER_LOCK / args.batch
-    images = args.cores / one.cpu
+    images = args.cores / single.cpu
     for turn in medians:
         busy = turn.consumer / args.batch * images
         print(
             f"{args.cores} cores, {images:.0f} images/s: the consumer is busy {busy:.3f}, as of {turn.threads} threads"
         )
     print(f"{args.cores} cores, {images:.0f} images/s: all locks are busy {locks * images:.4f}")
-    locks *= one.rate
-    shares = {"locks only": locks} if most is one else {"measured": serial_share(one, most), "locks only": locks}
+    locks *= single.rate
+    shares = {"locks only": locks} if most is single else {"measured": serial_share(single, most), "locks only": locks}
     for name, share in shares.items():
-        rate = projected(one, share, args.batch, args.cores)
-        bound = "the consumer" if rate == args.batch / one.consumer else "Amdahl"
+        rate = projected(single, share, args.batch, args.cores)
+        bound = "the consumer" if rate == args.batch / single.consumer else "Amdahl"
         print(f"{args.cores} cores, serial share {share:.4f} ({name}): {rate:.0f} images/s, bound by {bound}")
     if args.out:
         report = {"turns": [asdict(turn) for turn in medians], "shares": shares}

@@ -228,7 +228,7 @@ def simulate(data: Data, ranks: Ranks, storage: Storage, span: Span) -> Simulati
         ConfigError: The epoch has fewer than two steps for each rank.
     """
     count = min(span.ranks, ranks.world_size)
-    numbers = [ranks.world_size * one // count for one in range(count)]
+    numbers = [ranks.world_size * number // count for number in range(count)]
     cache = NodeCacheModel(data, ranks, span)
     reports = [_simulate_rank(number, data, ranks, storage, span, cache) for number in numbers]
     slowest = min(reports, key=lambda report: report.images_per_second)
@@ -334,10 +334,10 @@ def _samples(rank: int, data: Data, ranks: Ranks, span: Span) -> tuple[NDArray[n
 class _Images:
     """Whole images in the order of one epoch: what a schedule asks the samples of a loader for."""
 
-    one: EpochOrder
+    epoch_order: EpochOrder
 
     def order(self, epoch: int) -> EpochOrder:
-        return replace(self.one, epoch=epoch)
+        return replace(self.epoch_order, epoch=epoch)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
         return Request(slots, None, slots, slots)

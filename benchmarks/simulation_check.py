@@ -79,7 +79,7 @@ def seconds_of_a_request(dataset: Dataset, setting: Setting, length: int) -> flo
 
     with ThreadPoolExecutor(setting.connections) as pool:
         asked = [pool.submit(ask) for _ in range(setting.connections)]
-        return statistics.mean(second for one in asked for second in one.result())
+        return statistics.mean(second for future in asked for second in future.result())
 
 
 def measured(place: str, setting: Setting, rounds: int) -> list[float]:
@@ -116,9 +116,9 @@ def main() -> None:
         print(f"{data}: {rate:.0f} images/s when nothing is added")
         for setting in SETTINGS:
             speeds = measured(place, setting, options.rounds)
-            said, was = predicted(dataset, setting, rate), statistics.median(speeds)
-            rows.append({"setting": setting.name, "measured": speeds, "predicted": said, "ratio": said / was})
-            print(f"{setting.name:<44} measured {was:7.1f}  predicted {said:7.1f}  {said / was - 1:+.0%}")
+            expected, was = predicted(dataset, setting, rate), statistics.median(speeds)
+            rows.append({"setting": setting.name, "measured": speeds, "predicted": expected, "ratio": expected / was})
+            print(f"{setting.name:<44} measured {was:7.1f}  predicted {expected:7.1f}  {expected / was - 1:+.0%}")
     if options.out:
         options.out.write_text(json.dumps(rows, indent=1))
 

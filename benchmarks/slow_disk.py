@@ -87,17 +87,17 @@ def main() -> None:
     sources = {"after": str(Path(stoker.__file__).parents[1])}
     if options.before is not None:
         sources = {"before": options.before} | sources
-    found: dict[str, list[list[float]]] = {name: [] for name in sources}
+    by_source: dict[str, list[list[float]]] = {name: [] for name in sources}
     with slow_disk(options.dataset, options.milliseconds) as mounted:
         for _ in range(options.rounds):
             for name, source in sources.items():
-                found[name].append(elsewhere(source, str(mounted), options.raw))
-    for name, rounds in found.items():
+                by_source[name].append(elsewhere(source, str(mounted), options.raw))
+    for name, rounds in by_source.items():
         cold, warm = (statistics.median(rates) for rates in zip(*rounds, strict=True))
         print(f"{name}: {cold:.0f} images/s from the disk, {warm:.0f} from memory")
     if options.before is not None:
         for number, what in enumerate(("from the disk", "from memory")):
-            pairs = zip(found["before"], found["after"], strict=True)
+            pairs = zip(by_source["before"], by_source["after"], strict=True)
             ratios = sorted(after[number] / before[number] for before, after in pairs)
             print(f"{what}: {statistics.median(ratios):.2f}x ({ratios[0]:.2f} to {ratios[-1]:.2f})")
 

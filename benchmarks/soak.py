@@ -392,11 +392,11 @@ def _listed(folder: str) -> int:
 
 def _memory() -> dict[str, int]:
     """Return the sums over all mappings, in bytes."""
-    found = {}
+    sums = {}
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines()[1:]:
         name, size = line.split(":")
-        found[name] = int(size.split()[0]) << 10
-    return found
+        sums[name] = int(size.split()[0]) << 10
+    return sums
 
 
 def growing(looks: Sequence[Look], name: str) -> str | None:
@@ -428,7 +428,7 @@ def memory_trends(looks: Sequence[Look]) -> tuple[list[Trend], list[str]]:
     """Fit a line to each kind of memory behind the warm-up; return the lines, and what those that leak say."""
     warm = [look for look in looks if look.seconds > WARM_UP_SECONDS]
     trends = [trend(warm, name) for name in MEASURED]
-    return trends, [f"{one.of}: at least {one.least:,.0f} more in an hour" for one in trends if one.leaks]
+    return trends, [f"{trend.of}: at least {trend.least:,.0f} more in an hour" for trend in trends if trend.leaks]
 
 
 THREADS = 3
@@ -466,8 +466,8 @@ def run_round(place: Place, number: int) -> None:
     """
     errors: list[BaseException] = []
     threads = [
-        threading.Thread(target=use_many, args=(place, number * THREADS + one, errors), daemon=one == 0)
-        for one in range(THREADS)
+        threading.Thread(target=use_many, args=(place, number * THREADS + nth, errors), daemon=nth == 0)
+        for nth in range(THREADS)
     ]
     for thread in threads:
         thread.start()
@@ -507,7 +507,7 @@ def judge(place: Place, looks: list[Look]) -> dict[str, Any]:
     """Say what has grown."""
     settled = looks[2:]
     trends, growth = memory_trends(settled)
-    leaks = [found for name in COUNTED if (found := growing(settled, name))] + growth
+    leaks = [leak for name in COUNTED if (leak := growing(settled, name))] + growth
     return {
         "seconds": looks[-1].seconds,
         "rounds": len(looks),
@@ -515,7 +515,7 @@ def judge(place: Place, looks: list[Look]) -> dict[str, Any]:
         "samples": place.samples,
         "first": asdict(settled[0]),
         "last": asdict(settled[-1]),
-        "trends": [asdict(one) for one in trends],
+        "trends": [asdict(trend) for trend in trends],
         "leaks": leaks,
     }
 
@@ -540,8 +540,8 @@ def main() -> int:
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
     print(f"{result['rounds']:,} rounds, {result['uses']:,} uses, {result['samples']:,} samples")
-    for one in result["trends"]:
-        print(f"{one['of']:>16}: {one['an_hour']:+12,.0f} an hour, at least {one['least']:+12,.0f}")
+    for trend in result["trends"]:
+        print(f"{trend['of']:>16}: {trend['an_hour']:+12,.0f} an hour, at least {trend['least']:+12,.0f}")
     for leak in result["leaks"]:
         print(f"LEAK {leak}")
     return int(bool(result["leaks"]))

@@ -96,9 +96,9 @@ class PeakMemory:
                     self._note(kind, Path(f"/proc/{pid}"))
 
     def _note(self, kind: str, process: Path) -> None:
-        found = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
-        if found is not None:
-            self.peaks[kind] = max(self.peaks.get(kind, 0), int(found[1]) * 1024)
+        match = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text())
+        if match is not None:
+            self.peaks[kind] = max(self.peaks.get(kind, 0), int(match[1]) * 1024)
 
 
 @contextmanager
@@ -129,8 +129,8 @@ def write_tree(root: Path, items: int) -> None:
 
 def measure_memory(args: argparse.Namespace) -> dict[str, Any]:
     """List, plan and build a generated tree, and return the peaks."""
-    with tempfile.TemporaryDirectory(dir=args.folder) as made:
-        source, destination = Path(made) / "tree", Path(made) / "dataset"
+    with tempfile.TemporaryDirectory(dir=args.folder) as scratch:
+        source, destination = Path(scratch) / "tree", Path(scratch) / "dataset"
         write_tree(source, args.items)
         shards: set[int] = set()
 
@@ -164,16 +164,16 @@ def measure_packed(args: argparse.Namespace) -> dict[str, Any]:
         "spark.archives": f"{Path(args.environment).resolve()}#environment",
         "spark.pyspark.python": "./environment/bin/python",
     }
-    with tempfile.TemporaryDirectory(dir=args.folder) as made:
-        expected = stoker.build(source, Path(made) / "local", shards=args.shards).manifest.dataset_id
+    with tempfile.TemporaryDirectory(dir=args.folder) as scratch:
+        expected = stoker.build(source, Path(scratch) / "local", shards=args.shards).manifest.dataset_id
         began = time.monotonic()
         with cluster_session(2, 2, **archive) as session:
-            found = session.sparkContext.parallelize([0], 1).map(lambda _: str(find_spec("stoker"))).collect()
+            origins = session.sparkContext.parallelize([0], 1).map(lambda _: str(find_spec("stoker"))).collect()
             engine = stoker.spark.engine(session)
-            report = stoker.build(source, Path(made) / "spark", shards=args.shards, engine=engine)
+            report = stoker.build(source, Path(scratch) / "spark", shards=args.shards, engine=engine)
         assert report.manifest.dataset_id == expected
         seconds = round(time.monotonic() - began, 1)
-        return {"dataset_id": expected, "stoker of the executors": found, "seconds with cluster": seconds}
+        return {"dataset_id": expected, "stoker of the executors": origins, "seconds with cluster": seconds}
 
 
 def main() -> None:

@@ -137,8 +137,8 @@ def measured(settings: BuildSettings, rounds: int) -> dict[Way, list[Turn]]:
                 turns[way].append(turn(way, settings, cluster, top / "turn"))
                 shutil.rmtree(top / "turn")
                 print(f"{way.name}: {turns[way][-1]}; load {os.getloadavg()[0]:.1f}", file=sys.stderr)
-    made = {one.dataset_id for found in turns.values() for one in found}
-    assert len(made) == 1, f"one tree, several datasets: {made}"
+    dataset_ids = {each.dataset_id for own in turns.values() for each in own}
+    assert len(dataset_ids) == 1, f"one tree, several datasets: {dataset_ids}"
     return turns
 
 
@@ -146,13 +146,13 @@ def table(turns: dict[Way, list[Turn]]) -> list[str]:
     """Rows of Markdown."""
     heads = ("engine", "images/s", "to one less", "images per CPU second", "others' cores")
     rows = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
-    for way, found in turns.items():
-        one = turns.get(Way(way.engine, way.count - 1), [])
+    for way, own in turns.items():
+        one_less = turns.get(Way(way.engine, way.count - 1), [])
         cells = (
-            _summary([turn.rate for turn in found], 0),
-            _summary([turn.rate / fewer.rate for turn, fewer in zip(found, one, strict=False)], 2),
-            _summary([turn.images / turn.cpu_seconds for turn in found], 0),
-            _summary([turn.others for turn in found], 1),
+            _summary([turn.rate for turn in own], 0),
+            _summary([turn.rate / fewer.rate for turn, fewer in zip(own, one_less, strict=False)], 2),
+            _summary([turn.images / turn.cpu_seconds for turn in own], 0),
+            _summary([turn.others for turn in own], 1),
         )
         rows.append(f"| {way.name} | {' | '.join(cells)} |")
     return rows

@@ -41,10 +41,10 @@ def write_parquet(photos: list[Path], folder: Path) -> None:
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=classes)})
     images = [{"bytes": photo.read_bytes(), "path": photo.name} for photo in photos]
     rows = {"image": images, "label": [photo.parent.name for photo in photos]}
-    made = datasets.Dataset.from_dict(rows, features=features)
-    half = len(made) // 2
-    for number, part in enumerate((range(half), range(half, len(made)))):
-        made.select(part).to_parquet(folder / f"train-{number:05d}-of-00002.parquet")
+    table = datasets.Dataset.from_dict(rows, features=features)
+    half = len(table) // 2
+    for number, part in enumerate((range(half), range(half, len(table)))):
+        table.select(part).to_parquet(folder / f"train-{number:05d}-of-00002.parquet")
 
 
 def read_parquet(folder: Path, workers: int) -> Iterator[int]:
@@ -54,14 +54,14 @@ def read_parquet(folder: Path, workers: int) -> Iterator[int]:
 
     datasets.disable_progress_bars()
     files = sorted(map(str, folder.glob("*.parquet")))
-    found = datasets.load_dataset("parquet", data_files={"train": files}, split="train", cache_dir=f"{folder}.hf")
+    dataset = datasets.load_dataset("parquet", data_files={"train": files}, split="train", cache_dir=f"{folder}.hf")
     pixels = transform()
 
     def decoded(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
         return {"image": [pixels(image) for image in rows["image"]], "label": rows["label"]}
 
     loader: Any = torch.utils.data.DataLoader(
-        found.with_transform(decoded), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
+        dataset.with_transform(decoded), BATCH, shuffle=True, num_workers=workers, persistent_workers=workers > 0
     )
     while True:
         for batch in loader:
@@ -155,7 +155,7 @@ def cpu_seconds() -> float:
     for child in Path("/proc/self/task").glob("*/children"):
         for pid in child.read_text().split():
             ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
-    return sum(one.ru_utime + one.ru_stime for one in spent) + ticks / os.sysconf("SC_CLK_TCK")
+    return sum(usage.ru_utime + usage.ru_stime for usage in spent) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def turn(batches: Iterator[int], seconds: float) -> dict[str, float]:
@@ -180,7 +180,7 @@ def measure(name: str, folder: Path, args: argparse.Namespace) -> None:
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             if number:  # the first round fills the caches of both
                 figures[contestant].append(json.loads(done.stdout.splitlines()[-1]))
-    ours, theirs = ([one["cpu"] for one in figures[contestant]] for contestant in ("stoker", library))
+    ours, theirs = ([figure["cpu"] for figure in figures[contestant]] for contestant in ("stoker", library))
     ratios = [their / our for our, their in zip(ours, theirs, strict=True)]
     print(
         f"| {name} | {library} | {statistics.median(ours):.2f} | {statistics.median(theirs):.2f} |"

@@ -54,18 +54,18 @@ def pipeline(spec: BenchSpec, images: BenchImages, key: str) -> tf.data.Dataset:
 
     if key in ("serial", "parallel", "prefetch"):
         paths = shuffled(tf.data.Dataset.from_tensor_slices(images.files()), len(images.numbers))
-        made = paths.repeat().map(lambda path: transform(decoded(path)), **parallel)
+        elements = paths.repeat().map(lambda path: transform(decoded(path)), **parallel)
     elif key in ("cache-memory", "cache-file"):
         in_file = key == "cache-file"
         images.place(key).mkdir(exist_ok=True)
         pixels = tf.data.Dataset.from_tensor_slices(images.files()).map(decoded, **parallel)
         pixels = pixels.cache(str(images.place(key) / "images") if in_file else "")
-        made = shuffled(pixels, _FILE_WINDOW if in_file else _WINDOW).repeat().map(transform, **parallel)
+        elements = shuffled(pixels, _FILE_WINDOW if in_file else _WINDOW).repeat().map(transform, **parallel)
     else:
         records = shuffled(_records(images, key, parallel)).repeat()
         load = _raw_pixels if key == "raw" else lambda record: decode(_feature(record, "image/encoded"))
-        made = records.map(lambda record: transform(load(record)), **parallel)
-    batched = made.batch(spec.batch_size, drop_remainder=True)
+        elements = records.map(lambda record: transform(load(record)), **parallel)
+    batched = elements.batch(spec.batch_size, drop_remainder=True)
     if key not in ("serial", "parallel"):
         batched = batched.prefetch(_BATCHES_AHEAD)
     # TensorFlow would add steps by itself that the case does not have.

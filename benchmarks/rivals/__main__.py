@@ -76,8 +76,8 @@ class Finished:
         """The rows of a line; None: it is to be measured."""
         if not self._resume or not self.place(line).exists():
             return None
-        found = json.loads(self.place(line).read_text(encoding="utf-8"))
-        return [Row.from_json(row) for row in found["rows"]] if found["how"] == self._how else None
+        stored = json.loads(self.place(line).read_text(encoding="utf-8"))
+        return [Row.from_json(row) for row in stored["rows"]] if stored["how"] == self._how else None
 
     def write(self, line: str, rows: list[Row]) -> None:
         """Keep a line, unless something failed in it."""

@@ -212,10 +212,10 @@ def lines_named(names: str) -> list[str]:
     Raises:
         ValueError: There is no such line.
     """
-    found = [line for name in names.split(",") for line in GROUPS.get(name, (name,))]
-    if unknown := set(found) - set(LINES):
+    named = [line for name in names.split(",") for line in GROUPS.get(name, (name,))]
+    if unknown := set(named) - set(LINES):
         raise ValueError(f"no line is called {', '.join(sorted(unknown))}; there are {', '.join([*LINES, *GROUPS])}")
-    return [line for line in LINES if line in found]
+    return [line for line in LINES if line in named]
 
 
 def rivals_named(names: str) -> set[str]:
@@ -224,7 +224,7 @@ def rivals_named(names: str) -> set[str]:
     Raises:
         ValueError: There is no such rival.
     """
-    found, known = set(names.split(",")), {OURS, *(entry.rival for entry in RIVALS)}
-    if unknown := found - known:
+    named, known = set(names.split(",")), {OURS, *(entry.rival for entry in RIVALS)}
+    if unknown := named - known:
         raise ValueError(f"no rival is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
-    return found
+    return named

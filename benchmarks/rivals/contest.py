@@ -64,10 +64,10 @@ class Row:
         return {"key": self.entry.key, **asdict(self)}
 
     @classmethod
-    def from_json(cls, found: dict[str, Any]) -> Row:
+    def from_json(cls, content: dict[str, Any]) -> Row:
         """The row that `to_json` wrote."""
-        entry = Entry(**{**found["entry"], "lines": tuple(found["entry"]["lines"])})
-        return cls(entry, **{name: value for name, value in found.items() if name not in ("key", "entry")})
+        entry = Entry(**{**content["entry"], "lines": tuple(content["entry"]["lines"])})
+        return cls(entry, **{name: value for name, value in content.items() if name not in ("key", "entry")})
 
 
 class Contest:
@@ -156,5 +156,5 @@ def stored_mb(work: Work, entry: Entry) -> float | None:
 
 def document(lines: dict[str, list[Row]], **described: Any) -> str:
     """Everything as JSON."""
-    found = {line: [row.to_json() for row in rows] for line, rows in lines.items()}
-    return json.dumps({**described, "lines": found}, indent=1) + "\n"
+    as_json = {line: [row.to_json() for row in rows] for line, rows in lines.items()}
+    return json.dumps({**described, "lines": as_json}, indent=1) + "\n"

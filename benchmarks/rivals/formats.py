@@ -24,7 +24,7 @@ _NOISE = 3.0  # standard deviation
 _THUMBNAILS = 16  # of each photograph
 
 
-class Made(NamedTuple):
+class UnsavedImage(NamedTuple):
     """What becomes a file.
 
     Attributes:
@@ -38,15 +38,15 @@ class Made(NamedTuple):
     settings: dict[str, Any]
 
 
-def progressive(photo: Path) -> Made:
+def progressive(photo: Path) -> UnsavedImage:
     """A photograph encoded again with its own tables; what is named .jpg and is another format has none."""
     image = Image.open(photo)
     if image.format != "JPEG":
-        return Made(image.convert("RGB"), ".jpg", {"quality": 95, "progressive": True})
-    return Made(image, ".jpg", {"quality": "keep", "progressive": True})
+        return UnsavedImage(image.convert("RGB"), ".jpg", {"quality": 95, "progressive": True})
+    return UnsavedImage(image, ".jpg", {"quality": "keep", "progressive": True})
 
 
-def large(photos: Sequence[Path], number: int, row: int, *, progressive: bool) -> Made:
+def large(photos: Sequence[Path], number: int, row: int, *, progressive: bool) -> UnsavedImage:
     """A picture of 12 megapixels with so many photographs in each row and column."""
     picture = Image.new("RGB", (WIDTH, HEIGHT))
     width, height = -(-WIDTH // row), -(-HEIGHT // row)
@@ -60,21 +60,21 @@ def large(photos: Sequence[Path], number: int, row: int, *, progressive: bool) -
     if row == _ENLARGED:
         noise = np.random.default_rng(number).normal(0, _NOISE, (HEIGHT, WIDTH, 1))
         picture = Image.fromarray(np.clip(np.asarray(picture) + noise, 0, 255).astype(np.uint8))
-    return Made(picture, ".jpg", {"quality": 92, "subsampling": "4:2:0", "progressive": progressive})
+    return UnsavedImage(picture, ".jpg", {"quality": 92, "subsampling": "4:2:0", "progressive": progressive})
 
 
-def thumbnail(photos: Sequence[Path], number: int) -> Made:
+def thumbnail(photos: Sequence[Path], number: int) -> UnsavedImage:
     """A sixteenth of a photograph."""
     image, part = Image.open(photos[number // _THUMBNAILS % len(photos)]).convert("RGB"), number % _THUMBNAILS
     width, height = image.width / 4, image.height / 4
     left, top = part % 4 * width, part // 4 * height
     box = (left, top, left + width, top + height)
-    return Made(image.resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), box=box), ".png", {})
+    return UnsavedImage(image.resize((THUMBNAIL_SIDE, THUMBNAIL_SIDE), box=box), ".png", {})
 
 
-MAKERS: dict[str, Callable[[Sequence[Path], int], Made]] = {
-    "png": lambda photos, number: Made(Image.open(photos[number]).convert("RGB"), ".png", {}),
-    "webp": lambda photos, number: Made(Image.open(photos[number]).convert("RGB"), ".webp", {}),
+MAKERS: dict[str, Callable[[Sequence[Path], int], UnsavedImage]] = {
+    "png": lambda photos, number: UnsavedImage(Image.open(photos[number]).convert("RGB"), ".png", {}),
+    "webp": lambda photos, number: UnsavedImage(Image.open(photos[number]).convert("RGB"), ".webp", {}),
     "progressive": lambda photos, number: progressive(photos[number]),
     "camera": lambda photos, number: large(photos, number, _ENLARGED, progressive=False),
     "camera-progressive": lambda photos, number: large(photos, number, _ENLARGED, progressive=True),

@@ -42,7 +42,7 @@ def prepare(environments: Environments, rival: str, work: Work, say: Callable[[s
         command, cwd=ROOT, env=environments.variables(rival), capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        return f"its data could not be made: {said[-1] if said else done.returncode}"
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        return f"its data could not be made: {lines[-1] if lines else done.returncode}"
     stamp.write_text(wanted)
     return ""

@@ -90,10 +90,10 @@ def descendants(root: int) -> set[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (fields := _stat(int(entry.name))):
             parents[int(entry.name)] = int(fields[1])
-    found: set[int] = set()
-    while grown := {child for child, parent in parents.items() if parent in found | {root}} - found:
-        found |= grown
-    return found
+    living: set[int] = set()
+    while grown := {child for child, parent in parents.items() if parent in living | {root}} - living:
+        living |= grown
+    return living
 
 
 def _stat(pid: int) -> list[bytes]:
@@ -115,8 +115,8 @@ def _turns() -> Iterator[float]:
         yield float(line)
 
 
-def _answer(answers: TextIO, said: dict[str, Any]) -> None:
-    answers.write(json.dumps(said) + "\n")
+def _answer(answers: TextIO, answer: dict[str, Any]) -> None:
+    answers.write(json.dumps(answer) + "\n")
     answers.flush()
 
 
@@ -152,10 +152,10 @@ def _measure_build(build: Callable[[Work, Path], None], work: Work, out: Path, p
     cpu, began = cpu_seconds(), time.perf_counter()
     build(work, out)
     elapsed = time.perf_counter() - began
-    said = {"images": float(photos), "seconds": elapsed, "cpu_seconds": cpu_seconds() - cpu}
+    figures = {"images": float(photos), "seconds": elapsed, "cpu_seconds": cpu_seconds() - cpu}
     files = [path.stat().st_size for path in out.rglob("*") if path.is_file()]
     shutil.rmtree(out)
-    return said | {"files": len(files), "bytes": sum(files)}
+    return figures | {"files": len(files), "bytes": sum(files)}
 
 
 def _leave() -> None:

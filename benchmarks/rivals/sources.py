@@ -57,24 +57,24 @@ def make_sources(photos: Path, place: Path, amounts: Amounts, lines: Sequence[st
     stamp = place / "made-of.json"
     if stamp.exists() and stamp.read_text() != made_of:
         raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
-    found = sorted(path for path in photos.rglob("*") if path.suffix.lower() in JPEG_NAMES)
-    if not found:
+    jpegs = sorted(path for path in photos.rglob("*") if path.suffix.lower() in JPEG_NAMES)
+    if not jpegs:
         raise SourceError(f"there are no JPEGs below {photos}")
     place.mkdir(parents=True, exist_ok=True)
     if not stamp.exists():
-        _make_tree(found, place / "photos", amounts.photos)
-        _make_tree(found, place / "build", amounts.build)
-        _make_raw(found[:_MOST_THUMBNAILS], place, amounts.raw)
+        _make_tree(jpegs, place / "photos", amounts.photos)
+        _make_tree(jpegs, place / "build", amounts.build)
+        _make_raw(jpegs[:_MOST_THUMBNAILS], place, amounts.raw)
         stamp.write_text(made_of)
     for line in FORMATS:
         if line in lines:
-            make_format(line, found, place, amounts.format, amounts.large)
+            make_format(line, jpegs, place, amounts.format, amounts.large)
 
 
-def _make_tree(found: Sequence[Path], tree: Path, count: int) -> None:
+def _make_tree(jpegs: Sequence[Path], tree: Path, count: int) -> None:
     """Link photographs into class folders, and list the links in the order in which all of them number samples."""
     links = []
-    for number, path in enumerate(itertools.islice(itertools.cycle(found), count)):
+    for number, path in enumerate(itertools.islice(itertools.cycle(jpegs), count)):
         link = tree / path.parent.name / f"{number:07d}.jpg"
         link.parent.mkdir(parents=True, exist_ok=True)
         link.unlink(missing_ok=True)
@@ -83,20 +83,20 @@ def _make_tree(found: Sequence[Path], tree: Path, count: int) -> None:
     tree.with_suffix(".txt").write_text("\n".join(links) + "\n")
 
 
-def _make_raw(found: Sequence[Path], place: Path, count: int) -> None:
+def _make_raw(jpegs: Sequence[Path], place: Path, count: int) -> None:
     """Write the tensors as one NumPy file, and as a tree of PNGs of which Stoker builds its records."""
     pixels = np.lib.format.open_memmap(
         place / "raw.npy", mode="w+", dtype=np.uint8, shape=(count, RAW_SIDE, RAW_SIDE, 3)
     )
     originals = place / "thumbnails"
     originals.mkdir(exist_ok=True)
-    for number, path in enumerate(found[:count]):
+    for number, path in enumerate(jpegs[:count]):
         small = Image.open(path).convert("RGB").resize((RAW_SIDE, RAW_SIDE))
         small.save(originals / f"{number:04d}.png")
-        pixels[number :: len(found)] = np.asarray(small)
+        pixels[number :: len(jpegs)] = np.asarray(small)
     pixels.flush()
     for number in range(count):
         link = place / "raw" / f"{number // 1000:04d}" / f"{number:07d}.png"
         link.parent.mkdir(parents=True, exist_ok=True)
         link.unlink(missing_ok=True)
-        link.symlink_to((originals / f"{number % len(found):04d}.png").resolve())
+        link.symlink_to((originals / f"{number % len(jpegs):04d}.png").resolve())

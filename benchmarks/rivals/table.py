@@ -50,10 +50,10 @@ def line_table(line: str, rows: Sequence[Row]) -> str:
 
 
 def _state(rows: Sequence[Row]) -> list[str]:
-    found = noise(rows)
-    if found is None:
+    state = noise(rows)
+    if state is None:
         return []
-    speed, disturbed, turns = found
+    speed, disturbed, turns = state
     drift = f"{speed.low:.0f} to {speed.high:.0f} full decodes per CPU second (median {speed.median:.0f})"
     others = f"in {disturbed} of {turns} turns other processes kept more than {QUIET} cores busy"
     return [f"The machine during this line: {drift}; {others}.", ""]
@@ -81,10 +81,10 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _times(found: Spread | None, *, wide: bool = True) -> str:
-    if found is None:
+def _times(spread: Spread | None, *, wide: bool = True) -> str:
+    if spread is None:
         return ""
-    return f"{found.median:.2f} x" + (f" ({found.low:.2f} to {found.high:.2f})" if wide else "")
+    return f"{spread.median:.2f} x" + (f" ({spread.low:.2f} to {spread.high:.2f})" if wide else "")
 
 
 def _checks(rows: Sequence[Row]) -> list[str]:
@@ -104,12 +104,12 @@ def _checks(rows: Sequence[Row]) -> list[str]:
 
 def aims_table(lines: dict[str, list[Row]]) -> str:
     """Stoker against whom it is to be ahead of."""
-    found = reached(lines)
-    if not found:
+    aims = reached(lines)
+    if not aims:
         return ""
     table = ["### Aims", "", "| line | Stoker | against | aim | reached (lowest to highest round) | per CPU second | |"]
     table.append("|---|---|---|---:|---:|---:|---|")
-    for aim in found:
+    for aim in aims:
         of_cpu = aim.per == "cpu_seconds"
         wanted = f"{aim.aim:.2f} x" + (" per CPU second" if of_cpu else "")
         cells = [aim.line, aim.ours, aim.against, wanted, _times(aim.wall), _times(aim.cpu, wide=of_cpu)]

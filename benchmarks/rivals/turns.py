@@ -58,11 +58,11 @@ class RivalProgram(Program):
             ProgramFailed: It has no answer.
         """
         busy, began = busy_seconds() - tree_seconds(self.members()), time.perf_counter()
-        said = super().take_turn(seconds)
+        figures = super().take_turn(seconds)
         elapsed = time.perf_counter() - began
         others = busy_seconds() - tree_seconds(self.members()) - busy
         self._look_at_memory()
-        return said | {"other_cores": max(0.0, others) / elapsed}
+        return figures | {"other_cores": max(0.0, others) / elapsed}
 
     def end(self) -> None:
         """End it and all of its processes."""

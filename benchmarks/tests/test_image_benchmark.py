@@ -35,20 +35,20 @@ def test_every_kind_is_measured(
     kinds = "baseline,progressive,grey" + (",camera" if forms == "memory" else "")
     words = [str(photos), "--only", kinds, "--forms", forms, "--libraries", "Pillow,imagecodecs"]
     assert image.main([*words, "--rounds", "1", "--seconds", "0", "--json", str(tmp_path / "found.json")]) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
-    said = capsys.readouterr().out
-    assert {(row["kind"], row["form"]) for row in found["rows"]} == {
+    report = json.loads((tmp_path / "found.json").read_text())
+    output = capsys.readouterr().out
+    assert {(row["kind"], row["form"]) for row in report["rows"]} == {
         (kind, form if form == "memory" else f"DataLoader, {form} workers")
         for kind in kinds.split(",")
         for form in forms.split(",")
     }
-    for row in found["rows"]:
+    for row in report["rows"]:
         assert row["difference"] == 0
         assert row["milliseconds"] > 0 or "1 workers" in row["form"]  # whose clock has steps of 10 ms
-        assert f"| {row['kind']} | {row['form']} | {row['library']} | " in said
-    assert found["settings"]["stoker"] == "decode='exact'"
-    for name, why in found["missing"].items():
-        assert f"{name} is left out: {why}" in said
+        assert f"| {row['kind']} | {row['form']} | {row['library']} | " in output
+    assert report["settings"]["stoker"] == "decode='exact'"
+    for name, why in report["missing"].items():
+        assert f"{name} is left out: {why}" in output
 
 
 def test_the_ratio_is_of_neighbours_in_time() -> None:

@@ -61,16 +61,16 @@ def test_lines_are_stored_and_compared(short: list[str], capsys: pytest.CaptureF
 
     low = multiply(short, 1e-3)
     assert run([*short, "--only", "raw,scan"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("| ok |") == said.count("| new |") == 1
+    output = capsys.readouterr().out
+    assert output.count("| ok |") == output.count("| new |") == 1
     assert stored(short)[key]["scan"] == low[key]["scan"]
     assert sorted(stored(short)[key]) == ["raw, 64 x 64", "scan"]
 
     multiply(short, 1e6)
     assert run([*short, "--only", "scan"]) == 1
-    said = capsys.readouterr().out
-    assert "| SLOWER |" in said
-    assert "Slower than stored by more than 3%: scan." in said
+    output = capsys.readouterr().out
+    assert "| SLOWER |" in output
+    assert "Slower than stored by more than 3%: scan." in output
 
     assert run([*short, "--only", "scan", "--save"]) == 0
     assert stored(short)[key]["scan"]["median"] < 1e2

@@ -80,9 +80,9 @@ def test_lines_and_rivals_are_known() -> None:
 
 
 def test_ratios_are_of_the_same_round() -> None:
-    found = ratio(row("stoker:a", [100, 400, 200]), row("ffcv:b", [50, 100, 200]))
-    assert found is not None
-    assert (found.median, found.low, found.high) == (2.0, 1.0, 4.0)
+    spread = ratio(row("stoker:a", [100, 400, 200]), row("ffcv:b", [50, 100, 200]))
+    assert spread is not None
+    assert (spread.median, spread.low, spread.high) == (2.0, 1.0, 4.0)
     assert ratio(row("stoker:a", [100]), row("ffcv:b", [], failed="broken")) is None
 
 
@@ -115,7 +115,7 @@ def test_an_aim_of_a_format_is_a_ratio_per_cpu_second() -> None:
 
 def test_a_failure_is_in_the_table_and_not_in_the_picture() -> None:
     lines = {"train": [row("grain:threads", [], failed="it broke"), row("stoker:original", [90, 100, 110])]}
-    assert [found.entry.rival for found in by_speed(lines["train"])] == ["stoker", "grain"]
+    assert [ranked.entry.rival for ranked in by_speed(lines["train"])] == ["stoker", "grain"]
     text = tables(lines, ["Not installed, so not measured: ffcv."])
     assert "| title of grain:threads | FAILED: it broke |" in text
     assert "| **title of stoker:original** | 100 (90 to 110) | 100 | 50 |" in text

@@ -49,9 +49,9 @@ def test_photographs_to_tables_of_two_versions(photos: Path, tmp_path: Path) -> 
     assert "### Build that keeps the bytes" in done.stdout
     assert "Batches of uint8 256x64x64x3" in done.stdout
     assert "Stoker before" in done.stdout
-    found = json.loads((tmp_path / "results.json").read_text())
-    assert found["settings"]["rounds"] == 2
-    rows = {row["key"]: row for row in found["lines"]["raw"]}
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["settings"]["rounds"] == 2
+    rows = {row["key"]: row for row in results["lines"]["raw"]}
     assert set(rows) == {"stoker:raw64", "stoker:raw64-unchecked", "before:raw64"}
     for row in rows.values():
         assert len(row["turns"]) == 2
@@ -59,7 +59,7 @@ def test_photographs_to_tables_of_two_versions(photos: Path, tmp_path: Path) -> 
         assert all(turn["images"] > 0 and turn["cpu_seconds"] > 0 for turn in row["turns"])
         assert 10 < row["peak_mb"] < 2000
     assert rows["stoker:raw64"]["stored_mb"] > 300 * 64 * 64 * 3 / 1e6
-    builds = {row["key"]: row["turns"] for row in found["lines"]["keep"]}
+    builds = {row["key"]: row["turns"] for row in results["lines"]["keep"]}
     assert {key: [turn["images"] for turn in turns] for key, turns in builds.items()} == {
         "stoker:exact": [30, 30],
         "before:exact": [30, 30],
@@ -103,12 +103,12 @@ def test_an_unknown_line_is_a_usage_error(
 def test_a_reader_that_cannot_start_is_reported(photos: Path, tmp_path: Path) -> None:
     environments = Environments(tmp_path)
     make_sources(photos, environments.sources, AMOUNTS)
-    said: list[str] = []
-    contest = Contest(environments, Settings(1, 0.1, 1, AMOUNTS), said.append)
+    messages: list[str] = []
+    contest = Contest(environments, Settings(1, 0.1, 1, AMOUNTS), messages.append)
     (row,) = contest.measure("train", [Entry("stoker", "nowhere", "Missing data", ("train",))])
     assert "is not a dataset" in row.failed
     assert row.turns == []
-    assert any("Missing data FAILED" in text for text in said)
+    assert any("Missing data FAILED" in text for text in messages)
 
 
 def test_a_reader_that_breaks_in_its_turn_is_reported(tmp_path: Path) -> None:
@@ -152,12 +152,15 @@ def test_folders_of_other_formats_have_the_same_photographs(
     lines = ("png", "webp", "progressive", "dense-progressive", "thumbnails")
     make_sources(photos, tmp_path, Amounts(photos=2, build=2, raw=2, format=2, large=1), lines)
     originals = [opened(path) for path in sorted(photos.rglob("*.JP*G"))[:2]]
-    found = {line: [opened(Path(path)) for path in (tmp_path / f"{line}.txt").read_text().split()] for line in lines}
-    assert [image.format for line in lines for image in found[line][:1]] == ["PNG", "WEBP", "JPEG", "JPEG", "PNG"]
-    for original, png, progressive in zip(originals, found["png"], found["progressive"], strict=True):
+    by_line = {line: [opened(Path(path)) for path in (tmp_path / f"{line}.txt").read_text().split()] for line in lines}
+    assert [image.format for line in lines for image in by_line[line][:1]] == ["PNG", "WEBP", "JPEG", "JPEG", "PNG"]
+    for original, png, progressive in zip(originals, by_line["png"], by_line["progressive"], strict=True):
         assert png.convert("RGB").tobytes() == original.convert("RGB").tobytes()
         assert (progressive.size, progressive.quantization[0]) == (original.size, original.quantization[0])
         assert progressive.info["progressive"]
-    assert (found["dense-progressive"][0].size, found["dense-progressive"][0].info["progressive"]) == ((400, 300), 1)
-    assert [image.size for image in found["thumbnails"]] == [(32, 32)] * 32
+    assert (by_line["dense-progressive"][0].size, by_line["dense-progressive"][0].info["progressive"]) == (
+        (400, 300),
+        1,
+    )
+    assert [image.size for image in by_line["thumbnails"]] == [(32, 32)] * 32
     assert not (tmp_path / "camera").exists()

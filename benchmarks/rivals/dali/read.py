@@ -20,7 +20,7 @@ def read_records(work: Work) -> tuple[Any, Any]:
     is_raw = work.line == "raw"
     shards = sorted(Path(work.place("raw" if is_raw else "photos")).glob("*.tfrecord"))
     image, label = ("image", "label") if is_raw else ("image/encoded", "image/class/label")
-    found = fn.readers.tfrecord(
+    record = fn.readers.tfrecord(
         path=[str(shard) for shard in shards],
         index_path=[str(shard.with_suffix(".idx")) for shard in shards],
         random_shuffle=True,
@@ -30,7 +30,7 @@ def read_records(work: Work) -> tuple[Any, Any]:
             label: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
         },
     )
-    return found[image], found[label]
+    return record[image], record[label]
 
 
 def train_transform(encoded: Any) -> Any:
@@ -94,10 +94,10 @@ def pipeline(work: Work) -> Any:
 
 def batches(work: Work) -> Iterator[Batch]:
     """Read without end; the batch is looked at where DALI put it, and not copied."""
-    made = pipeline(work)
-    made.build()
+    built = pipeline(work)
+    built.build()
     while True:
-        images, numbers = (output.as_tensor() for output in made.run())
+        images, numbers = (output.as_tensor() for output in built.run())
         yield Batch(np.array(images, copy=False), np.array(numbers, copy=False).reshape(-1))
 
 

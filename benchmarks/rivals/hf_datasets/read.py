@@ -22,9 +22,9 @@ def batches(work: Work) -> Iterator[Batch]:
     torch.set_num_threads(1)
     pixels = transform(work.line)
 
-    def decoded(found: dict[str, Any]) -> dict[str, Any]:
-        images = [torch.from_numpy(pixels(image["bytes"])) for image in found["image"]]
-        return {"image": images, "number": found["number"]}
+    def decoded(rows: dict[str, Any]) -> dict[str, Any]:
+        images = [torch.from_numpy(pixels(image["bytes"])) for image in rows["image"]]
+        return {"image": images, "number": rows["number"]}
 
     stored = datasets.load_from_disk(work.place("photos")).cast_column("image", datasets.Image(decode=False))
     loader: Any = torch.utils.data.DataLoader(

@@ -30,12 +30,12 @@ def prepare(work: Work) -> None:
     photos, chance = work.photos(), np.random.default_rng(0)
     order = [int(number) for _ in range(COPIES) for number in chance.permutation(len(photos))]
     raw = list(range(len(np.load(work.raw_file, mmap_mode="r"))))
-    for name, made, inputs in (
+    for name, make, inputs in (
         ("photos", partial(photo, photos), order),
         ("raw", partial(tensor, work.raw_file), raw),
     ):
         litdata.optimize(
-            fn=made,
+            fn=make,
             inputs=inputs,
             output_dir=work.place(name),
             chunk_bytes="32MB",

@@ -25,12 +25,12 @@ class Samples(StreamingDataset):  # type: ignore[misc]
         self._pixels = None if is_raw else transform(work.line)
 
     def __getitem__(self, at: Any) -> tuple[Any, int]:
-        found = super().__getitem__(at)
-        image = found["image"]
+        sample = super().__getitem__(at)
+        image = sample["image"]
         if self._pixels is None:
             tensor = torch.frombuffer(bytearray(image), dtype=torch.uint8).view(RAW_SIDE, RAW_SIDE, 3)
-            return tensor, found["number"]
-        return torch.from_numpy(self._pixels(image)), found["number"]
+            return tensor, sample["number"]
+        return torch.from_numpy(self._pixels(image)), sample["number"]
 
 
 def batches(work: Work) -> Iterator[Batch]:

@@ -32,9 +32,9 @@ class Samples(StreamingDataset):  # type: ignore[misc]
         self._pixels = None if is_raw else transform(work.line)
 
     def __getitem__(self, at: int) -> tuple[Any, int]:
-        found = super().__getitem__(at)
-        image = found["image"] if self._pixels is None else self._pixels(found["image"])
-        return torch.from_numpy(image), found["number"]
+        sample = super().__getitem__(at)
+        image = sample["image"] if self._pixels is None else self._pixels(sample["image"])
+        return torch.from_numpy(image), sample["number"]
 
 
 def batches(work: Work) -> Iterator[Batch]:

@@ -116,8 +116,8 @@ def tuned_photos(work: Work) -> Any:
     pixels = Pixels(work)
 
     def from_record(record: Any) -> Any:
-        found = tf.io.parse_single_example(record, FEATURES)
-        return pixels(found["image/encoded"]), found["image/class/label"]
+        features = tf.io.parse_single_example(record, FEATURES)
+        return pixels(features["image/encoded"]), features["image/class/label"]
 
     def from_file(path: Any, number: Any) -> Any:
         return pixels(tf.io.read_file(path)), number
@@ -137,8 +137,8 @@ def naive_photos(work: Work) -> Any:
     pixels = Pixels(work)
 
     def from_record(record: Any) -> Any:
-        found = tf.io.parse_single_example(record, FEATURES)
-        return pixels(found["image/encoded"]), found["image/class/label"]
+        features = tf.io.parse_single_example(record, FEATURES)
+        return pixels(features["image/encoded"]), features["image/class/label"]
 
     return tf.data.TFRecordDataset(shards_of(work)).shuffle(work.window).repeat().map(from_record).batch(work.batch)
 
@@ -147,12 +147,12 @@ def raw_batches(work: Work) -> Any:
     """Batched before the Examples are parsed, all of a batch in one call; or one by one where naive."""
 
     def parsed(records: Any) -> Any:
-        found = tf.io.parse_example(records, RAW_FEATURES)
-        return tf.reshape(tf.io.decode_raw(found["image"], tf.uint8), [-1, RAW_SIDE, RAW_SIDE, 3]), found["label"]
+        features = tf.io.parse_example(records, RAW_FEATURES)
+        return tf.reshape(tf.io.decode_raw(features["image"], tf.uint8), [-1, RAW_SIDE, RAW_SIDE, 3]), features["label"]
 
     def parsed_one(record: Any) -> Any:
-        found = tf.io.parse_single_example(record, RAW_FEATURES)
-        return tf.reshape(tf.io.decode_raw(found["image"], tf.uint8), [RAW_SIDE, RAW_SIDE, 3]), found["label"]
+        features = tf.io.parse_single_example(record, RAW_FEATURES)
+        return tf.reshape(tf.io.decode_raw(features["image"], tf.uint8), [RAW_SIDE, RAW_SIDE, 3]), features["label"]
 
     if work.form == "naive":
         records = tf.data.TFRecordDataset(shards_of(work)).shuffle(work.window).repeat()

@@ -37,8 +37,8 @@ def photo_stages(work: Work) -> list[Any]:
     """Decode, crop, stack."""
     pixels = transform(work.line)
 
-    def sample(found: dict[str, bytes]) -> tuple[Any, int]:
-        return pixels(found["jpg"]), int(found["cls"])
+    def sample(members: dict[str, bytes]) -> tuple[Any, int]:
+        return pixels(members["jpg"]), int(members["cls"])
 
     def stacked(samples: list[tuple[Any, int]]) -> tuple[Any, Any]:
         images = np.stack([image for image, _ in samples])
@@ -50,8 +50,8 @@ def photo_stages(work: Work) -> list[Any]:
 def raw_stages(work: Work) -> list[Any]:
     """The bytes of a batch, joined in one go."""
 
-    def sample(found: dict[str, bytes]) -> tuple[bytes, int]:
-        return found["bin"], int(found["cls"])
+    def sample(members: dict[str, bytes]) -> tuple[bytes, int]:
+        return members["bin"], int(members["cls"])
 
     def joined(samples: list[tuple[bytes, int]]) -> tuple[Any, Any]:
         data = bytearray(b"".join([pixels for pixels, _ in samples]))
