@@ -34,9 +34,9 @@ def run_program(page: str, heading: str) -> dict[str, Any]:
     path = PAGES / page
     text = path.read_text(encoding="utf-8")
     block = rf"^{re.escape(heading)}\n(?:(?!## ).*\n)*?```text\n(?P<program>(?:(?!```).*\n)*)"
-    found = re.search(block, text, re.MULTILINE)
-    assert found, f"{path} has no program under the heading {heading!r}"
-    above = "\n" * text.count("\n", 0, found.start("program"))  # an error then names its line on the page
+    match = re.search(block, text, re.MULTILINE)
+    assert match, f"{path} has no program under the heading {heading!r}"
+    above = "\n" * text.count("\n", 0, match.start("program"))  # an error then names its line on the page
     namespace: dict[str, Any] = {"__name__": "documented"}
-    exec(compile(above + found["program"], str(path), "exec"), namespace)
+    exec(compile(above + match["program"], str(path), "exec"), namespace)
     return namespace

@@ -22,9 +22,9 @@ from tf_reading import (
     HOPS_MAP,
     NVIDIA_MAP,
     decode,
-    found,
     in_eager_mode,
     in_graph_mode,
+    matching_shards,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def read_imagenet(data: Path) -> int:
     """Compare Google's 15 keys, read in both modes, with the photographs and their annotations."""
     records, converted, texts = 0, must_be_converted(data), class_texts(data)
     for split, shards in SPLITS.items():
-        paths = found(data / "imagenet" / f"{split}-*-of-*", shards)
+        paths = matching_shards(data / "imagenet" / f"{split}-*-of-*", shards)
         eager = list(in_eager_mode(paths, GOOGLE_MAP | GOOGLE_REST))
         graph = list(in_graph_mode(paths, GOOGLE_MAP))
         assert graph == [{key: record[key] for key in GOOGLE_MAP} for record in eager]
@@ -68,7 +68,7 @@ def read_nvidia(data: Path) -> int:
     """Compare NVIDIA's 9 keys: every image is of 352 x 352 pixels, and the text is the synset."""
     records = 0
     for split, shards in SPLITS.items():
-        paths = found(data / "imagenet-nvidia" / f"{split}-*-of-*", shards)
+        paths = matching_shards(data / "imagenet-nvidia" / f"{split}-*-of-*", shards)
         eager = list(in_eager_mode(paths, NVIDIA_MAP))
         assert list(in_graph_mode(paths, NVIDIA_MAP)) == eager
         truth = photographs(data / "photos" / split)
@@ -112,7 +112,7 @@ def read_dlbs(data: Path) -> int:
     records = 0
     for name, shards in (("dlbs", {"train": 3, "validation": 1}), ("dlbs-exact", {"train": 1, "validation": 1})):
         for split, count in shards.items():
-            paths = found(data / name / f"{split}-*-of-*", count)
+            paths = matching_shards(data / name / f"{split}-*-of-*", count)
             names = [record["image/filename"] for record in in_eager_mode(paths, _FILENAME)]
             truth = photographs(data / "photos" / split)
             check_names(names, truth)
@@ -148,7 +148,7 @@ def read_hops(data: Path) -> int:
     tree, records = data / "tiny-imagenet-200", 0
     truth = photographs(tree / "train")
     wnids = sorted({photo.folder for photo in truth.values()})
-    train = found(data / "tiny-imagenet" / "train" / "*", len(wnids))
+    train = matching_shards(data / "tiny-imagenet" / "train" / "*", len(wnids))
     assert sorted(Path(path).name for path in train) == sorted(f"{label}.tfrecords" for label in range(len(wnids)))
     for path in train:
         label = int(Path(path).stem)
@@ -156,10 +156,12 @@ def read_hops(data: Path) -> int:
         records += check_hops([path], sources, [label] * len(sources), len(wnids))
     lines = [line.split("\t") for line in (tree / "val" / "val_annotations.txt").read_text().splitlines()]
     sources = [tree / "val" / "images" / line[0] for line in lines]
-    validation = found(data / "tiny-imagenet" / "val" / "*", 1)
+    validation = matching_shards(data / "tiny-imagenet" / "val" / "*", 1)
     records += check_hops(validation, sources, [wnids.index(line[1]) for line in lines], len(wnids))
     sources = list(flat_photographs(tree / "test" / "images").values())
-    records += check_hops(found(data / "tiny-imagenet" / "test" / "*", 1), sources, [-1] * len(sources), len(wnids))
+    records += check_hops(
+        matching_shards(data / "tiny-imagenet" / "test" / "*", 1), sources, [-1] * len(sources), len(wnids)
+    )
     return records
 
 
@@ -181,7 +183,7 @@ def check_hops(paths: list[str], sources: list[Path], labels: list[int], classes
 
 def read_dogs(data: Path) -> int:
     """Compare GZIP shards of images and one-hot labels, by the brightness of the pixels, which hold no names."""
-    paths = found(data / "dogs-onehot" / "output_file-part-*", 4)
+    paths = matching_shards(data / "dogs-onehot" / "output_file-part-*", 4)
     truth = photographs(data / "Images")
     classes = len({photo.index for photo in truth.values()})
     wanted = {}

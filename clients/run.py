@@ -77,11 +77,11 @@ def try_client(place: Path, name: str) -> Outcome:
         outcome.install_seconds = time.monotonic() - began
         print(f"{name}: {program}", flush=True)
         output, outcome.read_seconds = run([python, HERE / program, place / "data"], READ_SECONDS)
-        said = json.loads(output.splitlines()[-1])
+        report = json.loads(output.splitlines()[-1])
     except StepError as error:
         print(f"{name} FAILED\n{error}", flush=True)
         return outcome
-    outcome.version, outcome.records = said["version"], said["records"]
+    outcome.version, outcome.records = report["version"], report["records"]
     outcome.passed = outcome.records > 0
     return outcome
 

@@ -67,8 +67,8 @@ def annotated_boxes(data: Path, photo: Photo) -> list[tuple[float, float, float,
     document = ET.parse(path)
     width, height = (int(document.findtext(f"size/{side}", "0")) for side in ("width", "height"))
     corners = [
-        [int(found.findtext(f"bndbox/{corner}", "-1")) for corner in ("xmin", "ymin", "xmax", "ymax")]
-        for found in document.iter("object")
+        [int(element.findtext(f"bndbox/{corner}", "-1")) for corner in ("xmin", "ymin", "xmax", "ymax")]
+        for element in document.iter("object")
     ]
     return [(x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in corners]
 

@@ -82,7 +82,7 @@ def decode(data: bytes) -> tf.Tensor:
     return tf.io.decode_jpeg(data, channels=3, dct_method="INTEGER_ACCURATE")
 
 
-def found(pattern: Path, count: int) -> list[str]:
+def matching_shards(pattern: Path, count: int) -> list[str]:
     """Return what a glob of an original reader finds: as many files as there are shards, and nothing else."""
     paths = sorted(tf.io.gfile.glob(str(pattern)))
     assert len(paths) == count, f"{pattern} finds {paths}, not {count} shards"

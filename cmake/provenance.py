@@ -75,14 +75,14 @@ def static_library(name: str, file: Path, licenses: Path) -> Component | None:
         return None
     library, prefix = LIBRARIES[name], file.parent.parent
     text = (prefix / library.version[0]).read_text(encoding="utf-8")
-    found = re.search(library.version[1], text)
-    if found is None:
+    match = re.search(library.version[1], text)
+    if match is None:
         raise ValueError(f"{prefix / library.version[0]} does not say the version of {name}")
     shutil.copytree(prefix / "share" / "licenses" / name, licenses)
     if name == "libjpeg-turbo":
         (licenses / "NOTICE").write_text(_IJG, encoding="utf-8")
-    component = _component(name, found[1], library.license, library.place)
-    return component | {"cpe": f"cpe:2.3:a:{library.cpe}:{found[1]}:*:*:*:*:*:*:*"}
+    component = _component(name, match[1], library.license, library.place)
+    return component | {"cpe": f"cpe:2.3:a:{library.cpe}:{match[1]}:*:*:*:*:*:*:*"}
 
 
 def nanobind(licenses: Path) -> Component:

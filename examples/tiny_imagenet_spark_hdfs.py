@@ -33,9 +33,9 @@ def notebook_pipeline(pattern: str, classes: int) -> tf.data.Dataset:
     description = {name: tf.io.FixedLenFeature([], tf.string) for name in ("label_one_hot", "image_raw")}
 
     def parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        found = tf.io.parse_single_example(record, description)
-        image = tf.reshape(tf.io.decode_raw(found["image_raw"], tf.uint8), (64, 64, 3))
-        one_hot = tf.reshape(tf.io.decode_raw(found["label_one_hot"], tf.uint8), (classes,))
+        features = tf.io.parse_single_example(record, description)
+        image = tf.reshape(tf.io.decode_raw(features["image_raw"], tf.uint8), (64, 64, 3))
+        one_hot = tf.reshape(tf.io.decode_raw(features["label_one_hot"], tf.uint8), (classes,))
         return image, tf.cast(one_hot, tf.int32)
 
     files = tf.io.gfile.glob(pattern)

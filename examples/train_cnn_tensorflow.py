@@ -93,8 +93,8 @@ def main(path: str) -> None:
     print(f"stopped after {len(before)} steps, at {second.state}")
     after = second.run()
     assert before + after == losses
-    for one, other in zip(whole.model.weights, second.model.weights, strict=True):
-        tf.debugging.assert_equal(one, other)
+    for weight, other in zip(whole.model.weights, second.model.weights, strict=True):
+        tf.debugging.assert_equal(weight, other)
     print("resumed: the same losses and the same weights, bit for bit")
 
 

@@ -84,8 +84,8 @@ def main(path: str) -> None:
     print(f"stopped after {len(before)} steps, at {second.loader.state_dict()}")
     after = second.run()
     assert before + after == losses
-    for one, other in zip(whole.model.parameters(), second.model.parameters(), strict=True):
-        assert torch.equal(one, other)
+    for weight, other in zip(whole.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(weight, other)
     print("resumed: the same losses and the same weights, bit for bit")
 
 

@@ -33,7 +33,7 @@ def main(path: str, folder: str) -> None:
     source = stoker.open(path, split="train")
     samples = [source[number] for number in range(min(96, len(source)))]
     names = [f"a photograph of {source.classes[sample.label].name}" for sample in samples]
-    records = [{"image": one.encoded, "caption": name} for one, name in zip(samples, names, strict=True)]
+    records = [{"image": sample.encoded, "caption": name} for sample, name in zip(samples, names, strict=True)]
     stoker.build(records, folder, progress=False)
 
     torch.manual_seed(0)

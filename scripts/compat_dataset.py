@@ -78,11 +78,11 @@ KINDS = {
 
 def records(count: int, first: int) -> list[dict[str, Any]]:
     """Return records with a value in each of `KINDS`."""
-    found = []
+    records = []
     for seed in range(first, first + count):
         rng = np.random.default_rng(seed)
         box = {"xmin": 0.25, "ymin": 0.125, "xmax": 0.75, "ymax": 1.0}
-        found.append(
+        records.append(
             {
                 "image": np.asarray(_picture(seed)),
                 "label": CLASSES[seed % 3],
@@ -101,7 +101,7 @@ def records(count: int, first: int) -> list[dict[str, Any]]:
                 "right": np.asarray(_picture(seed + 100)),
             }
         )
-    return found
+    return records
 
 
 def values(dataset: Any) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ def expected(directory: Path) -> dict[str, Any]:
     state = stopped.state_dict()
     rest = batches(iterator)
     with_fields = {
-        "fields": {name: one.to_json() for name, one in splits["train"].fields.items()},
+        "fields": {name: field.to_json() for name, field in splits["train"].fields.items()},
         "box_names": list(splits["train"].schema.box_names),
         "values": {split: values(dataset) for split, dataset in splits.items()},
     }
@@ -188,8 +188,8 @@ def main(folder: str, *options: str) -> int:
     else:
         status = _build_photographs(to, options)
     if status == 0:
-        found = {"options": list(options)} | expected(to / "dataset")
-        (to / "expected.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        document = {"options": list(options)} | expected(to / "dataset")
+        (to / "expected.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return status
 
 

@@ -38,8 +38,8 @@ def archive_of(inputs: list[bytes]) -> bytes:
 def pack(corpus: Path, target: str) -> tuple[int, int]:
     """Write the archive of a target; return how many inputs it has, and its bytes."""
     files = [path for path in (corpus / target).iterdir() if not path.name.startswith("seed-")]
-    found = {path.read_bytes() for path in files if path.stat().st_size <= LONGEST}
-    inputs = sorted(found, key=lambda data: (len(data), data))
+    contents = {path.read_bytes() for path in files if path.stat().st_size <= LONGEST}
+    inputs = sorted(contents, key=lambda data: (len(data), data))
     few, many = 0, len(inputs)
     while few < many:  # the most that fit
         middle = (few + many + 1) // 2

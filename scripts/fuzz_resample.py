@@ -100,11 +100,11 @@ def difference(case: Case, seed: int) -> int:
         image.save(file, "JPEG", quality=seed % 100 + 1, subsampling=seed % 3)
         image = Image.open(file).convert("RGB")
         part = _native.decode_image(file.getvalue(), case.box)
-    found = _native.resize(part, *case.size, case.name, window=case.window, flip=case.flip)
+    resized = _native.resize(part, *case.size, case.name, window=case.window, flip=case.flip)
     expected = image.crop(case.box).resize(case.size, FILTERS[case.name]).crop(case.window)
     if case.flip:
         expected = expected.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return int(np.abs(found.astype(np.int16) - np.asarray(expected, np.int16)).max())
+    return int(np.abs(resized.astype(np.int16) - np.asarray(expected, np.int16)).max())
 
 
 def say(line: str) -> None:
@@ -115,7 +115,7 @@ def say(line: str) -> None:
 
 def main(cases: int, seed: int) -> int:
     """Compare; return 1 if anything differs."""
-    worst, differing, said = 0, 0, time.monotonic()
+    worst, differing, reported = 0, 0, time.monotonic()
     for number in range(cases):
         case = some_case(random.Random(seed * 1_000_003 + number))
         off = difference(case, seed + number)
@@ -123,8 +123,8 @@ def main(cases: int, seed: int) -> int:
         if off:
             differing += 1
             say(f"case {number} of seed {seed} differs by {off}: {case}")
-        if time.monotonic() - said > _SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - reported > _SECONDS:
+            reported = time.monotonic()
             say(f"{number + 1} of {cases} cases, largest difference {worst}")
     say(f"{cases} cases, {differing} of them differ, largest difference {worst}")
     return 1 if differing else 0

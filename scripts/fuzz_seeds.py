@@ -168,10 +168,10 @@ def examples() -> Iterator[bytes]:
     }
     yield example(i=[raw], h=[3], w=[4], l=[1], b=[0.1, 0.0, 1.0, 0.9], label=[3], **edges)
     yield example(image=[jpeg], label=[7], source=[b"n1_2.JPEG"])
-    one = b"\x0a\x03\x0a\x01\x00"
+    feature = b"\x0a\x03\x0a\x01\x00"
     yield b"\x0a\x0c\x0a\x0a\x0a\x01a\x12\x05\x1a\x03\x08\xac\x02"  # unpacked
     yield b"\x0a\x10\x0a\x0e\x0a\x01f\x12\x09\x12\x07\x0d\0\0\x80\x3f\x18\1" + b"\x13\x14"  # unknown field, group
-    yield b"\x0a\x0c\x0a\x0a\x0a\x01i\x12\x05" + one + b"\x0a\x0a\x0a\x08\x0a\x01i\x12\x03\x1a\x01\x0a"  # twice
+    yield b"\x0a\x0c\x0a\x0a\x0a\x01i\x12\x05" + feature + b"\x0a\x0a\x0a\x08\x0a\x01i\x12\x03\x1a\x01\x0a"  # twice
 
 
 def frames(payloads: list[bytes]) -> tuple[bytes, bytes]:

@@ -109,7 +109,7 @@ check_reproducible() {
   local again
   again=$(mktemp -d)
   make_sdist "$again"
-  for one in "${pythons[@]}"; do make_wheel "$one" "$again"; done
+  for interpreter in "${pythons[@]}"; do make_wheel "$interpreter" "$again"; done
   for file in "$again"/*; do
     cmp "$file" "$dist/$(basename "$file")" || fail "a second build of $(basename "$file") has other bytes"
     echo "$(basename "$file"): built twice, the same bytes"
@@ -161,10 +161,10 @@ release() {
   cd "$source"
   say "Source package" && make_sdist "$dist" && check_contents
   say "Wheels for ${pythons[*]}"
-  for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done
+  for interpreter in "${pythons[@]}"; do make_wheel "$interpreter" "$dist"; done
   (cd "$dist" && ls -l stoker-*.whl)
   say "Reproducible?" && check_reproducible
-  for one in "${pythons[@]}"; do say "Tests of the wheel for $one" && test_wheel "$one"; done
+  for interpreter in "${pythons[@]}"; do say "Tests of the wheel for $interpreter" && test_wheel "$interpreter"; done
   say "Types" && check_types
   say "Bill of materials, provenance, sums" && finish
   cd "$here"
@@ -177,8 +177,8 @@ release() {
   echo "git push origin v$version   # .github/workflows/release.yml makes the wheels of all systems, attests and publishes them"
 }
 
-for one in "${pythons[@]}"; do
-  "$one" -c 'import ensurepip' 2>/dev/null || fail "'$one' does not run, or has no venv; name others with PYTHONS=..."
+for interpreter in "${pythons[@]}"; do
+  "$interpreter" -c 'import ensurepip' 2>/dev/null || fail "'$interpreter' does not run, or has no venv; name others with PYTHONS=..."
 done
 install_tools
 libraries=$build/libraries
@@ -196,7 +196,7 @@ case $what in
   wheel)
     make_sdist "$dist"
     rm -f "$dist/stoker-$version"-*.whl
-    for one in "${pythons[@]}"; do make_wheel "$one" "$dist"; done
+    for interpreter in "${pythons[@]}"; do make_wheel "$interpreter" "$dist"; done
     ;;
   release) release ;;
 esac

@@ -72,7 +72,7 @@ def declared(path: str) -> list[Declared]:
     if name not in classes:  # a package that has it from one of its modules
         return declared(f"{modules[name]}.{name}")
     bases = [base.id for base in classes[name].bases if isinstance(base, ast.Name) and base.id != "Settings"]
-    found = [setting for base in bases for setting in declared(f"{modules.get(base, module)}.{base}")]
+    settings = [setting for base in bases for setting in declared(f"{modules.get(base, module)}.{base}")]
     fields = [node for node in classes[name].body if isinstance(node, ast.AnnAssign)]
     by_position = any(not isinstance(field.annotation, ast.Subscript) for field in fields)
     for field in fields:
@@ -89,8 +89,8 @@ def declared(path: str) -> list[Declared]:
         for note, (kept, taken) in _TAKEN.items():
             if note in names:
                 spelled = spelled.replace(kept, taken)
-        found.append(Declared(field.target.id, spelled, default, texts, names, by_position))
-    return found
+        settings.append(Declared(field.target.id, spelled, default, texts, names, by_position))
+    return settings
 
 
 def written(source: str) -> str:

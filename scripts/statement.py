@@ -35,12 +35,12 @@ def libraries() -> list[dict[str, Any]]:
     """
     script = (ROOT / "scripts" / "image_libraries.sh").read_text(encoding="utf-8")
     pattern = r'^version=([\d.]+)\nbuild ([\w-]+) \$version ([0-9a-f]{64}) \\\n  "\$\{\w+:-(\S+)\}"'
-    found = re.findall(pattern, script, re.MULTILINE)
-    if {name for _, name, _, _ in found} != set(_PLACES):
+    builds = re.findall(pattern, script, re.MULTILINE)
+    if {name for _, name, _, _ in builds} != set(_PLACES):
         raise ValueError(f"scripts/image_libraries.sh does not name a version and SHA-256 of each of {list(_PLACES)}")
     return [
         {"uri": f"pkg:{_PLACES[name]}@{source.partition('==')[2] or version}", "digest": {"sha256": sha}}
-        for version, name, sha, source in found
+        for version, name, sha, source in builds
     ]
 
 

@@ -6,8 +6,8 @@ import io
 import shutil
 import zipfile
 
-from scripts.fuzz_python.made import sealed, tar_of
 from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.seed_data import sealed, tar_of
 from stoker.download.catalogue import Unpacking
 from stoker.download.run import is_unpacked, unpack
 
@@ -37,8 +37,8 @@ def one_input(data: bytes) -> None:
 def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr("made/a.txt", b"abc" * 30)
-        made.writestr("made/b/c.txt", b"")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as writer:
+        writer.writestr("made/a.txt", b"abc" * 30)
+        writer.writestr("made/b/c.txt", b"")
     archive = tar_of({"made/a.txt": b"abc", "made/b/c.txt": b""})
     return [b"\3" + file.getvalue(), b"\1" + file.getvalue(), b"\2" + archive, b"\6" + archive]

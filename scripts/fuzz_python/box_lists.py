@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scripts.fuzz_python.made import tar_of
 from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.seed_data import tar_of
 from stoker.sources import Item, ItemTableBuilder
 from stoker.sources.boxes import BOX, read_box_csv, read_box_tar, read_tiny_boxes
 
@@ -19,14 +19,14 @@ _FOLDER = folder()
 _NAMES = frozenset((b"n1", b"n2"))
 
 
-def _check(found: BoxTable | None) -> None:
-    if found is None:
+def _check(listed: BoxTable | None) -> None:
+    if listed is None:
         return
     images = ItemTableBuilder()
     for name in (b"a.JPEG", b"n1/a.JPEG", b"", b"n1_0.JPEG"):
         images.add(Item(name, 0, 0))
     table = images.finish()
-    for boxes, _ in found.columns(table, np.arange(len(table)), [b"n1", b"n2"]):
+    for boxes, _ in listed.columns(table, np.arange(len(table)), [b"n1", b"n2"]):
         for xmin, ymin, xmax, ymax in np.frombuffer(boxes, BOX)["corners"].tolist():
             assert 0.0 <= xmin < xmax <= 1.0
             assert 0.0 <= ymin < ymax <= 1.0

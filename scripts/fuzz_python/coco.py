@@ -56,8 +56,8 @@ def seeds() -> list[bytes]:
     polygons = b', "category_id": 1, "id": 5, "segmentation": [[1, -2.5, 30, 1e2, 5, 6], [0, 0, 9, 0, 9, 9]]}'
     runs = b', "category_id": 1, "id": 6, "iscrowd": 1, "segmentation": {"size": [30, 40], "counts": '
     objects = b", ".join(
-        b'{"image_id": 7, "bbox": [1, 2, 3, 4]' + one
-        for one in (polygons, runs + b"[600, 500, 100]}}", runs + b'"hb0d?T3"}}')
+        b'{"image_id": 7, "bbox": [1, 2, 3, 4]' + rest
+        for rest in (polygons, runs + b"[600, 500, 100]}}", runs + b'"hb0d?T3"}}')
     )
     caption = b'{"image_id": 7, "caption": "a \\u0041"}'
     return [

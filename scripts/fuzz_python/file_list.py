@@ -30,4 +30,4 @@ def seeds() -> list[bytes]:
     """Return the inputs that fuzzing starts from."""
     config = b'{"data": {"train_filelist": "list.txt", "batch_size": 4, "crop_image_size": [224, 224]}}'
     lists = (b"n1/a.jpg\nn2/a.jpg\n", b"n1/a.jpg\r\n\n./n2/a.jpg", b"path,label\nn1/a.jpg,3\nn2/a.jpg,-1\n")
-    return [b"\0" + config, *(b"\xff" + one for one in lists)]
+    return [b"\0" + config, *(b"\xff" + text for text in lists)]

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from scripts.fuzz_python.made import dataset
 from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.seed_data import dataset
 from stoker.errors import IndexMismatchError
 from stoker.format.index import CachedIndex, check_index, format_index, parse_index
 

@@ -24,10 +24,10 @@ def one_input(data: bytes) -> None:
     if compression_of(_PATH) == "none":
         return
     with inflate(_PATH) as plain:
-        found = plain.path.read_bytes()
+        inflated = plain.path.read_bytes()
     whole = _whole(data)
-    assert whole is None or whole.startswith(found)
-    assert found == whole or not _are_records(found)  # what follows bytes that are no record is not read
+    assert whole is None or whole.startswith(inflated)
+    assert inflated == whole or not _are_records(inflated)  # what follows bytes that are no record is not read
 
 
 def _are_records(data: bytes) -> bool:

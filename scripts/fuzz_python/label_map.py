@@ -15,9 +15,9 @@ def one_input(data: bytes) -> None:
     """Read any bytes as each of them; the first byte says as which."""
     _PATH.write_bytes(data[1:])
     if data[:1] < b"\x60":
-        found = read_label_map(str(_PATH))
-        assert len(found.names) == len(found.texts) == len(set(found.names))
-        assert found.names
+        label_map = read_label_map(str(_PATH))
+        assert len(label_map.names) == len(label_map.texts) == len(set(label_map.names))
+        assert label_map.names
     elif data[:1] < b"\xc0":
         _PATH.replace(_GROUND_TRUTH)
         labels = read_validation_labels(_GROUND_TRUTH)

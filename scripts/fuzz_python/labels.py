@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.fuzz_python.made import dataset
 from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.seed_data import dataset
 from stoker.format import read_rejects, write_rejects
 from stoker.format.directory import read_labels, write_labels
 
@@ -15,8 +15,8 @@ def one_input(data: bytes) -> None:
     if data[:1] < b"\x80":
         (_FOLDER / "labels.txt").write_bytes(data[1:])
         classes = read_labels(_FOLDER)
-        names = [found.name.encode("utf-8", "surrogateescape") for found in classes]
-        texts = [found.text.encode("utf-8", "surrogateescape") for found in classes]
+        names = [known.name.encode("utf-8", "surrogateescape") for known in classes]
+        texts = [known.text.encode("utf-8", "surrogateescape") for known in classes]
         write_labels(_AGAIN, names, texts, 0)
         assert read_labels(_AGAIN) == classes
     else:

@@ -27,10 +27,10 @@ def one_input(data: bytes) -> None:
         columns, _, text = content.partition(_MARK)
         content = columns + text + struct.pack("<QI", len(text), _native.crc32c(columns + text))
     _PLACE.write_atomically(content)
-    found = read_listing(_PLACE)
-    if found is None:
+    listing = read_listing(_PLACE)
+    if listing is None:
         return
-    tree = found[1]
+    tree = listing[1]
     for split, rows in tree.splits.items():
         for row in rows.tolist():
             item = tree.table[row]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from scripts.fuzz_python.made import dataset
+from scripts.fuzz_python.seed_data import dataset
 from stoker.errors import ManifestError
 from stoker.format.manifest import Manifest, format_manifest, parse_manifest, with_checksum
 from stoker.strict_json import parse_json

@@ -47,4 +47,4 @@ def seeds() -> list[bytes]:
         b'{"tags": [{"_type": "ClassLabel", "num_classes": 3}], "label": {"_type": "ClassLabel"}}',
         b'{"matrix": {"_type": "Array2D", "shape": [1, 2], "dtype": "float32"}}',
     )
-    return [b'{"info": {"features": %b}}' % one for one in notes]
+    return [b'{"info": {"features": %b}}' % note for note in notes]

@@ -14,6 +14,6 @@ _MEMORY = Path("/dev/shm")
 
 def folder() -> LocalLocation:
     """Return a new folder that is gone when the program ends."""
-    made = LocalLocation(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+    place = LocalLocation(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return place

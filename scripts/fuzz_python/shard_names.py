@@ -14,10 +14,10 @@ def one_input(data: bytes) -> None:
     paths = [LocalLocation("d") / name for name in names if name and "/" not in name and "\0" not in name]
     known = []
     for path in paths:
-        found = parse_shard_name(path.name)
-        if found is not None:
+        parsed = parse_shard_name(path.name)
+        if parsed is not None:
             known.append(path)
-            assert (found.shard or 0) < (found.shards or 2**63)
+            assert (parsed.shard or 0) < (parsed.shards or 2**63)
     for split in group_shards(known, {}).values():
         assert split.paths
     recognise(_native.parse_example(data))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from scripts.fuzz_python.made import sealed, tar_of
 from scripts.fuzz_python.scratch import folder
+from scripts.fuzz_python.seed_data import sealed, tar_of
 from stoker.errors import SourceError
 from stoker.sources import list_source
 from stoker.sources.webdataset import hold_samples

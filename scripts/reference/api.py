@@ -99,12 +99,12 @@ class Reference:
     def pages(self) -> dict[str, str]:
         """Return the text of each page by its path in the repository."""
         links = docstrings.Links(self.places, ROOT, f"{FOLDER}/index.md")
-        made = {links.page: _index(self._listed, links)}
+        pages = {links.page: _index(self._listed, links)}
         for page, (title, _) in PAGES.items():
             entries = [_entry(self._package, name, links) for name in self._listed[page]]
             parts = [f"# {title}", *_introduction(self._package, page, links), *entries]
-            made[f"{FOLDER}/{page}.md"] = "\n\n".join(parts) + "\n"
-        return made
+            pages[f"{FOLDER}/{page}.md"] = "\n\n".join(parts) + "\n"
+        return pages
 
 
 @functools.cache
@@ -117,18 +117,18 @@ def _package() -> griffe.Module:
 
 
 def _names(package: griffe.Module, names: list[str]) -> list[str]:
-    found = []
+    expanded = []
     for name in names:
         module, _, star = name.rpartition(".")
-        found += [f"{module}.{member}" for member in _public(package[module])] if star == "*" else [name]
-    return found
+        expanded += [f"{module}.{member}" for member in _public(package[module])] if star == "*" else [name]
+    return expanded
 
 
 def _places(package: griffe.Module, page: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """Yield where each name of a page is, and each method of its classes."""
     for name in names:
         yield f"stoker.{name}", f"{FOLDER}/{page}.md#{_slug(f'stoker.{name}')}"
-        thing = _found(package, name)
+        thing = _target(package, name)
         for member in thing.members.values() if isinstance(thing, griffe.Class) else ():
             is_internal = member.name in _INTERNAL.get(thing.name, ())
             if isinstance(member, griffe.Function) and not is_internal and _is_shown(member):
@@ -177,15 +177,17 @@ def _introduction(package: griffe.Module, page: str, links: docstrings.Links) ->
     return []
 
 
-def _found(package: griffe.Module, name: str) -> griffe.Object:
+def _target(package: griffe.Module, name: str) -> griffe.Object:
     member = package[name]
-    found = member.final_target if isinstance(member, griffe.Alias) else member
+    target = member.final_target if isinstance(member, griffe.Alias) else member
     # A function may have the name of its module.
-    return found.members[found.name] if isinstance(found, griffe.Module) and found.name in found.members else found  # type: ignore[return-value]
+    if isinstance(target, griffe.Module) and target.name in target.members:
+        return target.members[target.name]  # type: ignore[return-value]
+    return target
 
 
 def _entry(package: griffe.Module, name: str, links: docstrings.Links) -> str:
-    thing = _found(package, name)
+    thing = _target(package, name)
     parts = [f"## `stoker.{name}`"]
     if isinstance(thing, griffe.Class):
         parts += _class(thing, links)
@@ -333,10 +335,10 @@ def _resolved(expression: griffe.Expr) -> griffe.Object | None:
     if not path.startswith("stoker.") or not isinstance(parent, griffe.Object):
         return None
     try:
-        found = parent.modules_collection[path]
+        member = parent.modules_collection[path]
     except (KeyError, griffe.AliasResolutionError):
         return None
-    return found.final_target if isinstance(found, griffe.Alias) else found
+    return member.final_target if isinstance(member, griffe.Alias) else member
 
 
 def _code(text: str) -> str:

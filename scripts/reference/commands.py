@@ -45,8 +45,8 @@ def _whole() -> argparse.ArgumentParser:
 
 
 def _subparsers(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    found = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    return {name: parser for action in found for name, parser in action.choices.items()}
+    actions = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    return {name: parser for action in actions for name, parser in action.choices.items()}
 
 
 def _exit_codes() -> list[str]:

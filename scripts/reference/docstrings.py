@@ -141,7 +141,7 @@ def _is_python(text: str) -> bool:
 def _table(text: str) -> str:
     """Return a simple table of reStructuredText as one of Markdown; lines without a first cell continue the row."""
     lines = text.splitlines()
-    starts = [found.start() for found in re.finditer(r"=+", lines[0])]
+    starts = [match.start() for match in re.finditer(r"=+", lines[0])]
     ends = [*starts[1:], None]
     rows: list[list[str]] = []
     for line in lines[1:]:

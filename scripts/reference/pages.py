@@ -20,16 +20,16 @@ def pages() -> dict[str, str]:
     return {**reference.pages(), commands.PAGE: commands.page(), settings.PAGE: settings.page(links)}
 
 
-def stale(made: Iterable[str]) -> list[str]:
+def stale(current: Iterable[str]) -> list[str]:
     """Return pages of the API that are there and are not among those that are made."""
     there = (path.relative_to(ROOT).as_posix() for path in (ROOT / api.FOLDER).glob("*.md"))
-    return sorted(set(there) - set(made))
+    return sorted(set(there) - set(current))
 
 
 if __name__ == "__main__":
-    made = pages()
-    for name in stale(made):
+    current = pages()
+    for name in stale(current):
         (ROOT / name).unlink()
-    for name, text in made.items():
+    for name, text in current.items():
         (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
         (ROOT / name).write_text(text, encoding="utf-8")

@@ -183,10 +183,10 @@ def _code(text: str) -> str:
 
 
 def _of_docstring(thing: type, links: docstrings.Links) -> str:
-    found = docstrings.TABLE.search((inspect.getdoc(thing) or "") + "\n")
-    if found is None:
+    match = docstrings.TABLE.search((inspect.getdoc(thing) or "") + "\n")
+    if match is None:
         raise ValueError(f"the docstring of {thing.__name__} has no table")
-    return docstrings.markdown(found[0], links)
+    return docstrings.markdown(match[0], links)
 
 
 def _table(columns: list[str], rows: list[list[str]]) -> str:
@@ -194,18 +194,18 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _compare(what: str, found: set[str], described: set[str]) -> None:
-    if found != described:
-        lack, gone = sorted(found - described), sorted(described - found)
+def _compare(what: str, actual: set[str], described: set[str]) -> None:
+    if actual != described:
+        lack, gone = sorted(actual - described), sorted(described - actual)
         raise ValueError(f"{what}: {lack} are not described in {__file__}, {gone} are not in the code")
 
 
 def _read_variables() -> set[str]:
     """Return the texts that may be environment variables, in modules that look at the environment."""
-    found: set[str] = set()
+    names: set[str] = set()
     for path in [*(ROOT / "src" / "stoker").rglob("*.py")]:
         text = path.read_text(encoding="utf-8")
         if "environ" in text or "AccountNames" in text:
             constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
-            found |= {value for value in constants if isinstance(value, str) and _NAME.fullmatch(value)}
-    return {name for name in found if not name.startswith("SC_")}  # of os.sysconf
+            names |= {value for value in constants if isinstance(value, str) and _NAME.fullmatch(value)}
+    return {name for name in names if not name.startswith("SC_")}  # of os.sysconf

@@ -23,8 +23,8 @@ _NAME = re.compile(r"<code>(?P<name>stoker(\.\w+)+)</code>(?!</a>)")
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file in ``docs`` has, and put folders into the navigation."""
-    made = {"decisions/index.md": _decisions(), **repository.pages()}
-    for place, text in made.items():
+    generated = {"decisions/index.md": _decisions(), **repository.pages()}
+    for place, text in generated.items():
         files.append(File.generated(config, place, content=text))
     config.nav = _filled(config.nav, files)
     return files

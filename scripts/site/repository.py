@@ -28,15 +28,15 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".txt": "text", ".j
 def pages() -> dict[str, str]:
     """Return the Markdown of each page by its place in the site."""
     waiting = [*START, *(path for page in DOCS.rglob("*.md") for path in _linked(page.read_text("utf-8"), page.parent))]
-    made: dict[str, str] = {}
+    by_place: dict[str, str] = {}
     while waiting:
         path = waiting.pop()
         place = place_of(path)
-        if place not in made and not path.is_relative_to(DOCS):
+        if place not in by_place and not path.is_relative_to(DOCS):
             text = _shown(path)
-            made[place] = relinked(text, path)
+            by_place[place] = relinked(text, path)
             waiting += _linked(text, _folder_of(path))
-    return made
+    return by_place
 
 
 def place_of(path: Path) -> str:
