@@ -410,14 +410,14 @@ class _Folder(_Writer):
         super().__init__(folder, split, dataset, shard_bytes)
         self._root = folder / split
         self._root.mkdir()
-        self._made: set[str] = set()
+        self._class_folders: set[str] = set()
         has_more = self._fields or self.has_boxes
         self._rows = (self._root / _METADATA).open("wb") if has_more else None
 
     def write(self, record: _Record) -> None:
-        if record.class_name and record.class_name not in self._made:
+        if record.class_name and record.class_name not in self._class_folders:
             (self._root / record.class_name).mkdir()
-            self._made.add(record.class_name)
+            self._class_folders.add(record.class_name)
         place = f"{record.class_name}/" * bool(record.class_name)
         stem, _, suffix = record.name.rpartition(".")
         row: dict[str, Any] = {"file_name": self._create(place, stem, record.index, suffix, record.image)}

@@ -226,15 +226,15 @@ def no_attribute(title: str, answers: Answers) -> Callable[[Any, str], Never]:
 
 def answering(cls: type[_T], answers: Answers) -> None:
     """Let a class of settings answer keywords that it does not have."""
-    made: Any = cls.__init__
-    code = made.__code__
+    original: Any = cls.__init__
+    code = original.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
-    @functools.wraps(made)
+    @functools.wraps(original)
     def init(self: _T, *args: Any, **settings: Any) -> None:
         if not settings.keys() <= set(known):
             refuse_unknown(f"stoker.{cls.__name__}", [name for name in settings if name not in known], known, answers)
-        made(self, *args, **settings)
+        original(self, *args, **settings)
 
     setattr(cls, "__init__", init)  # noqa: B010 - what mypy lets nobody assign
 

@@ -155,7 +155,7 @@ class SampleReport:
     oddities: dict[str, str]  # path below the tree -> what is odd about it, of files that are right but unusual
     # path below the tree -> what is wrong with it: images that cannot be used, and one annotation
     damaged: dict[str, str]
-    made: bool  # false when the very same tree existed already
+    is_new: bool  # false when the very same tree existed already
 
 
 @dataclass(frozen=True, slots=True)

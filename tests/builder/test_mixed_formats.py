@@ -88,7 +88,7 @@ def test_the_same_bytes_and_the_numbers_of_the_plan(tmp_path: Path, recipe: Reci
     planned: Counter[tuple[str, str]] = Counter()
     converted: Counter[str] = Counter()
     for storing, count in expected.survey.storings.items():
-        planned[storing.format, storing.made] += count
+        planned[storing.format, storing.method] += count
         converted.update({storing.converted: count} if storing.converted else {})
     assert planned == {(name, how): n for name, counts in manifest.formats.items() for how, n in counts.items()}
     assert converted == manifest.converted
@@ -178,8 +178,8 @@ def test_plan_build_and_info_name_what_becomes_of_the_images(
     kept = "stored: 17 jpeg kept, 5 png kept, 4 webp kept, 1 bmp to png, 1 cmyk jpeg to png, 1 gif to png"
     assert kept in printed("plan", source)
     planned = json.loads(printed("plan", source, "--json"))["stored"]
-    assert {"source": "png", "format": "png", "made": "kept", "images": 5} in planned
-    assert {"source": "bmp", "format": "png", "made": "encoded", "images": 1} in planned
+    assert {"source": "png", "format": "png", "method": "kept", "images": 5} in planned
+    assert {"source": "bmp", "format": "png", "method": "encoded", "images": 1} in planned
     assert sum(entry["images"] for entry in planned) == 32
     assert "5 png to jpeg, 4 webp to jpeg" in printed("plan", source, "--preset", "imagenet")
     assert "5 png kept, 4 webp to png" in printed("plan", source, "--preset", "tfds")

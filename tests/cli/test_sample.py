@@ -18,7 +18,7 @@ def test_sample_makes_a_tree_that_plan_understands(tmp_path: Path, capsys: pytes
     words = ["sample", str(tmp_path / "photos"), "--classes", "2", "--images", "2", "--validation", "1", "--json"]
     assert main(words) == 0
     document = json.loads(capsys.readouterr().out)
-    assert (document["made"], document["images"], document["damaged"]) == (True, 6, {})
+    assert (document["is_new"], document["images"], document["damaged"]) == (True, 6, {})
     assert main(["plan", str(tmp_path / "photos"), "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert {name: split["items"] for name, split in plan["splits"].items()} == {"train": 4, "validation": 2}

@@ -33,9 +33,9 @@ def in_child(act, *arguments):
         os._exit(code)
     os.close(out)
     with os.fdopen(into, "rb") as pipe:
-        said = pipe.read()
+        output = pipe.read()
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return [status, json.loads(said) if said else None]
+    return [status, json.loads(output) if output else None]
 """
 # A batch takes 96 MiB, which is more than what glibc keeps for the small allocations of a thread, and the limits leave
 # nothing, a little more than nothing, or a little more than some batches, so that memory ends everywhere.

@@ -262,15 +262,15 @@ def test_an_engine_ends_while_its_converter_runs(tree: tuple) -> None:
                 inside.set()
                 for _ in range(100_000): pass
                 return pixels, 1
-            made = engine(source, convert=convert, threads=4)
-            for _ in range(50): made.submit(np.arange(12, dtype=np.uint64), 0)
+            running = engine(source, convert=convert, threads=4)
+            for _ in range(50): running.submit(np.arange(12, dtype=np.uint64), 0)
             inside.wait()
-            if ending == "close": made.close()
-            if ending == "delete": del made
+            if ending == "close": running.close()
+            if ending == "delete": del running
             if ending == "exit":
                 import weakref
                 loader = type("Owner", (), {{}})()
-                weakref.finalize(loader, made.close)
+                weakref.finalize(loader, running.close)
         print("done")
     """
     ended = subprocess.run(

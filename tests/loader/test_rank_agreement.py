@@ -45,26 +45,26 @@ RANKS = """
             return sum(1 for _, batch in zip(range(most), loader))
 
     def resumed(more):
-        made = loader()
-        made.load_state_dict({**made.state_dict(), **more})
-        return made
+        opened = loader()
+        opened.load_state_dict({**opened.state_dict(), **more})
+        return opened
 
     def at_epoch(epoch):
-        made = loader()
-        made.set_epoch(epoch)
-        return made
+        opened = loader()
+        opened.set_epoch(epoch)
+        return opened
 
     def looked_at():
-        made = loader()
+        opened = loader()
         if rank == 0:
-            next(iter(made))
-        made.load_state_dict({**made.state_dict(), **STATE})
-        return read(made)
+            next(iter(opened))
+        opened.load_state_dict({**opened.state_dict(), **STATE})
+        return read(opened)
 
     def in_another_order():
         sets = {"train": train, "val": val}
-        made = {name: loader(sets[name]) for name in (sorted(sets) if rank else reversed(sorted(sets)))}
-        return read(made["train"]) + read(made["val"])
+        loaders = {name: loader(sets[name]) for name in (sorted(sets) if rank else reversed(sorted(sets)))}
+        return read(loaders["train"]) + read(loaders["val"])
 
     def unpickled():
         copies = pickle.loads(pickle.dumps((loader(train), loader(val))))
@@ -100,11 +100,11 @@ RANKS = """
         except stoker.errors.ConfigError as error:
             return str(error)
 
-    found = {}
+    outcomes = {}
     for name, case in CASES.items():
         for turn in range(3):  # so that it is known who comes later
             if rank == turn:
-                found[name] = outcome(case)
+                outcomes[name] = outcome(case)
             dist.barrier()
 
     def timed():
@@ -126,16 +126,16 @@ RANKS = """
         if child == 0:
             os._exit(0 if message is None else 1)
         if child:
-            found["forked"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            outcomes["forked"] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         dist.barrier()
     if rank == 0:
         os.kill(server, signal.SIGSTOP)
-        found["slow"] = [timed(), fastest()]
+        outcomes["slow"] = [timed(), fastest()]
         os.kill(server, signal.SIGKILL)
     dist.barrier()
-    found["gone"] = fastest()
+    outcomes["gone"] = fastest()
     dist.barrier()
-    print(json.dumps(found), flush=True)
+    print(json.dumps(outcomes), flush=True)
     os._exit(0)  # without its store, PyTorch cannot take leave of the others
 """
 JAX = """
@@ -152,8 +152,8 @@ JAX = """
     train, val, settings = stoker.open(path), stoker.open(other), {"transform": stoker.CenterCrop(4), "threads": 1}
 
     def batches(dataset=train, **more):
-        with stoker.jax.batches(dataset, 3, epochs=1, **settings, **more) as made:
-            for _ in made:
+        with stoker.jax.batches(dataset, 3, epochs=1, **settings, **more) as batches:
+            for _ in batches:
                 pass
 
     def tf_data(dataset=train, **more):
@@ -172,17 +172,17 @@ JAX = """
         "tf.data": lambda: list(tf_data(seed=rank)),
         "passes": passes,
     }
-    found = {}
+    errors = {}
     for name, case in CASES.items():
         for turn in range(2):
             if rank == turn:
-                found[name] = None
+                errors[name] = None
                 try:
                     case()
                 except Exception as error:
-                    found[name] = str(error)
+                    errors[name] = str(error)
             client.wait_at_barrier(f"{name} {turn}", 60_000)
-    print(json.dumps(found))
+    print(json.dumps(errors))
 """
 
 

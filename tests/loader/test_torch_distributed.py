@@ -144,9 +144,9 @@ import lightning.pytorch as pl, torch
 import stoker
 
 class Model(pl.LightningModule):
-    def __init__(self, given, made):
+    def __init__(self, given, validated):
         super().__init__()
-        self.given, self.made = given, made
+        self.given, self.validated = given, validated
         self.net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(8 * 8 * 3, 32))
 
     def write(self, out, batch):
@@ -162,7 +162,7 @@ class Model(pl.LightningModule):
         return make_loader()
 
     def validation_step(self, batch, number):
-        self.write(self.made, batch)
+        self.write(self.validated, batch)
 
     def configure_optimizers(self):
         return torch.optim.SGD(self.parameters(), lr=0.01)

@@ -96,7 +96,7 @@ def test_png_and_webp_are_kept_byte_for_byte(name: str, settings: dict[str, Any]
     assert (stored.width, stored.height, stored.converted) == (WIDTH, HEIGHT, None)
     assert stored.storing.format == ("png" if name.startswith(("PNG", "animated PNG")) else "webp")
     assert check(data, recipe) == stored.storing
-    assert stored.storing.made == "kept"
+    assert stored.storing.method == "kept"
     small = Recipe(resize=parse_resize("max:40"), **{key: words for key, words in settings.items() if key == "restart"})
     assert convert(data, small) == stored
     lossless = parse_encode("png" if stored.storing.format == "png" else "webp:lossless")
@@ -149,7 +149,7 @@ def test_what_cannot_be_kept_becomes_a_png_of_the_same_pixels(name: str, setting
     assert (opened(stored.data).format, opened(stored.data).mode) == ("PNG", mode)
     assert (as_pillow_gives_it(stored.data, mode) == as_pillow_gives_it(data, mode)).all()
     assert (_native.decode_image(stored.data) == as_pillow_gives_it(data, "RGB")).all()
-    assert (stored.storing.format, stored.storing.made) == ("png", "encoded")
+    assert (stored.storing.format, stored.storing.method) == ("png", "encoded")
     assert stored.converted == stored.storing.source
     assert check(data, recipe) == stored.storing
     assert convert(stored.data, Recipe()).data == stored.data
@@ -178,7 +178,7 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
     with opened(stored.data) as reopened:
         assert (reopened.size, reopened.format) == ((stored.width, stored.height), stored.storing.format.upper())
         assert reopened.format == "PNG" or (reopened.format == "WEBP" and not is_lossy_webp(stored.data))
-        mode = reopened.mode if stored.storing.made == "encoded" else own_mode(ANY[name])
+        mode = reopened.mode if stored.storing.method == "encoded" else own_mode(ANY[name])
     if recipe.filter == "tf1-legacy":
         assert mode == "RGB"
         return

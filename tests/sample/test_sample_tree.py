@@ -75,7 +75,7 @@ def test_another_seed_gives_other_images(small: Path, tmp_path: Path) -> None:
 
 def test_odd_files_are_what_they_are_said_to_be(tree: Path) -> None:
     report = make_sample(tree, SPEC)
-    assert not report.made
+    assert not report.is_new
     by_kind = {what: tree / path for path, what in report.oddities.items()}
     assert len(by_kind) == 7
 
@@ -191,7 +191,7 @@ def test_a_sample_that_was_changed_is_refused_and_left_alone(tmp_path: Path) -> 
     whole = image.read_bytes()
     for change in (image.unlink, lambda: image.write_bytes(whole[:-1]), lambda: (root / "new.JPEG").write_bytes(whole)):
         image.write_bytes(whole)
-        assert not make_sample(root, spec).made
+        assert not make_sample(root, spec).is_new
         change()
         before = contents(root)
         with pytest.raises(DestinationError, match="changed"):
@@ -240,5 +240,5 @@ def test_an_interrupted_sample_leaves_nothing_and_is_made_again(small: Path, tmp
         make_sample(tmp_path / "photos", SMALL, interrupted)
     assert begun == 1
     assert list(tmp_path.rglob("*")) == [tmp_path / "photos"]
-    assert make_sample(tmp_path / "photos", SMALL).made
+    assert make_sample(tmp_path / "photos", SMALL).is_new
     assert contents(tmp_path / "photos") == contents(small)

@@ -221,7 +221,7 @@ class ItemConverter:
             outcome.labels[label] += 1
         if self._stores_boxes:
             outcome.boxes.update(box.label for box in sample.boxes if box.label is not None and box.label >= 0)
-        outcome.formats[image.storing.format, image.storing.made] += 1
+        outcome.formats[image.storing.format, image.storing.method] += 1
         if image.converted is not None:
             outcome.converted[image.converted] += 1
         return frame
@@ -248,12 +248,12 @@ class _Templates:
     """The templates of records of many classes, as far as they fit into `_TEMPLATE_BYTES`. Safe in any thread."""
 
     def __init__(self) -> None:
-        self._made: dict[int, _native.RecordTemplate] = {}
+        self._templates: dict[int, _native.RecordTemplate] = {}
         self._size_bytes = 0
 
     def of(self, label: int, features_of: Callable[[int], Features]) -> _native.RecordTemplate:
         """Return that of a class, made of its features if it is not there."""
-        template = self._made.get(label)
+        template = self._templates.get(label)
         if template is None:
             features = features_of(label)
             slots = {key: slot for key, (_, values) in features.items() if (slot := _slot_of(values)) is not None}
@@ -261,8 +261,8 @@ class _Templates:
             template = _native.RecordTemplate(same, slots)
             self._size_bytes += template.size_bytes + _TEMPLATE_OVERHEAD
             if self._size_bytes > _TEMPLATE_BYTES:
-                self._made, self._size_bytes = {}, 0
-            self._made[label] = template
+                self._templates, self._size_bytes = {}, 0
+            self._templates[label] = template
         return template
 
 

@@ -148,8 +148,8 @@ def _turning(report: BuildForecast) -> str:
 
 
 def _stored(storing: Storing, recipe: Recipe) -> str:
-    if storing.made == "kept":
-        return f"{storing.source} {output.how_made(storing.format, storing.made, recipe.resolved()['kind'])}"
+    if storing.method == "kept":
+        return f"{storing.source} {output.how_made(storing.format, storing.method, recipe.resolved()['kind'])}"
     return f"{storing.source} encoded" if storing.source == storing.format else f"{storing.source} to {storing.format}"
 
 

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         output.document({"directory": args.directory, **output.fields_of(report)})
         return 0
-    verb = "made" if report.made else "there already:"
+    verb = "made" if report.is_new else "there already:"
     output.line(f"{verb} {format_count(report.images, 'image')}, {format_size(report.size_bytes)}, in {args.directory}")
     output.some([f"odd: {key}: {what}" for key, what in report.oddities.items()])
     output.some([f"damaged: {key}: {what}" for key, what in report.damaged.items()])

@@ -215,16 +215,16 @@ class Loader:
     def _rest_of_epoch(self, iteration: int) -> Iterator[Batch]:
         self._check_current(iteration)  # this runs when the first batch is asked for
         epoch, consumed = self._position.epoch, self._position.consumed
-        coming = steps_from(self.feed.samples.order(epoch), consumed, self.topology)
+        steps = steps_from(self.feed.samples.order(epoch), consumed, self.topology)
         self._engine.begin_report(epoch)
         if self._may_repeat and self.feed.run.shuffle:
             _warn_of_repeated_epoch(self.feed.run, self.topology.rank, epoch)
-        for step in islice(coming, self.settings.prefetch):
+        for step in islice(steps, self.settings.prefetch):
             self._engine.submit(step, epoch)
         _warn_of_orientation(self.dataset)  # while the first batches are decoded
         self._agreement.compare(**self.feed.shared)
         for left in reversed(range(self.feed.steps_after(consumed))):
-            for step in islice(coming, 1):
+            for step in islice(steps, 1):
                 self._engine.submit(step, epoch)
             batch = self._engine.next()
             self._position, self._begun = batch.position, left > 0

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from stoker.recipe.recipe import Encode
     from stoker.types import Box, Exif, Mode, StoredFormat, TensorOrder
 
-Made = Literal["kept", "encoded"]
+Method = Literal["kept", "encoded"]
 """``kept``: stored byte for byte, or by the recipe *restart* transcoded without loss. ``encoded``: made from pixels."""
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
@@ -58,7 +58,7 @@ class Storing:
     # where only its EXIF orientation stands against keeping it, or ``pixels``
     source: str
     format: StoredFormat  # of the stored image
-    made: Made  # how that comes from the source
+    method: Method  # how that comes from the source
 
     @property
     def converted(self) -> str | None:
@@ -127,10 +127,10 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
         if pixels.shape[2] == 3:
             return _convert_pixels(pixels, recipe, crop, 1, *_storing_of_pixels(recipe))
         image = convert(encode_png(pixels), recipe, crop)
-        return replace(image, storing=replace(image.storing, source="pixels", made="encoded"))
+        return replace(image, storing=replace(image.storing, source="pixels", method="encoded"))
     header = _look(data, recipe)
     storing, encode = _decide(header, recipe, crop)
-    if storing.made == "kept":
+    if storing.method == "kept":
         size = header.width, header.height
         return StoredImage(_kept(data, header.kind, recipe), *size, storing, source_size=size)
     if header.kind == "jpeg":
@@ -216,7 +216,7 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
         return _storing_of_pixels(recipe)[0]
     header = _look(data, recipe)
     storing, _ = _decide(header, recipe, crop)
-    if header.kind == "jpeg" or storing.made == "kept":
+    if header.kind == "jpeg" or storing.method == "kept":
         _check_further(data, header.kind, recipe)
     elif header.kind in NATIVE_FORMATS:
         _native.check_image(data, recipe.max_pixels)

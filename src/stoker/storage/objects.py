@@ -248,7 +248,7 @@ class AzureBackend(ObjectsBackend):
             super().__init__(name, *_clients(AzureStore, container, options))
         except BaseError as error:
             advice = "set AZURE_STORAGE_ACCOUNT_NAME, or give account_name to stoker.location"
-            raise ConfigError(f"{name} cannot be opened: {_said(error)}; {advice}") from error
+            raise ConfigError(f"{name} cannot be opened: {_sentence(error)}; {advice}") from error
 
 
 class GcsBackend(ObjectsBackend):
@@ -356,15 +356,15 @@ def _asked(request: Callable[[], _T]) -> _T:
     try:
         return request()
     except exceptions.AlreadyExistsError as error:
-        raise FileExistsError(_said(error)) from error
+        raise FileExistsError(_sentence(error)) from error
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError) as error:
-        raise PermissionError(13, _said(error)) from error
+        raise PermissionError(13, _sentence(error)) from error
     except UnicodeEncodeError as error:
         raise OSError(errno.EINVAL, f"no object has a name that is not UTF-8: {error}") from error
     except (exceptions.InvalidPathError, ValueError) as error:  # a key that it cannot spell
-        raise OSError(errno.EINVAL, _said(error)) from error
+        raise OSError(errno.EINVAL, _sentence(error)) from error
     except exceptions.BaseError as error:
-        raise _failure(_said(error)) from error
+        raise _failure(_sentence(error)) from error
 
 
 def _failure(message: str) -> StoreError | FileNotFoundError:
@@ -380,7 +380,7 @@ def _failure(message: str) -> StoreError | FileNotFoundError:
     return StoreError(message, retry=status >= 500 or status in _RETRIED, busy=status in _BUSY)
 
 
-def _said(error: Exception) -> str:
+def _sentence(error: Exception) -> str:
     """Return the sentence of an error, without its inner parts, and without anything that may be secret."""
     message = _QUERY.sub("?...", str(error).partition("\n\nDebug source")[0].strip())
     return _REQUEST.sub(r"\1: ", _KIND.sub("", message))
