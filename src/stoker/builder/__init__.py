@@ -9,7 +9,7 @@ from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, fo
 from stoker.builder.listed import build_part, build_tree, check_part_destination
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
 from stoker.builder.options import BuildOptions
-from stoker.builder.parts import NO_PART, ListedSource, Part, chosen_part, list_once, parse_part
+from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.report import BuildReport, PartReport, Report
 from stoker.builder.settings import (

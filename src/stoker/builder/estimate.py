@@ -1,4 +1,4 @@
-"""What a build will meet and cost, found before anything is written by converting a small sample of the items."""
+"""What a build will meet and cost, found before anything is written: duplicates, and what a small sample becomes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stoker import _native
-from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
-from stoker.builder.duplicates import duplicates_to_drop
+from stoker.builder.convert import ITEM_ERRORS, UNREADABLE, ItemConverter, is_item_error, request_threads
 from stoker.builder.plan import Plan, RecordSize, make_plan
 from stoker.config import IMAGE_SUFFIXES, format_size, option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
-from stoker.sources import counts_of
+from stoker.sources import SPLITS, counts_of, image_digest
 from stoker.storage import stoppable_pool
 from stoker.types import Reject
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.builder.convert import Outcome
-    from stoker.builder.settings import BuildSettings
+    from stoker.builder.settings import BuildSettings, DropDuplicates
     from stoker.recipe import Storing
     from stoker.sources import Item, Source
     from stoker.storage import Location
@@ -46,7 +46,7 @@ _BATCH_PER_THREAD = 8
 SURVEY_LIMIT = 20_000
 """Items that are checked; of a larger source, a seeded sample of this many: ImageNet would have to be read whole."""
 SURVEY_LIMIT_BY_URL = 256
-_PROGRESS_ITEMS = 64
+_PROGRESS_ITEMS, _DIGESTED_ITEMS = 64, 256
 
 _USUAL_BYTES = 100_000
 """Of a record of an image by URL. Nothing is measured: answers differ, and the shards of a list must not."""
@@ -113,10 +113,8 @@ class BuildForecast:
 
 def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> BuildForecast:
     """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing."""
-    converter = ItemConverter(tree, settings.recipe, settings.schema)
-    size, _ = sample_records(converter, settings.threads)
-    plan = make_plan(tree, settings, size)
-    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
+    listed = sampled(tree, settings, progress)
+    plan, converter = make_plan(tree, settings, listed.size), ItemConverter(tree, settings.recipe, settings.schema)
     sample = _Sample(plan)
     estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(
@@ -126,7 +124,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
         tuple(map(sum, zip(*tree.box_counts().values(), strict=True))),
         _survey(sample, converter, settings.threads, rejects, progress),
         estimate,
-        len(dropped),
+        len(listed.dropped),
     )
 
 
@@ -144,7 +142,6 @@ class _Sample:
         self.rows = chosen if ordered is None else ordered[chosen]
 
     def item(self, row: int) -> tuple[Item, str]:
-        """Return the item of a row, and its split."""
         return self.plan.tree.table[row], self.plan.splits[self._numbers[row]].name
 
 
@@ -222,6 +219,23 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
     return estimate, rejects
 
 
+@dataclass(frozen=True, slots=True)
+class ListedSource:
+    """A source and what was found out about it before its shards are planned."""
+
+    tree: Source
+    size: RecordSize  # how long its records will be
+    known: Mapping[tuple[Item, str], Outcome]  # records that were made to find that out, as `ItemConverter.known`
+    dropped: Mapping[int, ItemReject] = field(default_factory=dict)  # duplicates that are left out, by their rows
+
+
+def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
+    """Return a source that was listed, once some of its records were made to find out how long they are."""
+    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
+    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
+    return ListedSource(tree, size, known, dropped)
+
+
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
     """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
 
@@ -272,6 +286,56 @@ def split_of(tree: Source, row: int) -> str:
 def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
     total = len(tree.table)
     return _native.permute(0, min(count, total), total, 0, 0).astype(np.int64) if total else np.empty(0, np.int64)
+
+
+def duplicates_to_drop(
+    tree: Source, how: DropDuplicates | None, threads: int, progress: Progress | None
+) -> dict[int, ItemReject]:
+    """Return the items to leave out, by their rows, each with the reason; every image is read once.
+
+    Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
+    validation: what is measured on stays, and what is trained on goes.
+
+    Raises:
+        ConfigError: The images are on web servers, which may send others the next time.
+    """
+    if how is None:
+        return {}
+    if tree.latency == "web":
+        message = f"{option('drop_duplicates')} would download every image of {tree.root} twice"
+        raise ConfigError(f"{message}; build without it, and then from the dataset")
+    ordered = [name for name in reversed(SPLITS) if name in tree.splits]
+    dropped: dict[int, ItemReject] = {}
+    stays: dict[bytes, int] = {}
+    done = 0
+    for split in ordered:
+        if how == "within":
+            stays = {}
+        rows = tree.splits[split]
+        with stoppable_pool(request_threads(tree, threads), "stoker-digest", only_reads=True) as pool:
+            for first in range(0, len(rows), _DIGESTED_ITEMS):
+                some = rows[first : first + _DIGESTED_ITEMS].tolist()
+                for row, known in zip(some, pool.map(partial(_digest, tree, split), some), strict=True):
+                    if known is None:  # the build says what is wrong with it
+                        continue
+                    other = stays.setdefault(known, row)
+                    if other != row:
+                        item = tree.table[row]
+                        reason = f"its file is equal to {tree.table[other].key}, which is in the dataset"
+                        dropped[row] = ItemReject(item.key, item.label, reason)
+                done += len(some)
+                if progress is not None:
+                    progress(done=done, total=len(tree.table), size_bytes=0, rejects=len(dropped))
+    return dropped
+
+
+def _digest(tree: Source, split: str, row: int) -> bytes | None:
+    try:
+        return image_digest(tree.load(tree.table[row], split).data)
+    except ITEM_ERRORS as error:
+        if isinstance(error, OSError) and not is_item_error(error, tree.root):
+            raise
+        return None
 
 
 @dataclass(frozen=True, slots=True)

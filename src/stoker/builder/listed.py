@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stoker.builder.convert import ItemConverter
-from stoker.builder.description import describe_build
 from stoker.builder.destination import check_destination
-from stoker.builder.estimate import ExpectedSize, split_of
+from stoker.builder.estimate import ExpectedSize, sampled, split_of
 from stoker.builder.local import LocalEngine
-from stoker.builder.parts import NO_PART, sampled
+from stoker.builder.parts import NO_PART
 from stoker.builder.plan import make_plan, plan_settings
-from stoker.builder.report import BuildReport, PartReport, build_report, rejects_of
+from stoker.builder.report import BuildReport, PartReport, build_report, describe_build, rejects_of
 from stoker.builder.writing import Task, write
 from stoker.config import option
 from stoker.errors import DestinationError, SourceWarning
@@ -27,8 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from stoker.builder.convert import Outcome
+    from stoker.builder.estimate import ListedSource
     from stoker.builder.local import EngineFactory
-    from stoker.builder.parts import ListedSource, Part
+    from stoker.builder.parts import Part
     from stoker.builder.settings import BuildSettings
     from stoker.builder.writing import Tally
     from stoker.format import Manifest, ShardResult
@@ -202,7 +202,6 @@ class ListedBuild(Task):
                 tally.advanced(0, 0, 0)
 
         def add_digest(result: ShardResult) -> None:
-            """Note what stands for the values that a shard was made of."""
             if reader.has_witness:
                 result = replace(result, digest=reader.witness(rows[result.file.name]()))
             committed(result)

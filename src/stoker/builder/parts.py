@@ -20,12 +20,10 @@ import secrets
 import threading
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
-from stoker.builder.convert import ItemConverter
-from stoker.builder.duplicates import duplicates_to_drop
-from stoker.builder.estimate import sample_records
+from stoker.builder.estimate import ListedSource, sampled
 from stoker.builder.plan import RecordSize, open_source, recipe_record
 from stoker.config import format_some, option, refuse_contradicting
 from stoker.errors import ConfigError, DestinationError
@@ -36,9 +34,7 @@ from stoker.storage import location
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
-    from stoker.sources import Item, Source
     from stoker.storage import Location
     from stoker.types import Progress
 
@@ -150,16 +146,6 @@ def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool
     return NO_PART if text is None else parse_part(text)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedSource:
-    """A source and what was found out about it before its shards are planned."""
-
-    tree: Source
-    size: RecordSize  # how long its records will be
-    known: Mapping[tuple[Item, str], Outcome]  # records that were made to find that out, as `ItemConverter.known`
-    dropped: Mapping[int, ItemReject] = field(default_factory=dict)  # duplicates that are left out, by their rows
-
-
 def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
     """List a source, or read how another part of the same build has listed it, or wait for one that is about to.
 
@@ -192,15 +178,7 @@ def _list(settings: BuildSettings, destination: Location, progress: Progress | N
     return sampled(open_source(settings.source, progress, destination), settings, progress)
 
 
-def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = None) -> ListedSource:
-    """Return a source that was listed, once some of its records were made to find out how long they are."""
-    dropped = duplicates_to_drop(tree, settings.source.drop_duplicates, settings.threads, progress)
-    size, known = sample_records(ItemConverter(tree, settings.recipe, settings.schema), settings.threads)
-    return ListedSource(tree, size, known, dropped)
-
-
 def _size_in(about: Mapping[str, Any]) -> RecordSize | None:
-    """Return how long records are, as a listing has it; None if it does not say so."""
     try:
         per_record = about["per_record"]
         return RecordSize(float(about["per_source_byte"]), None if per_record is None else float(per_record))
@@ -255,7 +233,6 @@ class _Lister:
         return True
 
     def wait(self) -> None:
-        """Wait a moment before the next look."""
         time.sleep(_LOOK_SECONDS)
 
     @contextmanager

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stoker.builder.convert import ItemConverter
-from stoker.builder.description import describe_build
 from stoker.builder.destination import NOT_NOTED
 from stoker.builder.estimate import sample_records
 from stoker.builder.listed import made_of_others
 from stoker.builder.local import LocalEngine
 from stoker.builder.plan import Plan, ShardJob, SplitPlan, plan_settings
-from stoker.builder.report import build_report
+from stoker.builder.report import build_report, describe_build
 from stoker.builder.writing import Task, write
 from stoker.config import option
 from stoker.errors import ConfigError
@@ -90,7 +89,6 @@ def _checked(settings: BuildSettings) -> BuildSettings:
 
 
 def _split_plan(split: str, lengths: list[int], naming: ShardNaming) -> SplitPlan:
-    """Return what became of a split whose shards were made of so many records."""
     bounds = np.cumsum([0, *lengths])
     rows = np.broadcast_to(np.int64(0), int(bounds[-1]))  # none has a class in the table
     names = tuple(naming.name(split, shard, len(lengths)) for shard in range(len(lengths)))

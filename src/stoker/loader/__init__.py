@@ -8,12 +8,11 @@ Its modules, and what each is made of::
     settings        what a loader is given
     feed            which samples come when, and how long an epoch is ◄── samples, sampling, ranks, stoker.order
     engine          how batches are made ◄── batch, caches, cache_directory, read_ahead, range_plan, tracing
-    loader          epochs one after the other, and where they go on ◄── agreement
+    loader          epochs one after the other, and where they go on
 """
 
 from __future__ import annotations
 
-from stoker.loader.agreement import calling_place
 from stoker.loader.batch import (
     Batch,
     BatchOrigin,
@@ -59,7 +58,7 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.ranks import cpu_share
+from stoker.loader.ranks import calling_place, cpu_share
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
