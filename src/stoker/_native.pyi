@@ -292,7 +292,7 @@ def name_digest(name: Buffer) -> int:
 class RecordKeys:
     """Where records hold what; an empty key is one they do not have."""
 
-    def __init__(self, *, image_key: str, label_key: str = '', source_key: str = '', label_encoding: str = 'id', label_base: int = 0, image_encoding: str = 'jpeg', height_key: str = '', width_key: str = '', order_key: str = '', box_prefix: str = '') -> None: ...
+    def __init__(self, *, image_key: str, label_key: str = '', source_key: str = '', label_encoding: str = 'id', label_base: int = 0, image_encoding: str = 'file', height_key: str = '', width_key: str = '', order_key: str = '', box_prefix: str = '') -> None: ...
 
 class SampleSource:
     """Images with their labels and boxes, by number."""

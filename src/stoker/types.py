@@ -25,7 +25,7 @@ ArrowColumn = tuple[Any, dict[str, Any]]
 Compression = Literal["none", "gzip", "zlib"]
 """What is done to the bytes of a whole shard."""
 
-ImageEncoding = Literal["jpeg", "raw"]
+ImageEncoding = Literal["file", "raw"]
 StoredFormat = Literal["jpeg", "png", "webp", "raw"]
 """What the image of a record is: a file of a format, or pixels."""
 
@@ -205,7 +205,7 @@ class SchemaInfo:
     # ``id``: one int64. ``one-hot``: a list of int64, or one bytes value, of zeros and a single 1, whose position is
     # the class before ``label_base`` is added; all zeros is no class (-1)
     label_encoding: LabelEncoding = "id"
-    image_encoding: ImageEncoding = "jpeg"  # ``jpeg``: a file of any format. ``raw``: uint8 pixels, end to end
+    image_encoding: ImageEncoding = "file"  # ``file``: an image file of any format. ``raw``: uint8 pixels, end to end
     height_key: str | None = None  # key of the rows of a raw image; without it they are squares of three channels
     width_key: str | None = None  # key of its columns
     order_key: str | None = None  # key of ``HWC`` or ``CHW``; without it, or where a record lacks it, ``HWC``

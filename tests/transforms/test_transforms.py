@@ -121,7 +121,7 @@ def test_an_object_is_cut_out_as_pillow_does(
         "width": ("int64", [width]),
         **{f"box/{side}": ("float", [box[i] for box in objects]) for i, side in enumerate(CORNERS)},
     }
-    seen = run(place, features, chosen, encoding="raw" if raw else "jpeg", draws=draws, box=number)
+    seen = run(place, features, chosen, encoding="raw" if raw else "file", draws=draws, box=number)
     whole = Image.fromarray(pixels) if raw else pictures.rgb(encoded)
     assert (seen == transform.show(whole, chosen, draws, objects[number])).all()
 
@@ -165,11 +165,11 @@ def test_the_corner_of_a_jpeg_is_not_resampled(
     draws = transform.Draws(seed, 0, 5)
     chosen = stoker.TopLeft(size, hflip)
     if size <= min(width, height):
-        seen = run(place, {"image": ("bytes", [data])}, chosen, encoding="jpeg", draws=draws)
+        seen = run(place, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
         assert (seen == transform.top_left(pictures.rgb(data), chosen, draws)).all()
         return
     with pytest.raises(stoker.errors.ImageError, match=f"is {width} x {height} .* at least {size} x {size}"):
-        run(place, {"image": ("bytes", [data])}, chosen, encoding="jpeg", draws=draws)
+        run(place, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
 
 
 int64s = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 70), st.sampled_from([2**31, 2**32, 2**62]))

@@ -42,7 +42,7 @@ LabelEncoding label_encoding(const std::string& name) {
 }
 
 ImageEncoding image_encoding(const std::string& name) {
-  if (name == "jpeg") return ImageEncoding::kFile;
+  if (name == "file") return ImageEncoding::kFile;
   if (name == "raw") return ImageEncoding::kRaw;
   throw Error(ErrorCode::kBadArgument, "Unknown image encoding " + name + "; use jpeg or raw");
 }
@@ -65,7 +65,7 @@ void add_record_keys(nb::module_& m) {
                                   .box_prefix = box_prefix};
           },
           nb::kw_only(), "image_key"_a, "label_key"_a = "", "source_key"_a = "", "label_encoding"_a = "id",
-          "label_base"_a = 0, "image_encoding"_a = "jpeg", "height_key"_a = "", "width_key"_a = "",
+          "label_base"_a = 0, "image_encoding"_a = "file", "height_key"_a = "", "width_key"_a = "",
           "order_key"_a = "", "box_prefix"_a = "");
 }
 

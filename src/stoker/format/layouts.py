@@ -88,7 +88,7 @@ class Schema(ABC):
     """
 
     label_base: int = 0
-    stores: ClassVar[ImageEncoding] = "jpeg"
+    stores: ClassVar[ImageEncoding] = "file"
     layout: ClassVar[SchemaInfo]
 
     def __post_init__(self) -> None:
@@ -121,7 +121,7 @@ def _image_class_layout(preset: str, features: dict[str, FeatureSpec], box_prefi
         label_key=_LABEL_KEY,
         filename_key="image/filename",
         label_base=0,
-        image_encoding="raw" if raw else "jpeg",
+        image_encoding="raw" if raw else "file",
         height_key="image/height" if raw else None,
         width_key="image/width" if raw else None,
         order_key="image/order" if raw else None,

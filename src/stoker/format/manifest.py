@@ -56,7 +56,7 @@ _CHECKSUM_LINE = re.compile(rb' "checksum": "([0-9a-f]{64})"\n}\n\Z')
 _CLASS_ID = re.compile("0|[1-9][0-9]{0,9}")
 _SINCE_2 = ("files", "checksum")
 _ALWAYS_LISTED = (LABELS_NAME, REJECTS_NAME)
-_SCHEMA_CHOICES = {"label_encoding": get_args(LabelEncoding), "image_encoding": get_args(ImageEncoding)}
+_IMAGE_ENCODINGS: Mapping[str, ImageEncoding] = {"jpeg": "file", "raw": "raw"}  # word of manifests -> of the schema
 _OPTIONAL_KEYS = ("filename_key", "height_key", "width_key", "order_key", "box_prefix")
 _T = TypeVar("_T")
 
@@ -221,6 +221,7 @@ def format_manifest(manifest: Manifest) -> bytes:
             "preset": schema.preset,
             "features": {key: {"kind": f.kind, "length": f.length} for key, f in schema.features.items()},
             **{key: getattr(schema, key) for key in SCHEMA_KEYS},
+            "image_encoding": next(word for word, kind in _IMAGE_ENCODINGS.items() if kind == schema.image_encoding),
             **({"fields": {name: kind.to_json() for name, kind in schema.fields.items()}} if schema.fields else {}),
             **({"box_names": list(schema.box_names)} if schema.box_names else {}),
         },
@@ -436,8 +437,10 @@ def _schema(node: _Node) -> SchemaInfo:
     for key in given.keys() & set(_OPTIONAL_KEYS):
         if given[key] is not None:
             node.get(key, str)
-    for key in given.keys() & _SCHEMA_CHOICES.keys():
-        node.choice(key, _SCHEMA_CHOICES[key])
+    if "label_encoding" in given:
+        node.choice("label_encoding", get_args(LabelEncoding))
+    if "image_encoding" in given:
+        given["image_encoding"] = _IMAGE_ENCODINGS[node.choice("image_encoding", tuple(_IMAGE_ENCODINGS))]
     features = node.nodes("features", _feature)
     return SchemaInfo(
         preset=node.get("preset", str),

@@ -191,7 +191,7 @@ class Sample:
             ExampleError: It is raw, and its length is not that of its shape; or corners of boxes are not of type float,
                 or the mask is damaged or of another size.
         """
-        if max_pixels is not None and self.schema.image_encoding == "jpeg":
+        if max_pixels is not None and self.schema.image_encoding == "file":
             kind = sniff(self.encoded)
             info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
             width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
