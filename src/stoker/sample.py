@@ -29,7 +29,7 @@ from PIL import Image
 from stoker import _native
 from stoker.config import available_cpus, check_range
 from stoker.errors import ConfigError, DestinationError
-from stoker.storage import folder_at_once, stoppable_pool
+from stoker.storage import check_directory, folder_at_once, stoppable_pool
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -215,11 +215,8 @@ def _files(spec: SampleSpec) -> list[_File]:
 
 def _holds(root: Path, spec: SampleSpec, files: list[_File]) -> bool:
     """Whether the tree exists already; refuses a directory that holds something else."""
-    if not root.exists():
-        return False
-    if not root.is_dir():
-        raise DestinationError(f"{root} is a file; give another directory", path=str(root))
-    if not any(root.iterdir()):
+    check_directory(root)
+    if not root.exists() or not any(root.iterdir()):
         return False
     what = "something else"
     if (root / "sample.json").is_file():

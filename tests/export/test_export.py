@@ -484,8 +484,10 @@ def test_a_destination_with_something_else_is_refused(to: Any, plain: Path, tmp_
         export(plain, tmp_path / "out", to)
     assert digests(tmp_path / "out") == before
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(DestinationError, match="is a file"):
+    with pytest.raises(DestinationError, match=r"file is a file; give a directory$"):
         export(plain, tmp_path / "file", to)
+    with pytest.raises(DestinationError, match=r"file/sub cannot be made: .*file is not a directory$"):
+        export(plain, tmp_path / "file/sub", to)
 
 
 KILLED = """

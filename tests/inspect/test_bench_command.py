@@ -98,7 +98,12 @@ def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.Captu
 def test_a_page_without_a_place_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for place, reason in ((tmp_path / "no" / "a.x", "there is no folder"), (tmp_path, "is a folder")):
+    (tmp_path / "file").touch()
+    for place, reason in (
+        (tmp_path / "no" / "a.x", "there is no folder"),
+        (tmp_path / "file" / "a.x", "is a file, not a folder"),
+        (tmp_path, "is a folder"),
+    ):
         assert main(["bench", "there-is-no-such-place", "--html", str(place)]) == 2
         stderr = capsys.readouterr().err
         assert "--html" in stderr

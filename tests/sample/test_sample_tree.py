@@ -178,6 +178,8 @@ def test_a_directory_that_holds_something_else_is_refused(tree: Path, tmp_path: 
         make_sample(tmp_path, SPEC)
     with pytest.raises(DestinationError, match="is a file"):
         make_sample(tmp_path / "mine.txt", SPEC)
+    with pytest.raises(DestinationError, match=r"mine\.txt is not a directory"):
+        make_sample(tmp_path / "mine.txt/sub", SPEC)
     with pytest.raises(DestinationError, match="other settings"):
         make_sample(tree, SampleSpec(classes=2))
     assert sorted(p.name for p in tmp_path.iterdir()) == ["mine.txt"]

@@ -28,7 +28,7 @@ from stoker.format import (
     write_listed,
 )
 from stoker.sources import SPLITS
-from stoker.storage import TEMPORARY_MARK, location, stoppable_pool, sync_directory
+from stoker.storage import TEMPORARY_MARK, check_directory, location, stoppable_pool, sync_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,13 +64,10 @@ def check_destination(destination: Location, *sources: str | None) -> None:
     if any(source is not None and destination.is_same(location(source)) for source in sources):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
-    above = next((folder for folder in destination.parents if folder.lexists()), None) if destination.is_local else None
-    if above is not None and not above.is_dir():
-        raise DestinationError(f"{destination} cannot be made: {above} is not a directory", path=str(destination))
-    if destination.lexists() and not (destination.is_local and destination.is_dir()):
-        what = "is a file" if destination.is_file() else "is not a directory"
-        message = f"{destination} {what}; give a directory for the dataset"
-        raise DestinationError(message, path=str(destination))
+    if destination.is_local:
+        check_directory(destination.local_path())
+    elif destination.lexists():
+        raise DestinationError(f"{destination} is a file; give a directory", path=str(destination))
     names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
     if foreign and MANIFEST_NAME not in names and not _is_built(destination):

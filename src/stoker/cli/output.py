@@ -247,7 +247,9 @@ def check_writable(option: str, path: str) -> None:
 
     file = location(path)
     if file.is_local and not file.parent.is_dir():
-        raise UsageError(f"{option} is {path!r}, and there is no folder {str(file.parent)!r}; make it first")
+        missing = f"there is no folder {str(file.parent)!r}; make it first"
+        problem = f"{str(file.parent)!r} is a file, not a folder" if file.parent.lexists() else missing
+        raise UsageError(f"{option} is {path!r}, and {problem}")
     if file.is_local and file.is_dir():
         raise UsageError(f"{option} is {path!r}, which is a folder; name a file")
 

@@ -17,9 +17,9 @@ from functools import partial
 from typing import IO, TYPE_CHECKING, Literal
 
 from stoker.download.fetch import Client, DownloadError, check_space, fetch, hash_of_content
-from stoker.errors import DestinationError, SourceError
+from stoker.errors import SourceError
 from stoker.sources import FileWindow, tar_members
-from stoker.storage import sync_directory, temporary_name
+from stoker.storage import check_directory, sync_directory, temporary_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -81,8 +81,7 @@ def download(
         OSError: The disk is full, or will be; or the like.
     """
     started = time.monotonic()
-    if directory.exists() and not directory.is_dir():
-        raise DestinationError(f"{directory} is a file; give a directory", path=str(directory))
+    check_directory(directory)
     places = dataset.places if place is None else (place,)
     client = Client(places, account, ask)
     done: list[FetchedFile] = []

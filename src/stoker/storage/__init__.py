@@ -22,6 +22,7 @@ from stoker.storage.files import (
     TEMPORARY_MARK,
     Staging,
     attach_filename,
+    check_directory,
     folder_at_once,
     is_path_error,
     lock_alone,

@@ -186,6 +186,17 @@ def _written(path: Path, data: Data) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+def check_directory(directory: Path) -> None:
+    """Refuse a directory that cannot be made because it, or one above it, is something else."""
+    present = next((path for path in (directory, *directory.parents) if os.path.lexists(path)), directory)
+    if present.is_dir() or not os.path.lexists(present):
+        return
+    problem = f"is {'a file' if present.is_file() else 'not a directory'}; give a directory"
+    if present != directory:
+        problem = f"cannot be made: {present} is not a directory"
+    raise DestinationError(f"{directory} {problem}", path=str(directory))
+
+
 def make_directory(directory: Path, within: Path | None = None) -> None:
     """Make a directory, and those above it that are missing; their names are on the disk when this returns.
 
@@ -269,11 +280,10 @@ def folder_at_once(directory: Path) -> Iterator[Path]:
 
 
 def _refuse_content(directory: Path) -> None:
+    check_directory(directory)
     if not directory.exists():
         return
     where = str(directory)
-    if not directory.is_dir():
-        raise DestinationError(f"{directory} is a file; name a folder", path=where)
     names = sorted(entry.name for entry in directory.iterdir())
     if names:
         raise DestinationError(f"{directory} holds {names[0]!r}; name a new or empty folder, or remove it", path=where)
