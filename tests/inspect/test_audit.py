@@ -118,6 +118,14 @@ def test_a_dataset_without_findings_has_none(tmp_path: Path) -> None:
     assert (report.images, dict(report.findings), report.leaks) == (6, {}, ())
 
 
+def test_shapes_are_told_however_extreme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Image.new("L", (1, 60_000)).save(tmp_path / "slit.png")
+    report = stoker.audit(tmp_path)
+    assert report.extremes["narrowest"][0].value == report.sizes["aspect"][0] == 1 / 60_000
+    assert main(["audit", str(tmp_path)]) == 0
+    assert "narrowest: 1.667e-05, " in capsys.readouterr().out
+
+
 def test_the_page_stands_alone_and_shows_every_finding(photos: Path, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     assert main(["audit", str(photos), "--html", str(tmp_path / "page.html"), "-q"]) == 4

@@ -342,7 +342,7 @@ class _Images(Splits):
 
     def named(self, some: Named) -> tuple[AuditedImage, ...]:
         rows, values = some
-        numbers = [None] * len(rows) if values is None else [round(float(values[row]), 3) for row in rows.tolist()]
+        numbers = [None] * len(rows) if values is None else [float(values[row]) for row in rows.tolist()]
         return tuple(map(self.image, rows.tolist(), numbers))
 
 
