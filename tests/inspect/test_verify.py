@@ -177,6 +177,10 @@ def test_records_of_other_origin_are_checked_too(tmp_path: Path) -> None:
     assert problem.record == 0
     with pytest.raises(DatasetNotFoundError):
         verify_dataset(tmp_path / "nothing")
+    (tmp_path / "my photos").mkdir()
+    (tmp_path / "my photos/1.jpg").write_bytes(image(0))
+    with pytest.raises(DatasetNotFoundError, match=f"'stoker audit '{tmp_path}/my photos'' checks images"):
+        verify_dataset(tmp_path / "my photos")
     shard.rename(tmp_path / "train-00001-of-00003")
     assert any("lacks 2 shards" in what for what in whats(tmp_path))
     assert verify_dataset(tmp_path / "train-*-of-00003").shards == 1

@@ -143,7 +143,7 @@ def test_a_second_run_finds_it_complete(photos: Path, tmp_path: Path, capsys: py
 
 def test_images_are_for_build(photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert stoker_does("repack", photos, tmp_path / "b") == 2
-    assert "no TFRecord lies in it; 'stoker build'" in capsys.readouterr().err
+    assert "checks images, and 'stoker build' makes a dataset of them" in capsys.readouterr().err
 
 
 def test_names_that_would_break_the_list_of_classes(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -364,7 +365,8 @@ def _what_instead(place: Location) -> str:
     below = find_shard_folder(place)
     if below is not None:
         return not_one + f"no manifest.json and no TFRecord lies in it; the TFRecords are in {below}, give that"
-    return not_one + "no manifest.json and no TFRecord lies in it; 'stoker build' makes a dataset of images"
+    images = f"'stoker audit {shlex.quote(str(place))}' checks images, and 'stoker build' makes a dataset of them"
+    return not_one + f"no manifest.json and no TFRecord lies in it; {images}"
 
 
 def _what_file(path: Location) -> str:
