@@ -76,7 +76,7 @@ class Sequenced:
 
 
 @pytest.mark.parametrize("labels", [["dog", "cat"], [1, 0], [np.int64(1), np.int64(0)]])
-def test_the_only_field_of_classes_is_taken_and_said(tmp_path: Path, labels: list[Any]) -> None:
+def test_the_only_field_of_classes_is_taken_and_reported(tmp_path: Path, labels: list[Any]) -> None:
     others = {"caption": "x", "target": 0.5, "has_label": True}
     source = [{"image": picture(number), "class": label, **others} for number, label in enumerate(labels)]
     with pytest.warns(SourceWarning, match="the source: nothing is called 'label'; the classes are 'class'"):

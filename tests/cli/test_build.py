@@ -1,4 +1,4 @@
-"""``stoker plan`` and ``stoker build``: exit codes, JSON, what is said when something goes wrong."""
+"""``stoker plan`` and ``stoker build``: exit codes, JSON, and messages when something goes wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Odd PNGs and WebPs, whole and damaged, and what is said of each."""
+"""Odd PNGs and WebPs, whole and damaged, and the verdict on each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Odd image files, and what is said of them: by builds, by verify, by the loader and by Pillow."""
+"""Odd image files, and the verdicts on them: of builds, verify, the loader and Pillow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Row:
-    """What is said of a file.
+    """The verdict on a file.
 
     Attributes:
         make: The file.

@@ -216,7 +216,7 @@ def test_settings_out_of_range_are_refused(settings: dict[str, int], message: st
         SheetSpec(**settings)
 
 
-def test_what_cannot_be_shown_is_said_and_nothing_is_written(birds: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_shown_is_refused_and_nothing_is_written(birds: Path, tmp_path: Path) -> None:
     for place, name, split, error, message in (
         (birds, "a.jpg", None, ConfigError, "must end in .png"),
         (birds, "a.png", "test", ConfigError, "no split 'test'"),

@@ -230,7 +230,7 @@ BROKEN: list[tuple[str, Features, type[StokerError], str]] = [
 
 @pytest.mark.parametrize(("name", "changes", "error", "message"), BROKEN, ids=[message for *_, message in BROKEN])
 @pytest.mark.slow
-def test_what_a_record_lacks_is_said_with_its_place_and_another_takes_it(
+def test_what_a_record_lacks_is_named_with_its_place_and_another_takes_it(
     tmp_path: Path, name: str, changes: Features, error: type[StokerError], message: str
 ) -> None:
     path = tmp_path / "train-00000-of-00001"
@@ -262,7 +262,7 @@ def test_what_a_record_lacks_is_said_with_its_place_and_another_takes_it(
     ],
 )
 @pytest.mark.slow
-def test_a_damaged_value_is_said_with_its_place(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
+def test_a_damaged_value_is_named_with_its_place(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
     path = tmp_path / "train-00000-of-00001"
     field_records.write(path, {5: {name: ("bytes", [stored])}}, records=8)
     with pytest.raises(ExampleError, match="record 5 at byte") as raised:
@@ -271,7 +271,7 @@ def test_a_damaged_value_is_said_with_its_place(tmp_path: Path, name: str, store
     assert (raised.value.path, raised.value.record) == (str(path), 5)
 
 
-def test_a_damaged_value_of_a_sample_that_stands_in_is_said_with_its_own_place(tmp_path: Path) -> None:
+def test_a_damaged_value_of_a_substitute_is_named_with_its_own_place(tmp_path: Path) -> None:
     path = tmp_path / "train-00000-of-00001"
     field_records.write(path, {0: {"number": ("none", [])}, 1: {"meta": ("bytes", [b"{"])}}, records=2)
     settings = {"transform": stoker.Resize(4), "shuffle": False, "batch_size": 1, "on_bad": "substitute", "seed": 0}

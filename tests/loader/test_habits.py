@@ -145,7 +145,7 @@ def test_what_does_not_work_is_answered(folder: Path, train: stoker.Dataset, typ
     assert ANSWERS[typed] in str(caught.value)
 
 
-def test_what_may_be_boxes_and_is_a_field_is_said() -> None:
+def test_what_may_be_boxes_and_is_a_field_is_warned_of() -> None:
     objects = {"bbox": [[1, 2, 3, 4]], "category": [0]}
     with pytest.warns(stoker.errors.SourceWarning, match="'objects' is a field, not the boxes of images"):
         stoker.open([{"image": np.zeros((9, 9), np.uint8), "objects": objects}])

@@ -159,7 +159,7 @@ def test_a_sample_shows_its_image_and_not_its_bytes(annotated: Path, tmp_path: P
     assert "damaged:" in stoker.open(tmp_path)[0]._repr_html_()
 
 
-def test_boxes_of_the_wrong_kind_are_said_and_not_raised(tmp_path: Path) -> None:
+def test_boxes_of_the_wrong_kind_are_reported_and_not_raised(tmp_path: Path) -> None:
     write_wrong_boxes(tmp_path / "shard.tfrecord")
     sample = stoker.open(tmp_path / "shard.tfrecord")[0]
     with pytest.raises(ExampleError, match=r"sample 0 \(words.JPEG\): 'image/object/bbox/xmin' holds bytes values"):

@@ -66,7 +66,7 @@ def test_an_index_with_a_wrong_boundary_is_found_when_read(tmp_path: Path) -> No
         list(loader)
 
 
-def test_what_is_not_there_is_said(tmp_path: Path) -> None:
+def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DatasetNotFoundError, match="is not a dataset"):
         stoker.open(tmp_path / "nothing")
     with pytest.raises(FileNotFoundError):
@@ -76,7 +76,7 @@ def test_what_is_not_there_is_said(tmp_path: Path) -> None:
         stoker.open(tmp_path)
 
 
-def test_a_split_must_be_said_when_there_are_several(tmp_path: Path) -> None:
+def test_a_split_must_be_given_when_there_are_several(tmp_path: Path) -> None:
     write_shards(tmp_path, 4, 1)[0].rename(tmp_path / "train.tfrecord")
     write_shards(tmp_path, 2, 1)[0].rename(tmp_path / "val.tfrecord")
     with pytest.raises(ConfigError, match="train, validation"):

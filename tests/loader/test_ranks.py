@@ -1,4 +1,4 @@
-"""Which rank a process is: every source, their order, and what is said when they disagree."""
+"""Which rank a process is: every source, their order, and the warning when they disagree."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def test_shards_without_an_index_are_read_through_once(bucket: StoreLocation, tm
         stoker.open(bucket)
 
 
-def test_what_is_missing_or_does_not_fit_is_said(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
+def test_what_is_missing_or_does_not_fit_is_reported(bucket: StoreLocation, dataset: Path, tmp_path: Path) -> None:
     with pytest.raises(DatasetNotFoundError, match="s3://"):
         stoker.open(bucket)
     with pytest.raises(ConfigError, match="ftp://"):

@@ -226,7 +226,7 @@ def test_it_stays_with_a_dataset_and_its_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exif", ["keep", "apply"])
-def test_nothing_is_warned_of_where_it_is_said(exif: Any, tmp_path: Path) -> None:
+def test_nothing_is_warned_of_where_exif_is_given(exif: Any, tmp_path: Path) -> None:
     stored, _ = write_folders(tmp_path, "jpeg")
     with warnings.catch_warnings():
         warnings.simplefilter("error", SourceWarning)

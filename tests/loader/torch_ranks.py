@@ -68,14 +68,14 @@ def made_too_early(dataset: stoker.Dataset) -> dict[str, Any]:
     """Loaders that were made before the ranks were known."""
     rank, world_size = int(os.environ.pop("RANK")), int(os.environ.pop("WORLD_SIZE"))
     early = DataLoader(dataset, **SETTINGS)
-    said_so = DataLoader(dataset, rank=0, world_size=1, **SETTINGS)
+    explicit = DataLoader(dataset, rank=0, world_size=1, **SETTINGS)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size)}
     torch.distributed.init_process_group("gloo")
     torch.distributed.barrier()  # a rank that ended sooner would break the connections that others still make
     try:
         iter(early)
     except ConfigError as error:
-        return {"refusal": str(error), "given": len(list(said_so))}
+        return {"refusal": str(error), "given": len(list(explicit))}
     return {}
 
 

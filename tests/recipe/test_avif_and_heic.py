@@ -1,4 +1,4 @@
-"""AVIF by Pillow, and HEIC by its plug-in: their pixels, their limits, and what is said where the plug-in lacks."""
+"""AVIF by Pillow, and HEIC by its plug-in: their pixels, their limits, and the message without the plug-in."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, capsys: pytes
                 assert (pixels == by_name[stoker.open(place)[int(index)].source.rpartition("/")[2]]).all()
 
 
-def test_without_the_plug_in_its_name_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_plug_in_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
     source = folder(tmp_path / "src")
     with pytest.raises(ImageError, match="run pip install pillow-heif, or convert the image"):

@@ -24,6 +24,6 @@ def test_without_its_library_pillow_decodes_a_format_and_a_warning_says_so(
     image_formats._warn_of_pillow.cache_clear()
     with pytest.warns(UserWarning, match=f"built without lib{kind}.*install lib{kind}-dev .*{kind}.*then Stoker again"):
         assert convert(data, RAW) == expected
-    with warnings.catch_warnings(action="error"):  # it is said once
+    with warnings.catch_warnings(action="error"):  # the warning comes once
         check(data, RAW)
     image_formats._warn_of_pillow.cache_clear()

@@ -16,7 +16,7 @@ if importlib.util.find_spec("griffe") is None:
 
 from scripts.reference import api, commands, docstrings, pages, settings
 
-EVERYWHERE = {"-h", "--help", "-q", "--quiet", "-v", "--verbose"}  # said once for all commands
+EVERYWHERE = {"-h", "--help", "-q", "--quiet", "-v", "--verbose"}  # described once for all commands
 LINKS = docstrings.Links({"stoker.open": "docs/reference/api/opening.md#stokeropen"}, ROOT, settings.PAGE)
 
 

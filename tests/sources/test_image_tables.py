@@ -1,4 +1,4 @@
-"""Tables beside images, as people have them: what is taken, what is said of it, and what is refused."""
+"""Tables beside images, as people have them: what is taken, what is reported, and what is refused."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_splits_of_a_column_and_of_tables(six: Path) -> None:
     assert listed(tree) == AT | {"photos/005.jpg": None}
 
 
-def test_what_is_not_obvious_is_counted_said_or_refused(six: Path) -> None:
+def test_what_is_not_obvious_is_counted_reported_or_refused(six: Path) -> None:
     fill(six, "photos/X.JPG", "photos/more.png")
     path = write(six / "t.csv", {"id": [*IDS, "x", "gone"], "kind": list("abaabbab")})
     warnings = list_source(str(six)).warnings

@@ -517,7 +517,7 @@ def write_classes(root: Path, columns: dict[str, list[Any]], name: str = "metada
 @pytest.mark.parametrize(
     ("column", "labels"), [("class", ["dog", "cat", "dog"]), ("Category-ID", [1, 0, 1]), ("fine_label", [1.0, None, 0])]
 )
-def test_the_only_column_of_classes_is_taken_and_said(
+def test_the_only_column_of_classes_is_taken_and_reported(
     tmp_path: Path, name: str, column: str, labels: list[Any]
 ) -> None:
     others = {"caption": ["a", "b", "a"], "num_classes": [1, 2, 3], "target": [0.5, 0.25, 0.75], "status": ["ok"] * 3}

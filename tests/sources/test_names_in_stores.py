@@ -62,7 +62,7 @@ def test_folders_that_programs_leave_are_no_classes(tmp_path: Path, bucket: Stor
     assert there.fingerprint() == here.fingerprint()
 
 
-def test_a_name_that_no_client_can_read_is_said(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
+def test_a_name_that_no_client_can_read_is_reported(tmp_path: Path, bucket: StoreLocation, s3_server: S3Server) -> None:
     url = copied(tmp_path, fill(tmp_path, "cat/1.jpg"), bucket)
     put(s3_server, bucket, "cat/line%0Abreak.jpg")
     with pytest.raises(SourceError, match=r"cannot list the folder .*: .*cat/line\\nbreak.*rename or delete it"):

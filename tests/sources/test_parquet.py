@@ -130,7 +130,7 @@ def simple(path: Path, count: int = 5, **settings: Any) -> Path:
     return write_rows(path, {"image": images, "label": [number % 2 for number in range(count)]}, **settings)
 
 
-def found_in(dataset: stoker.Dataset) -> dict[int, dict[str, Any]]:
+def stored_rows(dataset: stoker.Dataset) -> dict[int, dict[str, Any]]:
     """What a built dataset holds, by the field ``n``."""
     return {
         sample.fields["n"]: {"label": sample.label, "image": sample.encoded, **sample.fields}
@@ -155,7 +155,7 @@ def test_a_build_stores_what_datasets_reads(tmp_path: Path) -> None:
     for split in ("train", "validation"):
         dataset = stoker.open(tmp_path / "out", split)
         assert [known.name for known in dataset.classes] == NAMES
-        ours, read = found_in(dataset), theirs(source, split)
+        ours, read = stored_rows(dataset), theirs(source, split)
         assert ours.keys() == read.keys()
         for number, stored in ours.items():
             other = read[number]
@@ -250,7 +250,7 @@ def test_an_export_comes_back(tmp_path: Path) -> None:
     second = stoker.build(tmp_path / "exported", tmp_path / "two", progress=False)
     assert second.items == first.items
     for split in ("train", "validation"):
-        ours, again = (found_in(stoker.open(tmp_path / name, split)) for name in ("one", "two"))
+        ours, again = (stored_rows(stoker.open(tmp_path / name, split)) for name in ("one", "two"))
         for number, stored in again.items():
             ours[number]["info"] = json.dumps(ours[number]["info"], sort_keys=True)  # what JSON is in Parquet
             assert repr(stored) == repr(ours[number])
@@ -330,7 +330,7 @@ def test_labels_are_ids_or_names(tmp_path: Path, labels: list[Any], expected: di
 
 
 @pytest.mark.parametrize("labels", [[0, 2, None], ["b", None, "a"]])
-def test_the_only_column_of_classes_is_taken_and_said(tmp_path: Path, labels: list[Any]) -> None:
+def test_the_only_column_of_classes_is_taken_and_reported(tmp_path: Path, labels: list[Any]) -> None:
     images = [image(picture(number)) for number in range(3)]
     known = {"image": images, "fine_label": labels, "target": [0.5, 1.5, 2.5], "is_class": [True, False, True]}
     path = write_rows(tmp_path / "train.parquet", known)
@@ -358,7 +358,7 @@ def test_several_columns_of_classes_are_refused_with_the_line_that_chooses(
     assert [*dataset.fields] == ["coarse_label"]
 
 
-def test_the_first_of_several_columns_whose_classes_have_names_is_said(tmp_path: Path) -> None:
+def test_the_first_of_several_columns_whose_classes_have_names_is_reported(tmp_path: Path) -> None:
     import datasets  # noqa: PLC0415
 
     kinds = {name: datasets.ClassLabel(names=NAMES) for name in ("fine_label", "coarse_label")}

@@ -350,7 +350,7 @@ def test_boxes_of_photographs_annotated_upright_lie_in_the_image(
         (["-1", "0", "1", "1"], {None: 1, "0": 1, "1": 2}, "1 row without a label"),
     ],
 )
-def test_numbers_that_are_classes_are_said(
+def test_numbers_that_are_classes_are_reported(
     tmp_path: Path, labels: list[str], classes: dict[str | None, int], warning: str
 ) -> None:
     rows = [{"image": f"{i}.jpg", "label": label} for i, label in enumerate(labels)]
@@ -409,13 +409,13 @@ def test_data_sets_of_yolo_side_by_side_are_not_joined(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_said"), [('{"0": "a", "1": "b", "2": "c"}', True), ('{"0": "a"}', False), ("[1]", False)]
+    ("text", "is_reported"), [('{"0": "a", "1": "b", "2": "c"}', True), ('{"0": "a"}', False), ("[1]", False)]
 )
-def test_names_of_class_ids_beside_a_table_are_said(tmp_path: Path, text: str, *, is_said: bool) -> None:
+def test_names_of_class_ids_beside_a_table_are_reported(tmp_path: Path, text: str, *, is_reported: bool) -> None:
     table = "image,label\n" + "".join(f"{i}.jpg,{i % 2}\n" for i in range(4))
     root = write(tmp_path, {"train.csv": table, "names.json": text, **{f"{i}.jpg": picture(i) for i in range(4)}})
     hints = [text for text in listed(root).warnings if "names the class ids" in text]
-    assert len(hints) == is_said
+    assert len(hints) == is_reported
     if hints:
         assert hints[0].endswith(f"labels={str(root / 'names.json')!r}")
         assert list_source(str(root), SourceOptions(labels=str(root / "names.json"))).classes == (b"a", b"b", b"c")

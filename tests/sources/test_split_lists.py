@@ -1,4 +1,4 @@
-"""Lists of splits beside images: which are read, as torchvision reads them, and what is said of the others."""
+"""Lists of splits beside images: which are read, as torchvision reads them, and what is reported of the others."""
 
 from __future__ import annotations
 

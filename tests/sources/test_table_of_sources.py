@@ -244,7 +244,7 @@ def coco_object(number: int) -> dict[str, Any]:
     return {"bbox": masks.toBbox(rle).tolist(), "segmentation": rle | {"counts": rle["counts"].decode()}}
 
 
-def made_already(_: Path) -> Classes:
+def already_written(_: Path) -> Classes:
     return {"validation": Counter({None: 5})}
 
 
@@ -327,8 +327,8 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
     "imagenet": imagenet,
     "pets": coco_of_splits,
     "coco/annotations/instances_val2017.json": coco,
-    "coco/annotations/instances_val2017.json --masks": made_already,
-    "coco/annotations/captions_val2017.json": made_already,
+    "coco/annotations/instances_val2017.json --masks": already_written,
+    "coco/annotations/captions_val2017.json": already_written,
     "VOCdevkit": voc,
     "VOCdevkit --masks": voc_masks,
     "coco8": yolo,

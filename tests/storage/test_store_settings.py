@@ -113,7 +113,7 @@ def test_a_slip_can_be_corrected_and_another_store_is_none(azure_server: azure.A
     assert wrong.read_bytes() == b"data"
 
 
-def test_who_pays_is_said(requests: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_pays_is_sent(requests: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
     server = requests.pop()["path"]
     keys = {"access_key_id": "AKID", "secret_access_key": "the-secret", "session_token": "the-session"}
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of the environment")
