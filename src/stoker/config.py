@@ -209,10 +209,11 @@ def without_address(value: object) -> str:
     )
 
 
-def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+def check_choice(name: str, value: object, known: Sequence[object]) -> None:
     """Refuse a value that is none of those known."""
     if value not in known:
-        raise ConfigError(f"{name} is {value!r}; it must be {alternatives(known)}{did_you_mean(value, known)}")
+        hint = did_you_mean(value, (word for word in known if isinstance(word, str)))
+        raise ConfigError(f"{name} is {value!r}; it must be {alternatives(list(map(repr, known)))}{hint}")
 
 
 def check_seconds(seconds: float) -> None:

@@ -17,9 +17,8 @@ from dataclasses import dataclass, fields
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from stoker.config import alternatives, check_range, without_address
+from stoker.config import alternatives, check_choice, check_range, without_address
 from stoker.errors import ConfigError
-from stoker.habits import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,9 +109,8 @@ class Setting:
             value = check(shown, value)
         if self.types == (bool,) and not isinstance(value, bool):  # of commands always one
             raise ConfigError(f"{self.name} is {without_address(value)}; it must be True or False")
-        if self.words and value not in self.words:
-            hint = did_you_mean(value, filter(lambda word: isinstance(word, str), self.words))
-            raise ConfigError(f"{shown} is {value!r}; it must be {alternatives(list(map(repr, self.words)))}{hint}")
+        if self.words:
+            check_choice(shown, value, self.words)
         for note in self.notes:
             if isinstance(note, Range):
                 return check_range(shown, value, note.low, note.high)

@@ -170,8 +170,7 @@ def export(  # noqa: PLR0913 - settings by name
         >>> report.splits["train"].files                                         # doctest: +SKIP
     """
     started = time.monotonic()
-    if to not in FORMATS:
-        raise ConfigError(f"to is {to!r}; it must be one of {', '.join(FORMATS)}")
+    check_choice("to", to, FORMATS)
     limit = check_size("shard_size", shard_size, 1)
     check_range("max_rejects", max_rejects, 0, 2**63 - 1)
     out = location(destination)

@@ -35,20 +35,18 @@ from stoker.recipe import (
     sniff,
 )
 from stoker.recipe import decode as decode_whole
-from stoker.transforms import check_filter, check_mode, extent
-from stoker.types import DecodeMode, Exif
+from stoker.transforms import extent
+from stoker.types import DecodeMode, Exif, Filter, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from stoker.transforms import Filter, Size
-    from stoker.types import Mode
+    from stoker.transforms import Size
 
 __all__ = ["ImageInfo", "decode", "encode", "info"]
 
-_DECODE_MODES = get_args(DecodeMode)
 _MOST_EDGE = 2**31 - 1
 _GREY, _GREY_ALPHA, _COLORS, _COLORS_ALPHA = 1, 2, 3, 4  # channels
 
@@ -106,9 +104,9 @@ def decode(  # noqa: PLR0913 - settings by name
         box = None if region is None else _box(region)
         shape = None if size is None else extent(size)
         check_range("max_pixels", max_pixels, 1, 2**32)
-        check_mode(mode)
-        check_filter("filter", filter)
-        check_choice("decode", decode, _DECODE_MODES)
+        check_choice("mode", mode, get_args(Mode))
+        check_choice("filter", filter, get_args(Filter))
+        check_choice("decode", decode, get_args(DecodeMode))
         check_choice("exif", exif, get_args(Exif))
         if sniff(source) in NATIVE_FORMATS:
             return _native.decode_image(
@@ -157,7 +155,6 @@ def _has_buffer(data: object) -> bool:
 
 
 def _with_path(error: StokerError, data: bytes | bytearray | memoryview | str | os.PathLike[str]) -> StokerError:
-    """Return an error that says which file it is about, if that has a path."""
     if not isinstance(data, str | os.PathLike):
         return error
     path = os.fspath(data)

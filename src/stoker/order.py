@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_range, refuse_contradicting
+from stoker.config import check_choice, check_range, refuse_contradicting
 from stoker.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -197,8 +197,7 @@ class Topology:
         object.__setattr__(self, "batch_size", check_range("batch_size", self.batch_size, 1, 2**20))
         object.__setattr__(self, "world_size", world_size)
         object.__setattr__(self, "rank", check_range("rank", self.rank, 0, world_size - 1))
-        if self.tail not in get_args(Tail):
-            raise ConfigError(f"tail is {self.tail!r}; it must be one of {', '.join(get_args(Tail))}")
+        check_choice("tail", self.tail, get_args(Tail))
 
     @property
     def global_batch(self) -> int:

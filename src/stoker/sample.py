@@ -248,7 +248,6 @@ def _paths(files: list[_File]) -> set[str]:
 
 
 def _lists(spec: SampleSpec) -> dict[str, str]:
-    """Return the text files beside the images, by name."""
     return {
         "synsets.txt": "".join(f"{wnid}\n" for wnid, _ in spec.synsets()),
         "imagenet_metadata.txt": "".join(f"{wnid}\t{words}\n" for wnid, words in spec.synsets()),
@@ -289,13 +288,11 @@ def _make(root: Path, file: _File, seed: int) -> int:
 
 
 def _choose(weights: dict[_T, int], rng: np.random.Generator) -> _T:
-    """Return a random key, each as often as its weight says."""
     ends = list(accumulate(weights.values()))
     return list(weights)[bisect(ends, rng.integers(ends[-1]))]
 
 
 def _annotation(wnid: str, name: str, size: tuple[int, int], corners: Sequence[tuple[int, ...]]) -> bytes:
-    """Return a PASCAL VOC file as ImageNet has them."""
     objects = "".join(
         f"\t<object>\n\t\t<name>{wnid}</name>\n\t\t<difficult>0</difficult>\n\t\t<bndbox>\n"
         f"\t\t\t<xmin>{xmin}</xmin>\n\t\t\t<ymin>{ymin}</ymin>\n\t\t\t<xmax>{xmax}</xmax>\n\t\t\t<ymax>{ymax}</ymax>\n"
@@ -377,7 +374,6 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
 
 
 def _enlarged(image: Plane, width: int, height: int) -> NDArray[np.uint8]:
-    """Return an image (3, rows, columns) as pixels (height, width, 3)."""
     interleaved = np.clip(image, 0, 255).astype(np.uint8).transpose(1, 2, 0).copy()
     return _native.resize(interleaved, width, height, "bicubic")
 

@@ -244,12 +244,10 @@ class _Jobs:
         self._pool.shutdown()
 
     def submit(self, task: ShardTask, parts: Sequence[bytes]) -> None:
-        """Begin a job with a task for each packed shard."""
         self._running.add(self._pool.submit(self._run_as_caller, task, parts))
 
     @property
     def under_way(self) -> int:
-        """Jobs that have not been taken from `ended`."""
         return len(self._running)
 
     def ended(self) -> list[list[ShardResult]]:

@@ -38,6 +38,9 @@ Mode = Literal["RGB", "L", "RGBA", "I;16"]
 Exif = Literal["keep", "apply"]
 """Whether images stay as they are stored, or are turned upright as their metadata say, with what belongs to them."""
 
+Filter = Literal["nearest", "box", "bilinear", "bicubic", "lanczos"]
+"""A resampling filter, as Pillow has it."""
+
 DecodeMode = Literal["exact", "fast"]
 """How closely JPEGs are decoded and resized: to the last bit as libjpeg and Pillow do, or nearly so."""
 

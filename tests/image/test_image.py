@@ -215,9 +215,9 @@ def test_an_array_in_the_memory_of_the_file_is_refused() -> None:
         ({"size": (4, 65537)}, r"size \(width\) is 65537"),
         ({"size": "big"}, r"size is 'big'; it must be a number of pixels, or \(height, width\)"),
         ({"size": "32"}, r"size is '32'; it must be a number of pixels, or \(height, width\)"),
-        ({"mode": "BGR"}, "mode is 'BGR'; it must be one of 'RGB', 'L', 'RGBA', 'I;16'"),
-        ({"filter": "cubic"}, "filter is 'cubic'; it must be one of nearest, box, bilinear, bicubic, lanczos"),
-        ({"decode": "quick"}, "decode is 'quick'; it must be exact or fast"),
+        ({"mode": "BGR"}, "mode is 'BGR'; it must be 'RGB', 'L', 'RGBA' or 'I;16'"),
+        ({"filter": "cubic"}, "filter is 'cubic'; it must be 'nearest', 'box', 'bilinear', 'bicubic' or 'lanczos'"),
+        ({"decode": "quick"}, "decode is 'quick'; it must be 'exact' or 'fast'"),
         ({"max_pixels": 0}, "max_pixels is 0"),
     ],
 )

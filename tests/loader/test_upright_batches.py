@@ -219,7 +219,7 @@ def test_it_stays_with_a_dataset_and_its_parts(tmp_path: Path) -> None:
     assert mixed.exif == "apply"
     assert_same(batches(mixed), batches(twin))
     assert stoker.mix([kept, stoker.open(stored, exif="keep")]).exif == "keep"
-    with pytest.raises(ConfigError, match="exif is 'turn'; it must be keep or apply"):
+    with pytest.raises(ConfigError, match="exif is 'turn'; it must be 'keep' or 'apply'"):
         stoker.open(stored, exif="turn")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"stoker\.open\(path, exif='apply'"):
         stoker.Loader(kept, 5, transform=CROPS, exif="apply")  # type: ignore[call-arg]

@@ -50,7 +50,7 @@ def test_changes_of_colours_are_a_color_jitter(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", RESAMPLED)
 def test_a_filter_is_one_that_there_is(kind: type) -> None:
-    with pytest.raises(ConfigError, match=r"'sinc'; it must be one of nearest"):
+    with pytest.raises(ConfigError, match=r"'sinc'; it must be 'nearest'"):
         kind(8, filter="sinc")
 
 

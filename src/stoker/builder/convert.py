@@ -175,7 +175,6 @@ class ItemConverter:
         return path, item.size_bytes, self._templates.of(item.label, self._features_of_class)
 
     def _features_of_class(self, label: int) -> Features:
-        """Return the features of records of a class, with `_SLOTS` for what each of them has of its own."""
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
     def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
@@ -252,7 +251,6 @@ class _Templates:
         self._size_bytes = 0
 
     def of(self, label: int, features_of: Callable[[int], Features]) -> _native.RecordTemplate:
-        """Return that of a class, made of its features if it is not there."""
         template = self._templates.get(label)
         if template is None:
             features = features_of(label)
@@ -389,7 +387,6 @@ def _crop(item: Item, source: SourceImage) -> Box | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return what the rejects say about an item that cannot be read or stored."""
     if not isinstance(error, OSError):
         return str(error)
     if error.errno == errno.ENOENT:

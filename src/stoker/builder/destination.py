@@ -201,7 +201,6 @@ def _planned_shards(settings: dict[str, Any], results: Sequence[ShardResult]) ->
 
 
 def _has_shard(contents: Callable[[str], FileInfo | None], shard: Shard, compression: Compression) -> bool:
-    """Return whether a shard is there in its full length, with an index if it must have one."""
     file = contents(shard.name)
     if file is None or file.size_bytes != shard.size_bytes:
         return False

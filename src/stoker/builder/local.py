@@ -102,7 +102,6 @@ class _Shard:
     tally: Outcome = field(default_factory=Outcome)
 
     def commit(self) -> ShardResult:
-        """Give it its final name."""
         with self.writer:
             file = self.writer.commit()
         tally = self.tally
@@ -222,7 +221,6 @@ class LocalEngine:
         return shard.commit()
 
     def _finish_commit(self) -> None:
-        """Report the oldest shard, once it is complete."""
         result = self._commits[0][1].result()
         self._commits.popleft()
         self._committed(result)

@@ -261,7 +261,6 @@ def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings:
 
 
 def _counts_given(items: Mapping[str, int], main: str, settings: ShardSettings) -> dict[str, int]:
-    """Return how many shards the settings say that splits have."""
     shards, validation_shards = option("shards"), option("validation_shards")
     given: dict[str, int] = {}
     for name, split, count in ((shards, main, settings.train), (validation_shards, "validation", settings.validation)):
@@ -310,7 +309,6 @@ def shard_rule(items: Mapping[str, int], settings: ShardSettings) -> str:
 def _even(
     naming: ShardNaming, split: str, rows: NDArray[np.int64], size_bytes: int, shards: int, seed: int
 ) -> SplitPlan:
-    """Cut the rows into shards that differ by at most one record."""
     bounds = np.arange(shards + 1, dtype=np.int64) * len(rows) // shards
     names = tuple(naming.name(split, shard, shards) for shard in range(shards))
     return SplitPlan(split, rows, bounds, names, size_bytes, seed)

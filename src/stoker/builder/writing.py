@@ -191,7 +191,6 @@ def _has_settings(destination: Location) -> bool:
 
 @contextlib.contextmanager
 def _left_resumable(journal: Journal, destination: Location) -> Iterator[None]:
-    """Leave a dataset to resume when the ``with`` block is stopped."""
     try:
         yield
     except (OSError, MemoryError, KeyboardInterrupt) as error:
@@ -224,7 +223,6 @@ def _finished_or_begun(task: Task, journal: Journal, *, in_parts: bool) -> Writt
 
 
 def _cleaned(task: Task, journal: Journal, written: Written) -> Written:
-    """Remove what only an unfinished dataset has; the journal last."""
     task.destination.remove_temporaries()
     journal.remove()
     return written

@@ -226,8 +226,6 @@ def _report(error: Reported, words: Sequence[str], *, as_json: bool) -> int:
 
 @contextlib.contextmanager
 def _shown_warnings() -> Iterator[None]:
-    """Report what Python code warns of in one line, as errors are."""
-
     def show(message: Warning | str, *_: object) -> None:
         output.warning(str(message))
 
@@ -238,7 +236,6 @@ def _shown_warnings() -> Iterator[None]:
 
 
 def _notes(error: BaseException) -> list[str]:
-    """Return what the code that was interrupted wants to add, such as how to go on."""
     return getattr(error, "__notes__", [])
 
 

@@ -181,7 +181,6 @@ def counted(counts: Mapping[str, int]) -> str:
 
 @lru_cache(1)
 def _console(file: TextIO) -> Console:
-    """Return what prints for a person: colours only on a terminal, and not with ``NO_COLOR``; no line is cut."""
     return Console(file=file, width=_WIDTH, highlight=False, soft_wrap=True, emoji=False, markup=False)
 
 

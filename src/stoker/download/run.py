@@ -132,7 +132,6 @@ class _LocalFile:
 
     @property
     def missing_bytes(self) -> int:
-        """Bytes that are still to be fetched, as far as the size is known."""
         partial_bytes = self.part.stat().st_size if self.part.is_file() else 0
         return 0 if self.is_right else max(0, (self._file.size_bytes or 0) - partial_bytes)
 

@@ -402,7 +402,6 @@ def parse_result(line: bytes, settings: Mapping[str, Any]) -> ShardResult | None
 
 
 def _label(text: str) -> int:
-    """Return a class index; ``ValueError`` if there can be no such class."""
     label = int(text)
     if not -1 <= label < MAX_CLASSES:
         raise ValueError(text)

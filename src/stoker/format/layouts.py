@@ -346,7 +346,6 @@ def _number(label: int, label_base: int) -> int:
 
 
 def _one_hot(sample: StoredSample) -> list[int]:
-    """Return a 1 at the place of the sample's class and 0 at all others; all zeros without a class."""
     return [int(label == sample.label) for label in range(sample.classes)]
 
 

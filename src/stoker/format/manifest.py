@@ -335,7 +335,6 @@ class _Node:
         return ManifestError(f"{message}; restore it, or build again", path=self.path)
 
     def newer(self) -> NewerManifestError:
-        """Return the error of a manifest that only a newer Stoker reads."""
         version, writer = _shown(self.value["version"]), self.value.get("stoker_version")
         known = isinstance(writer, str) and re.fullmatch(r"[0-9][0-9A-Za-z.+-]{0,40}", writer)
         versions = f"format version {version}, this one reads up to {VERSION}"

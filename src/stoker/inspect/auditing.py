@@ -304,7 +304,6 @@ class _Images(Splits):
         self._described: dict[int, AuditedImage] = {}
 
     def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
-        """Return the file or the pixels of an image, and its boxes."""
         sample = self._sample(row)
         return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
 

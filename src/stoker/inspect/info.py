@@ -156,7 +156,6 @@ def _first_records(directory: Location, manifest: Manifest) -> list[Features]:
 
 
 def _first_image(tree: Source) -> Features:
-    """Return what the first image of a source with fields would have as a record."""
     split = next((name for name, rows in tree.splits.items() if len(rows) and tree.fields), None)
     if split is not None:
         with contextlib.suppress(StokerError, OSError):  # a build names what is wrong among the rejects
@@ -165,7 +164,6 @@ def _first_image(tree: Source) -> Features:
 
 
 def _examples(fields: Mapping[str, Field], features: Features) -> dict[str, str]:
-    """Return the value of each field as text; empty where it cannot be read."""
     examples = dict.fromkeys(fields, "")
     for name, field in fields.items():
         with contextlib.suppress(StokerError, OSError):

@@ -124,7 +124,6 @@ _ENVIRONMENT.filters |= {"count": _count, "counts": _counts, "size": format_size
 
 
 def _figure(height: float) -> Figure:
-    """Return an empty chart of this height in pixels of a page."""
     return Figure((_WIDTH / _PIXELS_PER_INCH, height / _PIXELS_PER_INCH), dpi=_PIXELS_PER_INCH, layout="constrained")
 
 

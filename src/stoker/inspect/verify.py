@@ -550,7 +550,6 @@ def _image_field_wrong(name: str, stored: EncodedImage, form: BatchForm, feature
 
 
 def _first(features: Features, key: str, kind: str) -> Any:
-    """Return the first value of a feature; None where it has none of this kind."""
     stored, values = features.get(key, ("none", []))
     return values[0] if stored == kind and values else None
 

@@ -235,7 +235,6 @@ def plain_arrays(value: Any) -> Any:
 
 
 def _column_form(form: BatchForm) -> ColumnForm:
-    """Return what the core gives of a batch."""
     return _OBJECTS.get(form.kind, "values")
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from stoker import _native
-from stoker.config import check_size, format_size
+from stoker.config import check_choice, check_size, format_size
 from stoker.errors import ConfigError
 from stoker.forks import PerProcess
 from stoker.format import FRAME_BYTES
@@ -104,8 +104,7 @@ class MemoryCache:
     """
 
     def __init__(self, budget: str | int, keep: Literal["encoded", "decoded"] = "encoded") -> None:
-        if keep not in ("encoded", "decoded"):
-            raise ConfigError(f"keep is {keep!r}; it must be 'encoded' or 'decoded'")
+        check_choice("keep", keep, ("encoded", "decoded"))
         self.budget = check_size("budget", budget, 1)
         self.keep = keep
         self.native = _native.MemoryCache(self.budget)

@@ -202,7 +202,6 @@ class Dataset:
     source_of = staticmethod(source_of)  # for builds, which do not import the loader
 
     def _part(self, numbers: Numbers) -> Dataset:
-        """Return the samples with these numbers as a dataset, which shares what was opened and read so far."""
         part = object.__new__(Dataset)
         part.__dict__ |= self.__dict__
         part.numbers, part._whole = numbers, self.whole

@@ -116,7 +116,6 @@ class _Submitted(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """Where the loader is after it."""
         return Position(self.epoch + 1, 0) if self.step.last else Position(self.epoch, self.step.consumed)
 
 

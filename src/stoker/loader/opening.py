@@ -33,8 +33,7 @@ from stoker.loader.shards import find_splits, listed_shards, open_found, open_li
 from stoker.progress import progress_of_call
 from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
 from stoker.storage import Location, location
-from stoker.transforms import check_mode
-from stoker.types import Exif
+from stoker.types import Exif, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from stoker.loader.shards import OpenShard
     from stoker.sources import Given, ItemTable, RecordSequence, Source
     from stoker.storage import LocationLike
-    from stoker.types import Features, Field, Mode, Progress, SchemaInfo
+    from stoker.types import Features, Field, Progress, SchemaInfo
 
     _Splits = tuple[Mapping[str, object], Callable[[str], Dataset]]
 
@@ -137,7 +136,7 @@ def open_dataset(
     """
     refuse_unknown("stoker.open", unknown, locals(), OPENING)
     options = SourceOptions.among(locals())
-    check_mode(mode)
+    check_choice("mode", mode, get_args(Mode))
     if exif is not None:
         check_choice("exif", exif, get_args(Exif))
     if not isinstance(path, (str, os.PathLike, Location)):
@@ -162,7 +161,7 @@ def open_main_split(
     exif: Exif | None = None,
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
-    check_mode(mode)
+    check_choice("mode", mode, get_args(Mode))
     place, options = location(path), source or SourceOptions()
     splits, open_split = _look(place, keys, options)
     chosen = choose_split("train" if split is None and len(splits) > 1 else split, splits, place)

@@ -263,7 +263,6 @@ class ShardRecords(SampleReader):
             return self.native.name_digests(key, available_cpus(), ahead, self._chosen(numbers))
 
     def _chosen(self, numbers: Numbers) -> NDArray[np.uint64] | None:
-        """Return which records to read, for the core; None: all."""
         return None if is_whole(numbers, len(self.native)) else np.asarray(numbers).astype(np.uint64)
 
     def object_counts(self) -> NDArray[np.uint32]:
@@ -496,7 +495,6 @@ class ImageFiles(SampleReader):
 
 
 def _label(box: Box, label: int) -> int:
-    """Return the class of an object: its own, or that of its image."""
     return label if box.label is None else box.label
 
 

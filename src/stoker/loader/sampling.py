@@ -258,7 +258,6 @@ def shares_of(size: int, weights: Sequence[int]) -> list[int]:
 def _weights_of(
     by_class: Mapping[int | str, float], classes: Sequence[ClassLabel], path: str, labels: list[int]
 ) -> NDArray[np.uint64]:
-    """Return the weights of classes that have samples."""
     weights: dict[int, float] = {}
     for key, weight in by_class.items():
         label = label_named(key, classes, path)
@@ -277,7 +276,6 @@ def _weights_of(
 
 
 def _refuse_no_share(shares: list[int], weights: list[int], labels: list[int], size: int) -> None:
-    """Refuse an epoch in which a class that has a weight would never come."""
     for share, weight, label in zip(shares, weights, labels, strict=True):
         if share == 0 and weight > 0:
             message = f"class {label} would have no sample in an epoch of {format_count(size, 'sample')}"

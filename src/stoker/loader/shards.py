@@ -156,7 +156,6 @@ def _check_length(path: Location, size_bytes: int, listed: int) -> None:
 
 
 def _with_records(shard: OpenShard, listed: int) -> OpenShard:
-    """Return a shard that has as many records as the manifest says."""
     if shard.records != listed:
         message = f"the index of {shard.path} lists {shard.records} records, but manifest.json says {listed}"
         raise IndexMismatchError(f"{message}; write it again with 'stoker index'", path=str(shard.path))
@@ -231,7 +230,6 @@ class _ListedObject:
     indexes: tuple[Location, ...]  # where its index may be, of these what exists
 
     def cached_index(self) -> CachedIndex:
-        """Return the place of its index in the user's cache."""
         return CachedIndex.of_remote(str(self.path), self.size_bytes, self.stamp)
 
     def fetch_rows(self) -> NDArray[np.uint64]:

@@ -323,7 +323,6 @@ def dimensions(data: bytes, kind: str) -> tuple[int, int]:
 
 
 def _reader(kind: str) -> Callable[[io.BytesIO], ImageFile]:
-    """Return what opens a format with Pillow."""
     if kind == "avif" and not features.check("avif"):
         message = "avif is read only by a Pillow that was built with libavif, as its wheels are"
         raise ImageError(f"{message}; install one, or convert the image to JPEG or PNG first")
@@ -536,7 +535,6 @@ def is_lossy_webp(data: bytes) -> bool:
 
 
 def _png_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) from the header of a PNG, which is its first chunk."""
     if data[12:16] != b"IHDR" or len(data) < 24:
         raise ImageError("damaged png: it ends inside its header, or has none")
     width, height = struct.unpack_from(">II", data, 16)
@@ -544,7 +542,6 @@ def _png_size(data: bytes) -> tuple[int, int]:
 
 
 def _webp_size(data: bytes) -> tuple[int, int]:
-    """Return (width, height) from a WebP header (RFC 9649 section 2)."""
     chunk = data[12:16]
     if chunk == b"VP8X" and len(data) >= 30:
         return 1 + int.from_bytes(data[24:27], "little"), 1 + int.from_bytes(data[27:30], "little")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from stoker.recipe.image_formats import (
     sniff,
 )
 from stoker.recipe.recipe import KEPT_FORMATS, JpegEncode, PngEncode, RawEncode, Recipe, WebpEncode
+from stoker.types import Filter as ResizeFilter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -43,7 +44,7 @@ Method = Literal["kept", "encoded"]
 
 _PLAIN_COLORS = frozenset({"grey", "ycbcr", "rgb"})
 _TF1_FILTERS = {"tf1-align-corners": True, "tf1-legacy": False}
-_NATIVE_FILTERS = frozenset({"nearest", "box", "bilinear", "bicubic", "lanczos"})
+_NATIVE_FILTERS = frozenset(get_args(ResizeFilter))
 _NAMES = {"jpeg": "JPEG", "png": "PNG", "webp": "WebP", "raw": "tensor"}
 _LA_CHANNELS = 2
 _SWAPS_SIDES = 5  # and all EXIF orientations above it

@@ -363,7 +363,6 @@ class _Objects:
         return len(self._images)
 
     def add(self, image: int, number: int, value: Mapping[str, Any]) -> None:
-        """Append an annotation of an image, and which of the file it is."""
         category = value.get("category_id")
         annotation = [number, value.get("id"), category, value.get("segmentation")]
         self._images.append(image)
@@ -588,7 +587,6 @@ class _Reader:
         self._skip_blanks()
 
     def skip(self, mark: str) -> None:
-        """Go past a character."""
         if not self._text.startswith(mark, self.at):
             raise self.error(f"{mark!r} is missing")
         self.at += 1
@@ -658,7 +656,6 @@ def _is_id(value: object) -> TypeGuard[int]:
 
 
 def _numbers(value: object) -> list[float] | None:
-    """Return the four numbers of a box; None if it is not one."""
     if not isinstance(value, list) or len(value) != _BOX_NUMBERS:
         return None
     if any(type(number) not in (int, float) or not -1e9 < number < 1e9 for number in value):

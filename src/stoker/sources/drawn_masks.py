@@ -265,7 +265,6 @@ def _numbers(characters: bytes) -> Runs:
 
 
 def _pixels(runs: list[Runs]) -> int:
-    """Return how many pixels are in any of several runs."""
     pairs = [ends[: len(ends) // 2 * 2].reshape(-1, 2) for ends in runs]
     if len(pairs) == 1:
         return int((pairs[0][:, 1] - pairs[0][:, 0]).sum())
@@ -314,7 +313,6 @@ def read_mask_classes(folders: Iterable[Location]) -> list[bytes] | None:
 
 
 def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int, ...]]]:
-    """Yield the number and the text of each line but comments, and what `_parsed` returns of it."""
     for number, line in nonblank_lines(place):
         if not line.startswith(b"#"):
             text_of(place, number, line)

@@ -165,7 +165,6 @@ class _SplitFinder:
         return read_validation_labels(path)
 
     def _count_others(self, names: list[bytes]) -> None:
-        """Count what lies beside the split folders, and warn of what may be images."""
         for name in filter(is_sidecar, names):
             self._skipped.count_sidecar(name)
         unused = [name for name in names if not is_sidecar(name)]

@@ -94,12 +94,10 @@ class _Seen:
 
     @property
     def words(self) -> tuple[bytes, ...]:
-        """The words of its name that are no splits."""
         return tuple(word for word in _words_of(self.place) if word not in SPLIT_FOLDERS)
 
     @property
     def split(self) -> str | None:
-        """The split in its name; None without one."""
         return split_in_name(self.place)
 
     @property
@@ -119,7 +117,6 @@ class _Seen:
 
     @property
     def images(self) -> set[str]:
-        """The names of the images in its first rows."""
         return {str(row.get(self.image)) for row in self.rows}
 
     @property

@@ -160,7 +160,6 @@ def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
 
 
 def _without_classes(look: Look, base: Location, folder: Location) -> str:
-    """Return what to type to read images in folders that are no classes."""
     for _ in range(_FEW):
         folder = folder / inner[0] if (inner := look.look_into(folder).folders) else folder
     rows = f"find * -type f -name '*{look.look_into(folder).ending}' | sed 's/$/,/'"
@@ -327,7 +326,6 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
 
 
 def _may_hold_images(look: Look, folder: Location) -> bool:
-    """Return whether a folder has folders, or a file that may be an image by its name."""
     folders, files, _ = look.look_into(folder)
     return bool(folders) or any(map(may_be_image, map(os.fsencode, files)))
 

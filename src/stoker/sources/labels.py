@@ -197,12 +197,10 @@ def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[in
 
 
 def _are_numbered(lines: list[tuple[int, bytes]], first: int) -> bool:
-    """Return whether each line begins with its number and a colon, counted from ``first``."""
     return bool(lines) and all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines, first))
 
 
 def _starts_at_1(manifest: Location) -> bool:
-    """Return whether a manifest says that the classes of its dataset are numbered from 1."""
     try:
         return bool(parse_json(manifest.read_at_most(_MAX_JSON_BYTES))["schema"]["label_base"] == 1)
     except (FileNotFoundError, ValueError, LookupError, TypeError):
@@ -472,7 +470,6 @@ def _refuse_blank_lines(path: Location, lines: Sequence[tuple[int, bytes]]) -> N
 
 
 def _by_name(path: Location, lines: Sequence[tuple[int, bytes]], *, is_tiny: bool) -> ValidationLabels:
-    """Read a list of Kaggle's or Tiny ImageNet's: the name of an image and its class on each line."""
     labels = ValidationLabels(str(path), tolerant=is_tiny)
     for _, line in lines:
         name, _, rest = line.partition(b"\t" if is_tiny else b",")

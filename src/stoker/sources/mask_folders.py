@@ -190,7 +190,6 @@ def _find(
 
 
 def _told(name: bytes) -> tuple[_Role | None, str | None]:
-    """Return the role and the split that the name of a folder tells."""
     words = _FOLDER.fullmatch(os.fsdecode(name))
     if words is None:
         return None, None
@@ -233,7 +232,6 @@ def _pair(images: _Folder, masks: _Folder, files: Mapping[_Folder, Sequence[tupl
 
 
 def _used_twice(pairs: Sequence[_Pairs]) -> tuple[bytes, bytes] | None:
-    """Return two images, in different folders, of one mask."""
     image_of: dict[bytes, bytes] = {}
     all_pairs = chain.from_iterable(own.masks_of.items() for own in pairs)
     again = ((image_of.setdefault(mask, image), image) for (image, _), (mask, _) in all_pairs)

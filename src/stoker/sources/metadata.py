@@ -360,7 +360,6 @@ class _Images:
 
 
 def _below(table: ImageTable, line: int, name: str) -> bytes:
-    """Return a path of a table relative to the source; an absolute path or a URL stays as it is."""
     try:
         path = os.fsencode(name)
     except UnicodeEncodeError as error:
@@ -376,7 +375,6 @@ def _below(table: ImageTable, line: int, name: str) -> bytes:
 
 
 def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
-    """Return the first folder of an image below that of its split; empty without one."""
     if is_absolute(path) or not path.startswith(prefix):
         return b""
     first, slash, _ = path[len(prefix) :].partition(b"/")

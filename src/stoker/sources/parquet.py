@@ -114,7 +114,6 @@ def has_images(path: Location) -> bool:
 
 
 def _claim(look: Look) -> dict[Location, str | None]:
-    """Return the Parquet files in a folder, or the one that is named, and the split of each; None: of none."""
     if look.layout is not None:
         return _find(look, look.layout)
     is_one = look.is_file and not look.once(named_tars) and is_parquet(look.path)
@@ -285,7 +284,6 @@ def _plain_field(kind: Any) -> Field | None:
 
 
 def _array(kind: Any) -> Field | None:
-    """Return the array that lists of numbers are: the first side may differ, the others are fixed by the type."""
     sides: list[int | None] = []
     while _is(kind, *_LISTS):
         is_fixed = _is(kind, "fixed_size_list")
@@ -462,7 +460,6 @@ def _sizes(file: ParquetFile, columns: Columns) -> Iterator[int]:
 
 
 def _base_name(path: str | None) -> tuple[bytes, ...]:
-    """Return the last part of a path, if it has one that can be the name of a file."""
     name = path.rpartition("/")[2] if path else ""
     return (name.encode(errors="replace"),) if name not in ("", ".", "..") and "\0" not in name else ()
 

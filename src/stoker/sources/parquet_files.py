@@ -144,7 +144,6 @@ class ParquetFile:
             raise SourceError(message, path=str(self.place))
 
     def _groups(self) -> Iterator[tuple[Any, list[Any]]]:
-        """Yield what the footer says of each row group, and of each of its columns."""
         for number in range(self._reader.metadata.num_row_groups):
             group = self._reader.metadata.row_group(number)
             yield group, [group.column(at) for at in range(group.num_columns)]
@@ -219,7 +218,6 @@ def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
 
 
 def _read_footer(place: Location, size: int) -> bytes:
-    """Return the digest of a file's length and footer."""
     end = place.read_range(max(0, size - _END_BYTES), _END_BYTES, known_size=size)
     if end.endswith(_ENCRYPTED_MAGIC):
         raise SourceError(f"{place} is encrypted; decrypt it first", path=str(place))
@@ -235,7 +233,6 @@ def _read_footer(place: Location, size: int) -> bytes:
 
 
 def _features(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
-    """Return what ``datasets`` has noted of each column; nothing where that is not as it writes it."""
     try:
         features = parse_json(metadata[b"huggingface"])["info"]["features"]
     except (LookupError, RecursionError, TypeError, ValueError):
@@ -305,13 +302,11 @@ class _Unpacked:
         return offsets, sizes
 
     def image(self, row: int) -> tuple[bytes | None, str | None]:
-        """Return the bytes of the image in a row, and its path; None for what is null."""
         batch, at = self._find(row)
         data = batch.column(0)[at]
         return data.as_buffer().to_pybytes() if data.is_valid else None, batch.column(1)[at].as_py()
 
     def value(self, row: int, name: str) -> Any:
-        """Return what another column holds in a row, as Python has it."""
         batch, at = self._find(row)
         with reported_damage(f"the column {name!r} of {self.path}", self._place):
             return batch.column(self._column_of[name])[at].as_py()

@@ -237,7 +237,6 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
 
 
 def _pixels(name: str, image: Any) -> NDArray[Any]:
-    """Return the pixels of a PIL image, in a mode that a PNG has."""
     if image.mode in ("I", "F"):
         message = f"field {name!r} is a PIL image of mode {image.mode!r}, whose range of values is unknown"
         raise SourceError(f"{message}; give an array of uint8 or uint16")
@@ -528,7 +527,6 @@ class SequenceReader(RecordReader, IndexedReader):
             self._record(*self._place(number))
 
     def _place(self, number: int) -> tuple[int, int]:
-        """Return the sequence of a record, and its position there."""
         sequence = int(np.searchsorted(self._starts, number, "right")) - 1
         return sequence, number - int(self._starts[sequence])
 

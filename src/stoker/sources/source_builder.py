@@ -170,7 +170,6 @@ class SourceBuilder:
         return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
 
     def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
-        """Return a table with the boxes that have been read by now as columns of it."""
         if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
             return table
         column, damaged = GrowingBlobs(), GrowingBlobs()
@@ -280,7 +279,6 @@ class SourceBuilder:
             self.label_warnings.append(f"{message}; {advice}")
 
     def _are_listed(self, names: set[bytes]) -> bool:
-        """Return whether a list says that these are all the classes there are."""
         below = (*self.class_parents, self.folder)
         folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
         paths = (folder / name for folder in folders for name in CLASS_LISTS)

@@ -167,7 +167,6 @@ def _is_set(cell: Any) -> bool:
 
 
 def _are_marks(cells: Sequence[Any]) -> bool:
-    """Return whether all are 0 or 1, or all -1 or 1."""
     texts = {*map(str, cells)}
     return texts <= {"0", "1", "0.0", "1.0", *TRUTH_VALUES} or texts <= {"-1", "1"}
 

@@ -91,7 +91,6 @@ def _tars_of_pattern(pattern: str) -> dict[Location, str]:
 
 
 def _what_is_wrong(path: Location) -> str | None:
-    """Return why a file cannot be listed as a tar; None if it may be one."""
     if not path.is_file():
         return "is not a file" if path.exists() else "does not exist"
     return None if is_tar(path) or is_compressed(path) else "is no tar"
@@ -112,7 +111,6 @@ def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
 
 
 def _claim(look: Look) -> dict[Location, str]:
-    """Return the tars of known names in a folder without folders, or those that are named, and the split of each."""
     if look.layout is None:
         return look.once(named_tars)
     tars = find_tars(look.layout.base)
@@ -170,7 +168,6 @@ class _Tar:
         self.images.add(group, path, size_bytes, offset)
 
     def _add_inner(self, window: FileWindow, outer: bytes) -> None:
-        """Add the images of a tar inside a tar: those of one class."""
         name = outer[outer.rfind(b"/") + 1 : -4]
         group = self._add_group(name, outer)
         for member, path in self.images.named(window):

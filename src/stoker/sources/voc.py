@@ -64,7 +64,6 @@ class _Part:
 
 
 def _claim(look: Look) -> list[_Part]:
-    """Return the folders of images and annotations in a folder; none in one of another kind."""
     if look.layout is None:
         return []
     base = look.path.resolve().to_uri()

@@ -149,7 +149,6 @@ def _split(name: bytes) -> tuple[bytes | None, bytes]:
 
 
 def _claim(look: Look) -> dict[Location, str]:
-    """Return the tars of a WebDataset, and the split of each: those in a folder, or those that are named."""
     if look.layout is not None:
         return _find(look, look.layout)
     tars = look.once(named_tars)
@@ -205,7 +204,6 @@ class _Samples:
                 keys.add(key)
 
     def _members(self, window: FileWindow) -> Iterator[tuple[bytes, bytes, bytes, tarfile.TarInfo]]:
-        """Yield the key, the suffix and the whole name of each member of a sample, and the member."""
         for member, name in self._images.named(window):
             key, suffix = _split(name)
             if member.isdir():
@@ -323,7 +321,6 @@ def _fill(column: GrowingColumn, samples: int) -> None:
 
 
 def _read_class(window: FileWindow, member: tarfile.TarInfo) -> int | None:
-    """Return the class id that a member holds, -1 for none; None if it holds something else."""
     if member.size > _MAX_CLASS_BYTES:
         return None
     match = _CLASS_ID.fullmatch(read_member(window.inner(member), member, _MAX_CLASS_BYTES))

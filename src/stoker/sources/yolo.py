@@ -62,7 +62,6 @@ class _Contents:
 
 
 def _claim(look: Look) -> _Contents | None:
-    """Return what the file ``data.yaml`` of a folder says, or a YAML file that is named; None without one of YOLO's."""
     if look.is_file:
         if look.path.suffix not in _SUFFIXES:
             return None
@@ -401,7 +400,6 @@ class _YoloMask(DrawnMask):
 
     @classmethod
     def of_cell(cls, source: Any, value: Any, base: bytes) -> Self:
-        """Return it, given how many classes there are, and the path of the text."""
         return cls(join(base, os.fsencode(value)), int(source))
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
@@ -449,7 +447,6 @@ class _YoloLabels:
 
 
 def _text_of(path: bytes, *, is_beside: bool) -> bytes:
-    """Return the path of the text that belongs to an image."""
     *folders, name = path.split(b"/")
     if not is_beside:
         replace_last(folders, b"images", b"labels")

@@ -420,7 +420,6 @@ class _DirectAppending:
                     self._write_buffer()
 
     def finish(self) -> None:
-        """Write what is held back."""
         self._set_direct(wanted=False)
         write_all(self._file, [self._buffer[: self._held].data])
         self._buffer, self._held = np.empty(0, np.uint8), 0  # several files may wait for their fsync

@@ -86,17 +86,13 @@ class ObjectsBackend(Backend):
         self._writing = writing
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        import obstore  # noqa: PLC0415
-
-        pages = iter(_asked(lambda: obstore.list(self._reading, prefix or None, offset=after, chunk_size=1000)))
+        pages = iter(_asked(lambda: self._reading.list(prefix or None, offset=after, chunk_size=1000)))
         while (page := _asked(lambda: next(pages, None))) is not None:
             # What is named as the folder itself, but for a slash, only marks it.
             yield from (_entry(meta) for meta in page if meta["path"] != prefix)
 
     def children(self, prefix: str) -> Children:
-        import obstore  # noqa: PLC0415
-
-        listing = _asked(lambda: obstore.list_with_delimiter(self._reading, prefix or None))
+        listing = _asked(lambda: self._reading.list_with_delimiter(prefix or None))
         folders = tuple(folder.rstrip("/") for folder in listing["common_prefixes"])
         return Children(folders, tuple(_entry(meta) for meta in listing["objects"] if meta["path"] != prefix))
 
@@ -109,15 +105,11 @@ class ObjectsBackend(Backend):
             raise
 
     def stat(self, key: str) -> Entry:
-        import obstore  # noqa: PLC0415
-
-        return _entry(_asked(lambda: obstore.head(self._reading, key)))
+        return _entry(_asked(lambda: self._reading.head(key)))
 
     def get(self, key: str, limit: int | None = None) -> Blob:
-        import obstore  # noqa: PLC0415
-
         def get() -> Blob:
-            answer = obstore.get(self._reading, key)
+            answer = self._reading.get(key)
             refuse_longer(answer.meta["size"], limit)
             data = answer.bytes().to_bytes()
             if len(data) != answer.meta["size"]:
@@ -127,28 +119,20 @@ class ObjectsBackend(Backend):
         return _asked(get)
 
     def get_range(self, key: str, start: int, length: int) -> bytes:
-        import obstore  # noqa: PLC0415
-
         if length == 0:
             return b""
-        return _asked(lambda: obstore.get_range(self._reading, key, start=start, length=length).to_bytes())
+        return _asked(lambda: self._reading.get_range(key, start=start, length=length).to_bytes())
 
     def put(self, key: str, data: Data) -> str | None:
         """Write an object in one request, so that nothing is left of one that breaks off."""
-        import obstore  # noqa: PLC0415
-
-        return _asked(lambda: obstore.put(self._writing, key, data, use_multipart=False))["e_tag"]
+        return _asked(lambda: self._writing.put(key, data, use_multipart=False))["e_tag"]
 
     def create(self, key: str, data: Data) -> None:
-        import obstore  # noqa: PLC0415
-
-        _asked(lambda: obstore.put(self._writing, key, data, mode="create", use_multipart=False))
+        _asked(lambda: self._writing.put(key, data, mode="create", use_multipart=False))
 
     def delete(self, key: str) -> None:
-        import obstore  # noqa: PLC0415
-
         with contextlib.suppress(FileNotFoundError):
-            _asked(lambda: obstore.delete(self._reading, key))
+            _asked(lambda: self._reading.delete(key))
 
 
 class S3Backend(ObjectsBackend):

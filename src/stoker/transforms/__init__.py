@@ -12,7 +12,6 @@ from stoker.habits import TRANSFORMS, answering
 from stoker.transforms.operations import (
     CenterCrop,
     ColorJitter,
-    Filter,
     ImageTransform,
     MultiCrop,
     ObjectCrops,
@@ -23,12 +22,11 @@ from stoker.transforms.operations import (
     Size,
     TopLeft,
     Transform,
-    check_filter,
     check_operations,
     extent,
     native_transforms,
 )
-from stoker.transforms.output import Output, check_mode
+from stoker.transforms.output import Output
 
 OPERATIONS: dict[str, type[Operation]] = {
     each.__name__: each
@@ -43,7 +41,6 @@ __all__ = [
     "OPERATIONS",
     "CenterCrop",
     "ColorJitter",
-    "Filter",
     "ImageTransform",
     "MultiCrop",
     "ObjectCrops",
@@ -55,8 +52,6 @@ __all__ = [
     "Size",
     "TopLeft",
     "Transform",
-    "check_filter",
-    "check_mode",
     "check_operations",
     "extent",
     "native_transforms",

@@ -11,13 +11,13 @@ import sys
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from stoker import _native
 from stoker.config import check_range, check_share, without_address
 from stoker.declare import Instance, Range, Settings
 from stoker.errors import ConfigError
-from stoker.types import Mode
+from stoker.types import Filter, Mode
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,14 +45,6 @@ def extent(size: Size) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise ConfigError(f"size is {size!r}; it must be a number of pixels, or (height, width)") from None
     return check_range("size (height)", height, 1, MAX_SIDE), check_range("size (width)", width, 1, MAX_SIDE)
-
-
-def check_filter(name: str, value: str) -> str:
-    """Return the name of a filter."""
-    known = get_args(get_args(Filter)[0])
-    if value not in known:
-        raise ConfigError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
-    return value
 
 
 def _check_size(_: str, size: Size) -> Size:
@@ -90,9 +82,6 @@ Size = Annotated[int | tuple[int, int], _check_size]
 
 Side = Annotated[int, Range(1, MAX_SIDE)]
 """A side in pixels."""
-
-Filter = Annotated[Literal["nearest", "box", "bilinear", "bicubic", "lanczos"], check_filter]
-"""A resampling filter."""
 
 Probability = Annotated[float, check_share]
 

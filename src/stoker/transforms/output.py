@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.habits import PIXELS, did_you_mean
 from stoker.transforms.operations import short_text
-from stoker.types import Mode
+
+if TYPE_CHECKING:
+    from stoker.types import Mode
 
 PixelType = Literal["uint8", "uint16", "float16", "float32"]
 PixelLayout = Literal["NHWC", "NCHW"]
@@ -127,14 +129,6 @@ def _name_of_type(dtype: Any) -> Any:
         return dtype
     name = str(getattr(dtype, "name", "") or getattr(dtype, "__name__", "") or dtype)
     return name.removeprefix("torch.")
-
-
-def check_mode(mode: Mode) -> None:
-    """Refuse what is not a mode."""
-    if mode not in get_args(Mode):
-        known = get_args(Mode)
-        message = f"mode is {mode!r}; it must be one of {', '.join(map(repr, known))}"
-        raise ConfigError(f"{message}{did_you_mean(mode, known)}")
 
 
 def _are_channels(values: object, least: float) -> bool:
