@@ -28,6 +28,7 @@ import numpy as np
 from stoker.builder import Report, Tally
 from stoker.config import (
     IMAGE_SUFFIXES,
+    check_choice,
     check_range,
     check_size,
     format_count,
