@@ -207,6 +207,7 @@ def test_names_after_nan_are_classes() -> None:
     assert (opened.labels.tolist(), [known.name for known in opened.classes]) == ([-1, 1, 0], ["a", "b"])
 
 
+@pytest.mark.filterwarnings("ignore:the source. 'label' is a field")
 def test_labels_some_of_which_are_fractions_are_a_field(tmp_path: Path) -> None:
     given = [{"image": picture(number), "label": label} for number, label in enumerate([1.0, 0.5, 2.0])]
     build(given, tmp_path / "out")
@@ -214,6 +215,7 @@ def test_labels_some_of_which_are_fractions_are_a_field(tmp_path: Path) -> None:
     assert stoker.open(tmp_path / "out").schema.fields == {"label": fields.Float()}
 
 
+@pytest.mark.filterwarnings("ignore:the source. 'label' is a field")
 def test_floats_of_records_without_a_length_are_asked_for(tmp_path: Path) -> None:
     given = [{"image": picture(number), "label": float(number)} for number in range(3)]
     with pytest.raises(
@@ -228,6 +230,7 @@ def test_floats_of_records_without_a_length_are_asked_for(tmp_path: Path) -> Non
     assert [*stoker.open(tmp_path / "fractions").fields] == ["label"]
 
 
+@pytest.mark.filterwarnings("ignore:class ids run from 0")
 def test_ids_without_names_are_the_classes_of_the_build(tmp_path: Path) -> None:
     given = {"train": records(2), "val": [{"image": picture(number), "label": 4 * number} for number in range(2)]}
     build(given, tmp_path / "out")

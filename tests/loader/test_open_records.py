@@ -294,3 +294,36 @@ def test_boxes_of_other_classes_have_the_names_of_their_build(records: list[Reco
     opened = stoker.open(records, fields=chosen)
     stoker.build(records, tmp_path, fields=chosen)
     assert opened.schema.box_names == stoker.open(tmp_path).schema.box_names == ("leg", "wing")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([True, False], "'label' is a field (int), and there are no classes; class ids are whole numbers from 0"),
+        ([0.5, 1.0], "'label' is a field (float), and there are no classes"),
+        ([["a"], ["a", "b"]], "'label' is a field (json), and there are no classes; class ids"),
+        ([[0, 1], [1, 0]], "several of an image are stoker.fields.Labels"),
+        ([-1, 1], "class ids run from 0 to 1, and these have no records: 0; -1 is no class"),
+        ([0, 2], "class ids run from 0 to 2, and these have no records: 1; -1 is no class"),
+        ([0, 1], None),
+        (["a", "b"], None),
+    ],
+)
+def test_labels_that_are_no_classes_are_told(labels: list[Any], message: str | None) -> None:
+    pixels = np.zeros((4, 4, 3), np.uint8)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        stoker.open([{"image": pixels, "label": label} for label in labels])
+    told = [str(warning.message) for warning in caught]
+    assert not told if message is None else any(message in text for text in told)
+
+
+def test_an_open_file_is_answered_with_what_to_give() -> None:
+    with pytest.raises(ConfigError, match=re.escape("give what it holds, .read(), or leave it out")):
+        stoker.open([{"image": io.BytesIO(b"")}])
+
+
+def test_arrays_that_are_no_images_are_answered_with_what_to_give() -> None:
+    message = "give array.transpose(1, 2, 0); of values from 0 to 1, give (array * 255).round().astype('uint8')"
+    with pytest.raises(ImageError, match=re.escape(message)):
+        stoker.open([{"image": np.zeros((3, 8, 8), np.float32)}])[0].decode()

@@ -89,9 +89,9 @@ def _inferred(name: str, value: Any) -> Field:
             raise ConfigError(f"field {name!r} of the first record is {describe(value)}: {error}") from None
     message = f"field {name!r} of the first record is {describe(value)}, which does not tell what it is"
     if value is not None:
-        raise ConfigError(
-            f"{message}; give text, a number, an array or another value of stoker.fields, or leave it out"
-        )
+        others = "text, a number, an array or another value of stoker.fields"
+        others = "what it holds, .read()" if hasattr(value, "read") else others
+        raise ConfigError(f"{message}; give {others}, or leave it out")
     fitting = {"label": "Label", "image": "Image", "mask": "Mask", "boxes": "Boxes"}.get(name, "Text")
     raise ConfigError(f"{message}; give fields={{{name!r}: stoker.fields.{fitting}(), ...}}")
 

@@ -305,10 +305,13 @@ def _checked_pixels(pixels: NDArray[Any], recipe: Recipe) -> Pixels:
     shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
     channels = {"uint8": (1, 2, 3, 4), "uint16": (1,)}.get(pixels.dtype.name, ())
     if shaped.ndim != 3 or shaped.shape[2] not in channels or shaped.size == 0:
-        message = (
-            f"an array of {pixels.dtype} of shape {pixels.shape} is not an image; pixels are uint8 (height, width)"
-        )
-        raise ImageError(f"{message} or (height, width, 1 to 4 channels), or uint16 (height, width)")
+        message = f"an array of {pixels.dtype} of shape {pixels.shape} is not an image; pixels are uint8"
+        message += " (height, width) or (height, width, 1 to 4 channels), or uint16 (height, width)"
+        if pixels.ndim == 3 and pixels.shape[0] in (1, 3):
+            message += "; to have channels last, give array.transpose(1, 2, 0)"
+        if pixels.dtype.kind == "f":
+            message += "; of values from 0 to 1, give (array * 255).round().astype('uint8')"
+        raise ImageError(message)
     recipe.check_pixels(shaped.shape[1], shaped.shape[0])
     return np.ascontiguousarray(shaped)
 

@@ -149,6 +149,12 @@ class RecordFields:
         label, messages = self.roles.label, []
         if self.is_guess and label not in (None, "label"):
             messages.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
+        own = self.roles.extra.get("label")
+        if self.is_guess and label is None and own is not None:
+            message = (
+                f"{ROOT}: 'label' is a field ({own.summary}), and there are no classes; class ids are whole numbers"
+            )
+            messages.append(f"{message} from 0, names are text, and several of an image are stoker.fields.Labels")
         like_boxes = next((name for name in self.roles.extra if name in _LIKE_BOXES), None)
         if self.is_guess and self.boxes is None and like_boxes is not None:
             message = f"{ROOT}: {like_boxes!r} is a field, not the boxes of images; these are called 'boxes'"
@@ -626,18 +632,25 @@ def index_records(
     digest = hashlib.sha256(known.identity.encode() + known.version.encode())
     for column in (table.labels, table.sizes):
         digest.update(column.tobytes())
-    classes = known.fields.classes
+    classes, warnings = known.fields.classes, list[str]()
     if known.fields.label is not None and not classes:  # counted over all splits, as those of a build
         others = replace(known, given={name: records for name, records in known.given.items() if name != split})
-        classes = max(_numbered(table.labels), _numbered(_class_ids(others, progress)), key=len)
+        ids = [labels for labels in (table.labels, _class_ids(others, progress)) if labels is not None]
+        classes = max(map(_numbered, ids), key=len)
+        empty = sorted({*range(len(classes))}.difference(*map(np.ndarray.tolist, ids)))
+        if empty and known.fields.is_guess:
+            message = (
+                f"class ids run from 0 to {len(classes) - 1}, and these have no records: {format_some(empty, _SHOWN)}"
+            )
+            warnings.append(f"{message}; -1 is no class")
     identity, version = digest.hexdigest()[:32], known.version or _NOT_WITNESSED
     known = replace(known, given={split: known.given[split]}, latency="disk", identity=identity, version=version)
     splits = {split: row_range(0, len(table))}
     tree = Source(ROOT, classes, (b"",) * len(classes), table, splits, SequenceReader(known, 1))
     if missing:
         message = f"{len(missing)} of the {len(table)} records of {split} have a path that leads to no file"
-        tree = replace(tree, listing_warnings=(f"{message}, such as {os.fsdecode(missing[0])!r}",))
-    return tree
+        warnings.append(f"{message}, such as {os.fsdecode(missing[0])!r}")
+    return replace(tree, listing_warnings=tuple(warnings))
 
 
 def _index(

@@ -421,6 +421,8 @@ class TableRows:
             raise damaged(place, line, str(error)) from error
         if value is None or value == "":
             return -1
+        if isinstance(value, bool):
+            value = str(value)  # as a CSV has it
         if isinstance(value, float) and value.is_integer():
             value = int(value)  # as pandas writes whole numbers beside missing ones
         is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
