@@ -167,6 +167,19 @@ def test_without_an_index_the_records_before_the_damage_are_checked(copy: Path) 
     assert any("cannot be read" in what for what in whats(copy))
 
 
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_records_behind_damaged_payloads_are_checked_without_an_index(tmp_path: Path, compression: str) -> None:
+    frames = [tfrecord.frame(payload(number)) for number in range(6)]
+    for number in (1, 3):
+        frames[number] = frames[number][:-20] + bytes([frames[number][-20] ^ 1]) + frames[number][-19:]
+    shard = tmp_path / "train.tfrecord"
+    whole = b"".join(frames)
+    shard.write_bytes(whole if compression == "none" else gzip.compress(whole))
+    report = verify_dataset(shard)
+    assert [problem.record for problem in report.problems] == [1, 3]
+    assert report.records == 6
+
+
 def test_records_of_other_origin_are_checked_too(tmp_path: Path) -> None:
     shard = write_shards(tmp_path, 6, 1, {2: image(2)[:300], 4: b"no picture"})[0]
     report = verify_dataset(tmp_path)

@@ -345,7 +345,8 @@ class _Frames:
 def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
     """Check the frames of a shard whose bytes are in ``copy``, and compare it with what the manifest says about it."""
     problems: list[Problem] = []
-    plain, size, inflated, scanned, checksum, intact = copy, copy.stat().st_size, None, None, None, 0
+    plain, size, inflated, scanned, checksum = copy, copy.stat().st_size, None, None, None
+    damage: ShardError | None = None
     is_compressed = size > 0 and compression_of(copy) != "none"
     try:
         if is_compressed:
@@ -353,16 +354,18 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
             plain = inflated.path
         scanned, checksum = _native.scan_and_sum(str(plain))
     except ShardError as error:
-        problems.append(problem_of(error, path, plain))
-        intact = 0 if is_compressed and inflated is None else error.offset or 0
+        damage = error
     indexed = None if is_compressed else _indexed(path, size, scanned, problems)
-    rows = indexed if scanned is None else scanned
-    if rows is None:  # the index would lead to all of them
-        rows = _rows_before(plain, intact)
+    if scanned is not None:
+        rows = scanned
+    elif indexed is not None:
+        rows, damage = indexed, None  # the check of the record itself reports it
+    else:
+        rows, damage = (_NO_ROWS, damage) if is_compressed and inflated is None else _rows_by_headers(plain)
+    if damage is not None:
+        problems.insert(0, problem_of(damage, path, plain))
         if not is_compressed:
             problems.append(file_problem(path, "no index leads to the records behind the damage"))
-    elif scanned is None:
-        del problems[0]  # the check of the record itself reports it
     if listed is not None:
         if checksum is None or is_compressed:  # the manifest has that of the compressed bytes
             checksum = _checksum(copy)
@@ -372,8 +375,16 @@ def _check_frames(path: Location, copy: Path, listed: Shard | None) -> _Frames:
     return _Frames(rows, size, problems, inflated)
 
 
+def _rows_by_headers(path: Path) -> tuple[NDArray[np.uint64], ShardError | None]:
+    """Return the extents of the records up to the first header that is damaged, and that damage."""
+    try:
+        return _native.scan_shard(str(path), check=False), None
+    except ShardError as error:
+        return _rows_before(path, error.offset or 0), error
+
+
 def _rows_before(path: Path, end: int) -> NDArray[np.uint64]:
-    """Return the extents of the records before the byte up to which a scan found no damage."""
+    """Return the extents of the records before a byte up to which all headers are intact."""
     rows = []
     with open_regular(path) as file:
         offset = 0
