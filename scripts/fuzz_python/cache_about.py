@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scripts.fuzz_python.scratch import folder
-from stoker.loader.cache_directory import find_entries
+from stoker.loader.caches import find_entries
 
 _FOLDER = folder()
 (_FOLDER / ("0" * 32 + ".samples")).write_bytes(b"")

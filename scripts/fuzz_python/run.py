@@ -22,7 +22,7 @@ _FOLLOWED = [
     "scripts.fuzz_python",
     "stoker.builder",
     "stoker.download",
-    "stoker.loader.cache_directory",
+    "stoker.loader.caches",
     "stoker.loader.feed",
     "stoker.format",
     "stoker.sources",

@@ -18,7 +18,7 @@ from stoker.format import read_rejects
 from stoker.format.directory import read_labels
 from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.manifest import read_manifest
-from stoker.loader.cache_directory import _read_about
+from stoker.loader.caches import _read_about
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,7 +24,7 @@ from stoker.errors import ExampleError, ManifestError, SourceError
 from stoker.format import read_rejects
 from stoker.format.journal import parse_result, parse_settings, with_checksum
 from stoker.format.manifest import parse_manifest
-from stoker.loader.cache_directory import find_entries
+from stoker.loader.caches import find_entries
 from stoker.sources import list_source, read_label_map
 from stoker.sources.boxes import parse_annotation
 

@@ -27,8 +27,9 @@ from loader.shards import write_shards
 from loader.threads import meanwhile
 from stoker.errors import ClosedError
 from stoker.forks import PerProcess, process_number
-from stoker.loader import cache_directory, engine
-from stoker.loader.cache_directory import About, CacheDirectory, try_lock
+from stoker.loader import caches as cache_files
+from stoker.loader import engine
+from stoker.loader.caches import About, CacheDirectory, try_lock
 from stoker.recipe import decode
 from stoker.sources import Source
 
@@ -182,10 +183,10 @@ def test_a_child_keeps_no_lock_of_the_files_of_a_cache(tmp_path: Path, monkeypat
     about = About("somewhere", "train", 1)
     try:
         with monkeypatch.context() as patch:
-            patch.setattr(cache_directory, "try_lock", lock_and_fork)
+            patch.setattr(cache_files, "try_lock", lock_and_fork)
             for key in "ab":  # the second looks whether the first is in use
                 os.close(directory.acquire(key * 32, about, 100, 10**6) or -1)
-        monkeypatch.setattr(cache_directory, "_LOCK_SECONDS", 0.0)
+        monkeypatch.setattr(cache_files, "_LOCK_SECONDS", 0.0)
         with directory.locked():
             assert len(children) >= 5
     finally:

@@ -14,8 +14,7 @@ from loader.shards import payload, write_shards
 from reference import tfrecord
 from stoker import _native
 from stoker.errors import ConfigError
-from stoker.loader.cache_directory import ENTRY_BYTES, TAG_NAME, CacheDirectory
-from stoker.loader.caches import NodeCache
+from stoker.loader.caches import ENTRY_BYTES, TAG_NAME, CacheDirectory, NodeCache
 
 RECORDS = 24
 

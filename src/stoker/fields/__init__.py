@@ -26,7 +26,6 @@ others are stored. No value may be missing or ``None``.
 
 from stoker.fields.base import Padded, Ragged, ValueField, box_column, class_column, read_feature
 from stoker.fields.classes import Boxes, Label, Labels
-from stoker.fields.images import Image, Mask, mask_pixels
 from stoker.fields.records import (
     KINDS,
     Roles,
@@ -41,7 +40,7 @@ from stoker.fields.records import (
     roles,
     stored_values,
 )
-from stoker.fields.values import TRUTH_VALUES, Array, Bytes, Float, Int, Json, Text
+from stoker.fields.values import TRUTH_VALUES, Array, Bytes, Float, Image, Int, Json, Mask, Text, mask_pixels
 
 __all__ = [
     "KINDS",

@@ -13,8 +13,7 @@ import numpy as np
 from stoker.errors import ConfigError, SourceError
 from stoker.fields.base import describe, is_whole
 from stoker.fields.classes import Boxes, Label, Labels
-from stoker.fields.images import Image, Mask
-from stoker.fields.values import Array, Bytes, Float, Int, Json, Text
+from stoker.fields.values import Array, Bytes, Float, Image, Int, Json, Mask, Text
 from stoker.types import Field
 
 if TYPE_CHECKING:

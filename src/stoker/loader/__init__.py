@@ -7,7 +7,7 @@ Its modules, and what each is made of::
     sample_readers  how samples are read ◄── sample: one of them; pictures: for people
     settings        what a loader is given
     feed            which samples come when, and how long an epoch is ◄── samples, sampling, ranks, stoker.order
-    engine          how batches are made ◄── batch, caches, cache_directory, read_ahead, range_plan, tracing
+    engine          how batches are made ◄── batch, caches, read_ahead, range_plan, tracing
     loader          epochs one after the other, and where they go on
 """
 
@@ -24,8 +24,7 @@ from stoker.loader.batch import (
     row_of,
     value_of_sample,
 )
-from stoker.loader.cache_directory import CacheDirectory, CacheEntry
-from stoker.loader.caches import CacheStats, MemoryCache, NodeCache
+from stoker.loader.caches import CacheDirectory, CacheEntry, CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.dataset_source import source_of
 from stoker.loader.engine import BadSample, BadSampleReport, BatchMaker, SampleEngine

@@ -25,7 +25,6 @@ from stoker.recipe.image_formats import (
     pixels_of,
     sniff,
 )
-from stoker.recipe.masks import decode_mask, is_coloured, is_stored_mask, mask_colours, mask_ids, store_mask
 from stoker.recipe.recipe import (
     FILTERS,
     KEPT_FORMATS,
@@ -49,6 +48,12 @@ from stoker.recipe.stored_image import (
     convert,
     decode,
     decode_as_stored,
+    decode_mask,
+    is_coloured,
+    is_stored_mask,
+    mask_colours,
+    mask_ids,
     not_an_image,
     plain_storing,
+    store_mask,
 )

@@ -28,7 +28,7 @@ BACKENDS = {
     "az": ("objects", "AzureBackend"),
     "abfs": ("objects", "AzureBackend"),
     "abfss": ("objects", "AzureBackend"),
-    "hf": ("hub", "HubBackend"),
+    "hf": ("web", "HubBackend"),
     "http": ("web", "WebBackend"),
     "https": ("web", "WebBackend"),
 }
