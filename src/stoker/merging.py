@@ -149,16 +149,16 @@ def merge(
     started = time.monotonic()
     if isinstance(datasets, (str, os.PathLike, Location)):
         raise ConfigError(f"datasets is {str(datasets)!r}; give a list of at least two")
-    place = location(destination)
+    target = location(destination)
     with progress_of_call("merging", progress, "records") as shown:
         parts = [_Part.read(location(dataset)) for dataset in datasets]
         _refuse_unlike(parts)
-        for linked in (*(part.place for part in parts), place) if link else ():
+        for linked in (*(part.folder for part in parts), target) if link else ():
             if not linked.is_local:
                 message = f"{linked} is in a store, which has no hard links"
                 raise ConfigError(f"{message}; merge without links, and shards are copied")
-        check_destination(place, *(str(part.place) for part in parts))
-        task = _Merging(parts, place, link=link)
+        check_destination(target, *(str(part.folder) for part in parts))
+        task = _Merging(parts, target, link=link)
         written = write(task, progress=shown)
     assert written.manifest is not None, "shards are missing"
     new = [job for job in task.jobs if job.name not in written.resumed]
@@ -188,23 +188,23 @@ class _Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    place: Location
+    folder: Location
     manifest: Manifest
     classes: tuple[ClassLabel, ...]
     changes: _Changes | None = None  # what changes in its records, if anything does
 
     @classmethod
-    def read(cls, place: Location) -> _Part:
-        if not place.exists():
-            message = f"{place} is not a dataset: there is no such directory"
-            raise DatasetNotFoundError(message, path=str(place))
-        if is_unfinished(place) or not (place / MANIFEST_NAME).lexists():
-            what = "is an unfinished build" if is_unfinished(place) else f"has no {MANIFEST_NAME}"
+    def read(cls, folder: Location) -> _Part:
+        if not folder.exists():
+            message = f"{folder} is not a dataset: there is no such directory"
+            raise DatasetNotFoundError(message, path=str(folder))
+        if is_unfinished(folder) or not (folder / MANIFEST_NAME).lexists():
+            what = "is an unfinished build" if is_unfinished(folder) else f"has no {MANIFEST_NAME}"
             makes = "'stoker build' makes a dataset of images, 'stoker repack' of TFRecords"
-            remedy = "finish it first" if is_unfinished(place) else makes
-            raise DatasetNotFoundError(f"{place} {what}, so it cannot be merged; {remedy}", path=str(place))
-        manifest = read_manifest(place)
-        return cls(place, manifest, read_classes(place, manifest))
+            remedy = "finish it first" if is_unfinished(folder) else makes
+            raise DatasetNotFoundError(f"{folder} {what}, so it cannot be merged; {remedy}", path=str(folder))
+        manifest = read_manifest(folder)
+        return cls(folder, manifest, read_classes(folder, manifest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class _Job:
 
     @property
     def path(self) -> Location:
-        return self.part.place / self.shard.name
+        return self.part.folder / self.shard.name
 
 
 class _Merging(Task):
@@ -227,7 +227,7 @@ class _Merging(Task):
     def __init__(self, parts: Sequence[_Part], destination: Location, *, link: bool) -> None:
         self.destination = destination
         self._link = link
-        self._is_remote = not all(place.is_local for place in (destination, *(part.place for part in parts)))
+        self._is_remote = not all(folder.is_local for folder in (destination, *(part.folder for part in parts)))
         self._classes = _joined_classes(parts)
         box_names = tuple(dict.fromkeys(name for part in parts for name in part.manifest.schema.box_names))
         parts = [replace(part, changes=_changes(part, self._classes, box_names)) for part in parts]
@@ -248,7 +248,7 @@ class _Merging(Task):
             splits[name] = _joined_split(name, having, self._classes, jobs)
         manifests = [part.manifest for part in parts]
         self._rejects = tuple(
-            reject for part in parts for reject in read_rejects(part.place, part.manifest.files.get(REJECTS_NAME))
+            reject for part in parts for reject in read_rejects(part.folder, part.manifest.files.get(REJECTS_NAME))
         )
         # What it says about shards that are written again holds for the old ones.
         self._manifest = replace(
@@ -318,13 +318,13 @@ def _refuse_unlike(parts: Sequence[_Part]) -> None:
     for part in parts:
         other = seen.setdefault(part.manifest.dataset_id, part)
         if other is not part:
-            message = f"{other.place} and {part.place} are the same dataset, {part.manifest.dataset_id}"
+            message = f"{other.folder} and {part.folder} are the same dataset, {part.manifest.dataset_id}"
             raise ConfigError(f"{message}; its records would come twice, so give it once")
     common = _common(parts[0].manifest)
     for part in parts[1:]:
         for what, theirs in _common(part.manifest).items():
             if common[what] != theirs:
-                message = f"{parts[0].place} and {part.place} differ in {what}: {common[what]!r} and {theirs!r}"
+                message = f"{parts[0].folder} and {part.folder} differ in {what}: {common[what]!r} and {theirs!r}"
                 alike = "make one like the other with 'stoker repack', then merge"
                 kept = "a repack keeps them, so train on both as they are, with stoker.mix([first, second])"
                 raise ConfigError(f"{message}; {kept if what in _KEPT_BY_REPACK else alike}")
@@ -353,7 +353,9 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
         names = [class_label.name for class_label in part.classes]
         if len(set(names)) < len(names):
             twice = next(name for name, count in Counter(names).items() if count > 1)
-            raise ConfigError(f"{part.place} has two classes named {twice!r}, so classes cannot be told by their names")
+            raise ConfigError(
+                f"{part.folder} has two classes named {twice!r}, so classes cannot be told by their names"
+            )
         for class_label in part.classes:
             joined.setdefault(class_label.name, class_label)
     preset = parts[0].manifest.schema.preset
@@ -367,24 +369,27 @@ def _joined_classes(parts: Sequence[_Part]) -> tuple[ClassLabel, ...]:
 
 def _changes(part: _Part, classes: Sequence[ClassLabel], box_names: Sequence[str]) -> _Changes | None:
     """Return the new ids of a dataset's classes, and the texts that change; None where all stay as they are."""
-    place = {class_label.name: number for number, class_label in enumerate(classes)}
+    class_ids = {class_label.name: number for number, class_label in enumerate(classes)}
     schema = part.manifest.schema
     same_classes = part.classes == tuple(classes[: len(part.classes)])
     if same_classes and schema.box_names == tuple(box_names[: len(schema.box_names)]):
         return None
     preset = schema.preset
     if not same_classes and preset not in _NUMBERED_LABELS:
-        message = f"the classes of {part.place} have other ids, and the records of layout {preset} hold more than these"
+        message = (
+            f"the classes of {part.folder} have other ids, and the records of layout {preset} hold more than these"
+        )
         raise ConfigError(f"{message}; 'stoker repack --preset imagenet' makes datasets that can be merged")
     masks = [name for name, field in schema.fields.items() if field.form().kind == "mask"]
     if not same_classes and masks and any(split.box_counts for split in part.manifest.splits.values()):
-        message = f"the classes of the boxes in {part.place} would have other ids, but not those in its masks"
+        message = f"the classes of the boxes in {part.folder} would have other ids, but not those in its masks"
         raise ConfigError(f"{message}, the field {masks[0]!r}; build it again from a file with the categories of all")
     ids = {
-        number: number if same_classes else place[class_label.name] for number, class_label in enumerate(part.classes)
+        number: number if same_classes else class_ids[class_label.name]
+        for number, class_label in enumerate(part.classes)
     }
-    box_place = {name: number for number, name in enumerate(box_names, schema.label_base)}
-    box_ids = {old: box_place[name] for old, name in enumerate(schema.box_names, schema.label_base)}
+    box_numbers = {name: number for number, name in enumerate(box_names, schema.label_base)}
+    box_ids = {old: box_numbers[name] for old, name in enumerate(schema.box_names, schema.label_base)}
     texts = {number: classes[ids[number]].text for number, class_label in enumerate(part.classes)}
     texts = {number: text for number, text in texts.items() if text != part.classes[number].text}
     return _Changes(ids, texts, box_ids if schema.box_names else ids)

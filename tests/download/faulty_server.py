@@ -239,11 +239,11 @@ def remote(name: str, data: bytes, *, with_size: bool = True, saved_as: str = ""
 def get(
     watcher: Recorder,
     directory: Path,
-    places: str | tuple[str, ...],
+    base_urls: str | tuple[str, ...],
     *files: RemoteFile,
     account: Account | None = None,
     ask: Callable[[], Account] | None = None,
 ) -> DownloadReport:
     """Download files of one dataset."""
-    places = (places,) if isinstance(places, str) else places
-    return download(RemoteDataset("some", places, files), directory, watcher, account=account, ask=ask)
+    base_urls = (base_urls,) if isinstance(base_urls, str) else base_urls
+    return download(RemoteDataset("some", base_urls, files), directory, watcher, account=account, ask=ask)

@@ -52,13 +52,13 @@ def test_a_server_that_wants_no_account_gets_none(
     assert authorizations(server) == [None]
 
 
-def test_an_account_that_is_refused_at_one_place_is_tried_once_at_the_next(
+def test_an_account_that_is_refused_at_one_url_is_tried_once_at_the_next(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     server.always = does.answer(401, WWW_Authenticate="Basic")
-    places = (server.url + "first/", server.url + "second/")
+    base_urls = (server.url + "first/", server.url + "second/")
     with pytest.raises(DownloadError, match=r"HTTP 401.*right user name and access key"):
-        get(watcher, tmp_path, places, remote("a.tar", body), account=ACCOUNT)
+        get(watcher, tmp_path, base_urls, remote("a.tar", body), account=ACCOUNT)
     assert authorizations(server) == [None, HEADER, HEADER]
 
 
@@ -73,9 +73,9 @@ def test_a_person_is_asked_once_and_only_when_an_account_would_help(
         return ACCOUNT
 
     server.always = does.answer(status, WWW_Authenticate="Basic")
-    places = (server.url + "first/", server.url + "second/")
+    base_urls = (server.url + "first/", server.url + "second/")
     with pytest.raises(DownloadError):
-        get(watcher, tmp_path, places, remote("a.tar", body), ask=ask)
+        get(watcher, tmp_path, base_urls, remote("a.tar", body), ask=ask)
     assert len(questions) == asked
 
 
@@ -161,13 +161,13 @@ def test_a_redirect_that_leads_nowhere_ends(
 
 
 def test_no_error_shows_the_key_anywhere(tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder) -> None:
-    place, account = parse_base(server.url.replace("//", f"//ada:{KEY}@"))
+    base_url, account = parse_base(server.url.replace("//", f"//ada:{KEY}@"))
     server.script.append(wants_account)
     shown_texts = []
     for status in (401, 403, 404, 503, 500, 302, 206, 416, 204):
         server.always = does.answer(status, WWW_Authenticate="Basic", Location="http://[x", Content_Range="bytes 9-/")
         with pytest.raises(DownloadError) as caught:
-            get(watcher, tmp_path, place, remote("a.tar", body), account=account)
+            get(watcher, tmp_path, base_url, remote("a.tar", body), account=account)
         text = io.StringIO()
         traceback.print_exception(caught.value, file=text)
         shown_texts += [text.getvalue(), repr(caught.value), repr(vars(caught.value))]
@@ -187,10 +187,10 @@ def test_an_account_that_cannot_be_sent_is_refused_without_repeating_it(username
     assert KEY not in str(caught.value)
 
 
-def test_a_place_is_taken_apart() -> None:
+def test_a_base_url_is_taken_apart() -> None:
     assert parse_base("https://mirror.example:8443/a/b") == ("https://mirror.example:8443/a/b/", None)
-    place, account = parse_base("http://ada:k%40y@mirror.example/")
-    assert (place, account) == ("http://mirror.example/", Account("ada", "k@y"))
+    base_url, account = parse_base("http://ada:k%40y@mirror.example/")
+    assert (base_url, account) == ("http://mirror.example/", Account("ada", "k@y"))
 
 
 @each(
@@ -211,7 +211,7 @@ def test_a_place_is_taken_apart() -> None:
     ],
 )
 def test_an_invalid_url_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ConfigError, match="--url is not the place of files") as caught:
+    with pytest.raises(ConfigError, match="--url is not a base URL") as caught:
         parse_base(url)
     assert KEY not in "".join(traceback.format_exception(caught.value))
 

@@ -162,8 +162,8 @@ def lying_zip(size: int) -> bytes:
     """Says that its file has ``size`` bytes, and has 6,000."""
     data = bytearray(zip_of(("Images/a", bytes(6000))))
     for mark, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
-        place = data.index(mark) + at
-        data[place : place + 4] = size.to_bytes(4, "little")
+        start = data.index(mark) + at
+        data[start : start + 4] = size.to_bytes(4, "little")
     return bytes(data)
 
 
@@ -236,9 +236,9 @@ def test_the_catalogue_is_well_formed() -> None:
     lengths = {"md5": 32, "sha256": 64}
     for name, dataset in DATASETS.items():
         assert dataset.name == name
-        assert all(place.endswith("/") for place in dataset.places)
-        # A place that may be given an account must not be one where anybody on the way can read it.
-        assert dataset.account is None or all(place.startswith("https://") for place in dataset.places)
+        assert all(base_url.endswith("/") for base_url in dataset.base_urls)
+        # What may be given an account must not be a server whose traffic anybody on the way can read.
+        assert dataset.account is None or all(base_url.startswith("https://") for base_url in dataset.base_urls)
         assert len({file.saved_as for file in dataset.files}) == len(dataset.files)
         for file in dataset.files:
             algorithm, _, digest = file.checksum.partition(":")

@@ -123,7 +123,7 @@ def test_an_account_in_the_url_is_used_and_not_shown(
     ("rest", "message"),
     [
         ([], "no directory to download to"),
-        (["--url", f"https://ada:{KEY}@host/?x"], "--url is not the place of files"),
+        (["--url", f"https://ada:{KEY}@host/?x"], "--url is not a base URL"),
         (["--devkit"], "--devkit is for imagenet"),
         (["--nix"], "no option --nix"),
     ],

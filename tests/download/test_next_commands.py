@@ -88,7 +88,7 @@ def served(server: FaultyServer, monkeypatch: pytest.MonkeyPatch) -> None:
             )
             for file in DATASETS[name].files
         )
-        datasets[name] = dataclasses.replace(DATASETS[name], places=(server.url,), files=files)
+        datasets[name] = dataclasses.replace(DATASETS[name], base_urls=(server.url,), files=files)
     monkeypatch.setattr(command, "DATASETS", datasets)
     monkeypatch.setattr(command, "DEVKIT", datasets["imagenet"].files[0])
     assert datasets["imagenet"].files[0].name == DEVKIT.name

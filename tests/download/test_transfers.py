@@ -217,13 +217,13 @@ def test_a_refusal_is_not_repeated(
     assert names(tmp_path) == set()
 
 
-def test_the_next_place_is_asked_and_goes_on_with_what_came(
+def test_the_next_url_is_asked_and_goes_on_with_what_came(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
     server.script.append(does.drop_after(100_000))
     server.script.extend([does.answer(404)])
-    places = (server.url + "first/", server.url + "second/")
-    get(watcher, tmp_path, places, remote("a.tar", body))
+    base_urls = (server.url + "first/", server.url + "second/")
+    get(watcher, tmp_path, base_urls, remote("a.tar", body))
     assert [seen.path for seen in server.seen] == ["/first/a.tar", "/first/a.tar", "/second/a.tar"]
     assert server.sent == len(body)
 
@@ -282,7 +282,7 @@ def test_a_page_to_log_in_is_not_taken_for_the_file(
 def test_a_disk_that_is_full_names_the_file_and_keeps_what_came(
     tmp_path: Path, server: FaultyServer, body: bytes, watcher: Recorder
 ) -> None:
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)  # no test can fill a disk; this fails in the same place
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)  # no test can fill a disk; this fails at the same call
     resource.setrlimit(resource.RLIMIT_FSIZE, (250_000, before[1]))
     try:
         with pytest.raises(OSError, match="too large") as caught:

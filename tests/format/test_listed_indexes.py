@@ -24,7 +24,7 @@ changes = st.lists(
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("listed")
 
 
@@ -37,9 +37,9 @@ def changed(text: bytes, edits: list[tuple[int, bytes]]) -> bytes:
 
 @given(payloads, changes, st.booleans())
 def test_an_index_is_taken_if_it_describes_its_shard(
-    place: Path, records: list[bytes], edits: list[tuple[int, bytes]], at_once: bool
+    folder: Path, records: list[bytes], edits: list[tuple[int, bytes]], at_once: bool
 ) -> None:
-    shard, index = place / "shard", place / "shard.idx"
+    shard, index = folder / "shard", folder / "shard.idx"
     shard.write_bytes(b"".join(map(tfrecord.frame, records)))
     ends = [sum(len(record) + 16 for record in records[: i + 1]) for i in range(len(records))]
     text = b"".join(b"%d %d\n" % (end - len(r) - 16, len(r) + 16) for end, r in zip(ends, records, strict=True))
@@ -60,8 +60,8 @@ def test_an_index_is_taken_if_it_describes_its_shard(
             opened.read(0)
 
 
-def test_the_sum_of_a_scan_is_that_of_the_file(place: Path) -> None:
-    shard = place / "long"
+def test_the_sum_of_a_scan_is_that_of_the_file(folder: Path) -> None:
+    shard = folder / "long"
     shard.write_bytes(
         b"".join(tfrecord.frame(bytes([i]) * size) for i, size in enumerate((0, 5, 20_000, 16_384, 300_000)))
     )

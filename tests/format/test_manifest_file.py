@@ -187,7 +187,7 @@ FILES = json.loads(format_manifest(MANIFEST))["files"]
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, -3])
-def test_a_damaged_file_is_named_with_the_place(cut: int) -> None:
+def test_a_damaged_file_is_named_with_line_and_byte(cut: int) -> None:
     with pytest.raises(ManifestError, match=r"m.json is damaged at line \d+, column \d+ \(byte \d+\)") as caught:
         parse_manifest(format_manifest(MANIFEST)[:cut], "m.json")
     assert caught.value.path == "m.json"

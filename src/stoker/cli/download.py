@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "where to put it (imagenet: IMAGENET_OUT_DIR when omitted)"
     parser.add_argument("directory", help=text).required = False
     add = parser.add_argument_group("what is downloaded").add_argument
-    text = "where the files are, instead of the usual places, for example https://mirror.example/imagenet/"
+    text = "a mirror that has the files, for example https://mirror.example/imagenet/"
     add("--url", metavar="BASE", help=text)
     text = "imagenet: only the development kit (3 MB), which has the classes of the validation images"
     add("--devkit", action="store_true", help=text)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = DATASETS[args.dataset]
     if args.devkit and dataset.name != "imagenet":
         raise UsageError(f"--devkit is for imagenet; {dataset.name} has none")
-    place, account = (None, None) if args.url is None else parse_base(args.url)
+    base_url, account = (None, None) if args.url is None else parse_base(args.url)
     names = dataset.account
     username = key = ""
     if names is not None:
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
             replace(dataset, files=(DEVKIT,)) if args.devkit else dataset,
             directory,
             watcher,
-            place=place,
+            base_url=base_url,
             account=account,
             ask=None if names is None else partial(_ask, names, username, key, display.pause),
         )

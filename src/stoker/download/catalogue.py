@@ -23,7 +23,7 @@ class Unpacking:
 class RemoteFile:
     """One file to fetch."""
 
-    name: str  # its name at the server: the URL is the place, and then this
+    name: str  # its name at the server: the URL is the base URL, and then this
     saved_as: str  # where it goes, below the directory of the dataset
     # what its bytes must hash to: ``md5:`` or ``sha256:``, and the digest in lower-case hexadecimal digits
     checksum: str
@@ -46,7 +46,7 @@ class RemoteDataset:
     """A dataset that can be downloaded."""
 
     name: str  # as people type it
-    places: tuple[str, ...]  # URLs that end with a slash, in the order in which they are tried
+    base_urls: tuple[str, ...]  # URLs that end with a slash, in the order in which they are tried
     # in the order in which they are fetched: small ones first, so that a refusal comes early
     files: tuple[RemoteFile, ...]
     account: AccountNames | None = None  # set if the server may want an account
@@ -63,7 +63,7 @@ DEVKIT = RemoteFile(
 
 _IMAGENET = RemoteDataset(
     name="imagenet",
-    places=(
+    base_urls=(
         "https://image-net.org/data/ILSVRC/2012/",
         "https://www.image-net.org/challenges/LSVRC/2012/nnoupb/",
         "https://www.image-net.org/challenges/LSVRC/2012/nonpub/",
@@ -96,7 +96,7 @@ _IMAGENET = RemoteDataset(
 
 _TINY_IMAGENET = RemoteDataset(
     name="tiny-imagenet",
-    places=("http://cs231n.stanford.edu/",),
+    base_urls=("http://cs231n.stanford.edu/",),
     files=(
         RemoteFile(
             "tiny-imagenet-200.zip",
@@ -112,7 +112,7 @@ _TINY_IMAGENET = RemoteDataset(
 
 _STANFORD_DOGS = RemoteDataset(
     name="stanford-dogs",
-    places=("http://vision.stanford.edu/aditya86/ImageNetDogs/",),
+    base_urls=("http://vision.stanford.edu/aditya86/ImageNetDogs/",),
     files=(
         RemoteFile(
             "lists.tar",

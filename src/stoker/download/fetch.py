@@ -1,4 +1,4 @@
-"""One file over HTTP: resumed at the byte where it stopped, from one place after another, until its checksum is right.
+"""One file over HTTP: resumed at the byte where it stopped, from one server after another, until its checksum is right.
 
 The bytes that have arrived are kept, the rest is asked for, and only the published checksum is trusted: a file whose
 parts do not belong together has another one, and is fetched again from the start.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Stage = Literal["checking", "downloading", "unpacking"]
 
 TRIES = 10
-"""How often in a row a place is asked without a new byte."""
+"""How often in a row a server is asked without a new byte."""
 CONNECTING_TRIES = 4
 """How often while no server can be reached."""
 TIMEOUT = 60.0
@@ -52,8 +52,8 @@ _MAX_REDIRECTS = 5
 _REMEDIES = {
     401: "the server requires an account: give the right user name and access key, and agree to its terms of use",
     403: "the server refuses it: see on its page whether your account may download it, or give a mirror with --url",
-    404: "it is not there: give another place with --url",
-    410: "it is not there any more: give another place with --url",
+    404: "it is not there: give another URL with --url",
+    410: "it is not there any more: give another URL with --url",
 }
 
 
@@ -94,10 +94,10 @@ class Account:
 
 
 def parse_base(text: str) -> tuple[str, Account | None]:
-    """Take apart what a user gives as the place of the files: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
+    """Take apart what a user gives as the base URL of the files: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
 
     Returns:
-        The place, with a slash at its end and without the account; and the account, if there is one in it.
+        The base URL, with a slash at its end and without the account; and the account, if there is one in it.
 
     Raises:
         ConfigError: It is not such a URL. The message does not repeat it, since it may hold a key.
@@ -108,7 +108,7 @@ def parse_base(text: str) -> tuple[str, Account | None]:
     except ValueError:  # a port that is not a number, half of an IPv6 address
         usable = False
     if not usable or not text.isprintable() or " " in text or parts.query or parts.fragment:
-        raise ConfigError("--url is not the place of files; write for example https://mirror.example/imagenet/")
+        raise ConfigError("--url is not a base URL; write for example https://mirror.example/imagenet/")
     account = None
     if parts.username is not None:
         account = Account(unquote(parts.username), unquote(parts.password or ""))
@@ -135,8 +135,8 @@ def check_space(directory: Path, needed: int) -> None:
         raise OSError(errno.ENOSPC, what, str(directory))
 
 
-class _PlaceError(Exception):
-    """This place does not have the file, or does not give it: ask at the next place."""
+class _UnavailableError(Exception):
+    """The file is not below this base URL, or is not given: try the next one."""
 
 
 class _Interruption(Exception):  # noqa: N818 - nothing is wrong yet: the transfer is resumed
@@ -156,12 +156,12 @@ class Client:
     """Sends requests, follows redirects, and gives the account to the servers that may have it and ask for it.
 
     The account is in no message, no ``repr``, no URL and no file. It is sent as HTTP Basic authorization, only to an
-    origin (scheme, host and port) of ``places``. Without one, ``ask`` asks a person for it, if there is one. Proxies
+    origin (scheme, host and port) of ``base_urls``. Without one, ``ask`` asks a person for it, if there is one. Proxies
     are those of the environment (``https_proxy``, ``no_proxy``); certificates are checked against those of the system.
     """
 
-    def __init__(self, places: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
-        self._trusted = {origin_of(place) for place in places}
+    def __init__(self, base_urls: Iterable[str], account: Account | None, ask: Callable[[], Account] | None) -> None:
+        self._trusted = {origin_of(base_url) for base_url in base_urls}
         self._wanted: set[tuple[str, str, int]] = set()
         self._account = account
         self._ask = ask
@@ -175,7 +175,7 @@ class Client:
         """Return the response for a URL, wherever it was moved to; its body is not read.
 
         Raises:
-            _PlaceError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
+            _UnavailableError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
             _Interruption: There was no answer this time.
             _AccountWanted: A person has to be asked for the account.
         """
@@ -187,7 +187,9 @@ class Client:
             if response.status in (401, 403) and origin_of(url) not in self._trusted:
                 response.close()
                 host = origin_of(url)[1]
-                raise _PlaceError(f"it leads to {host}, which requires an account; that is not sent to another host")
+                raise _UnavailableError(
+                    f"it leads to {host}, which requires an account; that is not sent to another host"
+                )
             try:
                 location = http_client.redirect_of(response, url)
                 scheme, host, _ = origin_of(location or url)
@@ -197,9 +199,9 @@ class Client:
                 return response
             response.close()
             if scheme not in http_client.PORTS or not host:
-                raise _PlaceError("a redirect leads to something that is not HTTP")
+                raise _UnavailableError("a redirect leads to something that is not HTTP")
             url = location
-        raise _PlaceError(f"more than {_MAX_REDIRECTS} redirects")
+        raise _UnavailableError(f"more than {_MAX_REDIRECTS} redirects")
 
     def _unlock(self, url: str, response: ClientResponse) -> bool:
         """Make the account available to a server that asks for it; whether the request is worth repeating."""
@@ -226,9 +228,9 @@ class Client:
             return await http_client.get(session, url, sent, silence)
         except aiohttp.ClientConnectorCertificateError:
             message = "the certificate of the server is not trusted; install the certificates of the system"
-            raise _PlaceError(message) from None
+            raise _UnavailableError(message) from None
         except ValueError:  # aiohttp's InvalidURL among them
-            raise _PlaceError("a redirect leads to something that is not a URL") from None
+            raise _UnavailableError("a redirect leads to something that is not a URL") from None
         except aiohttp.ClientError as error:
             connected = not isinstance(error, aiohttp.ConnectionTimeoutError | aiohttp.ClientConnectorError)
             raise _Interruption(_reason(error), connected=connected) from None
@@ -247,19 +249,21 @@ def _reason(error: aiohttp.ClientError) -> str:
     return "the connection was lost"
 
 
-def fetch(file: RemoteFile, target: Path, places: Sequence[str], client: Client, watcher: Watcher) -> tuple[int, int]:
+def fetch(
+    file: RemoteFile, target: Path, base_urls: Sequence[str], client: Client, watcher: Watcher
+) -> tuple[int, int]:
     """Fetch one file; what an earlier run left is continued. The directory of ``target`` must exist.
 
     Returned are the bytes that came over the network, and those that an earlier run had left.
 
     Raises:
-        DownloadError: No place has it, or its bytes are wrong even after fetching it twice.
+        DownloadError: It is below no base URL, or its bytes are wrong even after fetching it twice.
         DestinationError: Another process fetches it.
         OSError: It cannot be written; what was fetched stays.
     """
     with contextlib.closing(_Transfer(file, target, client, watcher)) as transfer:
         resumed = transfer.size
-        transfer.run(places)
+        transfer.run(base_urls)
     return transfer.fetched, resumed
 
 
@@ -292,10 +296,10 @@ class _Transfer:
             self._path.unlink(missing_ok=True)
         self._file.close()
 
-    def run(self, places: Sequence[str]) -> None:
+    def run(self, base_urls: Sequence[str]) -> None:
         """Get all bytes, check them, and give the file its name; wrong bytes are fetched again once."""
         algorithm, _, digest = self._remote.checksum.partition(":")
-        self._complete(places)
+        self._complete(base_urls)
         wrong: list[str] = []
         while self._hash.hexdigest() != digest:
             wrong.append(self._hash.hexdigest())
@@ -308,30 +312,30 @@ class _Transfer:
                 )
                 raise DownloadError(message, path=str(self._target))
             self._note(f"{sums}; it is fetched again from the start")
-            self._complete(places)
+            self._complete(base_urls)
         os.fsync(self._file.fileno())
         self._path.replace(self._target)
         self._file.close()
         sync_directory(self._target.parent)
 
-    def _complete(self, places: Sequence[str]) -> None:
+    def _complete(self, base_urls: Sequence[str]) -> None:
         """Get all bytes, from wherever they can be had."""
         reasons: list[str] = []
-        for place in places:
-            url = place + self._remote.name
+        for base_url in base_urls:
+            url = base_url + self._remote.name
             try:
                 self._get_from(url)
-            except _PlaceError as error:
+            except _UnavailableError as error:
                 reasons.append(f"{shown(url)}: {error}")
-                if place != places[-1]:
-                    self._watcher.note(f"{reasons[-1]}; asking at the next place")
+                if base_url != base_urls[-1]:
+                    self._watcher.note(f"{reasons[-1]}; trying the next URL")
             else:
                 return
         hint = f"; {format_size(self.size)} of it are kept in {self._path}" if self.size else ""
         raise DownloadError("; ".join(reasons) + hint, path=str(self._target))
 
     def _get_from(self, url: str) -> None:
-        """Get all bytes that are missing from one place, with as many requests as that takes."""
+        """Get all bytes that are missing from one URL, with as many requests as that takes."""
         tries, connected = 0, False
         while self.size != self._remote.size_bytes:
             before = self._furthest
@@ -343,7 +347,7 @@ class _Transfer:
                 tries, connected = tries + 1, connected or stop.connected
                 if tries == (TRIES if connected else CONNECTING_TRIES):
                     message = f"{stop}; given up after several tries, run the same command to resume"
-                    raise _PlaceError(message) from None
+                    raise _UnavailableError(message) from None
                 pause = 0.0 if tries == 1 else _FIRST_WAIT * (2.0 ** (tries - 1) + random.random())  # noqa: S311
                 wait = max(min(_LONGEST_WAIT, pause), stop.wait)
                 self._note(f"{stop}; next try in {format_seconds(wait)}")
@@ -380,8 +384,8 @@ class _Transfer:
         if status == 200:
             return self._check_whole(response)
         if status not in (206, 416):
-            remedy = _REMEDIES.get(status, "this is not the answer to a download: give another place with --url")
-            raise _PlaceError(f"HTTP {status}: {remedy}")
+            remedy = _REMEDIES.get(status, "this is not the answer to a download: give another URL with --url")
+            raise _UnavailableError(f"HTTP {status}: {remedy}")
         start, total = http_client.range_of(response)
         is_next = status == 206 and self.size > 0 and start == self.size
         if not is_next or (total is not None and size not in (None, total)):
@@ -398,7 +402,7 @@ class _Transfer:
             sent = "" if total is None else f" of {total} bytes"
             wanted = "" if size is None else f" of {size} bytes"
             hint = "; perhaps a page to log in" if kind == "text/html" else ""
-            raise _PlaceError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
+            raise _UnavailableError(f"the server sends {kind}{sent} instead of the file{wanted}{hint}")
         if self.size:
             self._note("the server starts from the beginning, not where the download stopped")
             self._clear()

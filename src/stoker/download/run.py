@@ -64,13 +64,13 @@ def download(
     directory: Path,
     watcher: Watcher,
     *,
-    place: str | None = None,
+    base_url: str | None = None,
     account: Account | None = None,
     ask: Callable[[], Account] | None = None,
 ) -> DownloadReport:
     """Download a dataset; what an earlier run left is continued, also after an error of the disk or Ctrl-C.
 
-    ``place`` is the URL, with a slash at its end, of a mirror that has all files; by default those of the dataset are
+    ``base_url`` is the URL, with a slash at its end, of a mirror with all files; by default those of the dataset are
     asked. ``ask`` asks a person for the account, once, when a server wants one and ``account`` is None. The watcher is
     told of the progress in the calling thread.
 
@@ -82,8 +82,8 @@ def download(
     """
     started = time.monotonic()
     check_directory(directory)
-    places = dataset.places if place is None else (place,)
-    client = Client(places, account, ask)
+    base_urls = dataset.base_urls if base_url is None else (base_url,)
+    client = Client(base_urls, account, ask)
     done: list[FetchedFile] = []
     try:
         local_files = {file.name: _LocalFile(directory / file.saved_as, file, watcher) for file in dataset.files}
@@ -95,7 +95,7 @@ def download(
                 outcome: Outcome = "there already"
                 fetched = 0
                 if not local_file.is_right:
-                    fetched, resumed = fetch(file, path, places, client, watcher)
+                    fetched, resumed = fetch(file, path, base_urls, client, watcher)
                     outcome = "resumed" if resumed else "fetched"
                 folder = local_file.unpacked()
                 size, moved = path.stat().st_size, tuple(local_file.moved_aside)

@@ -77,13 +77,13 @@ def holds_records(path: LocationLike) -> bool:
 
     Twelve bytes are read, and more only of what begins as GZIP or ZLIB does.
     """
-    place = location(path)
-    head = place.read_range(0, HEADER_BYTES, known_size=HEADER_BYTES)
+    shard = location(path)
+    head = shard.read_range(0, HEADER_BYTES, known_size=HEADER_BYTES)
     if payload_length(head) is not None:
         return True
     if compression_of_head(head) == "none":
         return False
-    head = place.read_head(_COMPRESSED_HEAD_BYTES)
+    head = shard.read_head(_COMPRESSED_HEAD_BYTES)
     try:
         return payload_length(zlib.decompressobj(_ANY_HEADER).decompress(head, HEADER_BYTES)) is not None
     except zlib.error:
@@ -113,7 +113,7 @@ class InflatedShard:
         self.close()
 
 
-def inflate(place: LocationLike) -> InflatedShard:
+def inflate(shard: LocationLike) -> InflatedShard:
     """Return the uncompressed bytes of a shard.
 
     Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read
@@ -127,7 +127,7 @@ def inflate(place: LocationLike) -> InflatedShard:
             `stoker.storage.is_scratch_full`.
         TruncatedShardError: The stream is damaged or ends too early.
     """
-    path = location(place)
+    path = location(shard)
     why = f"{path} is compressed and has to be inflated there"
     with scratch_file(why) as file:
         frames = _Frames()

@@ -53,18 +53,18 @@ def index_path(shard: LocationLike) -> Location:
     a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
     that of a split.
     """
-    places = index_places(location(shard))
-    return next((place for place in places if place.lexists()), places[0])
+    candidates = index_candidates(location(shard))
+    return next((candidate for candidate in candidates if candidate.lexists()), candidates[0])
 
 
-def index_places(shard: Location) -> list[Location]:
+def index_candidates(shard: Location) -> list[Location]:
     """Return where the index of a shard may lie; the first is where it has to be written. See `index_path`."""
     beside = shard.with_name(f"{shard.name}{INDEX_SUFFIX}")
     apart = shard.parent / INDEX_FOLDER / beside.name
     above = shard.parent.parent / INDEX_FOLDER / shard.parent.name / beside.name
     in_split_folder = shard.parent.name in SPLIT_NAMES and shard.suffix == FOLDER_SUFFIX
     preferred = beside if shard.suffix == PLAIN_SUFFIX else above if in_split_folder else apart
-    return [preferred, *(place for place in (beside, apart, above) if place != preferred)]
+    return [preferred, *(candidate for candidate in (beside, apart, above) if candidate != preferred)]
 
 
 def new_index_name(name: str) -> str:
@@ -175,7 +175,7 @@ def _mismatch(
 
 @dataclass(frozen=True, slots=True)
 class CachedIndex:
-    """The place of one shard's index in the user's cache.
+    """The file of one shard's index in the user's cache.
 
     The text is that of an index beside a shard. The name stands for the absolute path, the length and the time of the
     last change of the shard, so that a shard that has changed is scanned again. It is checked against the length of the
@@ -189,13 +189,13 @@ class CachedIndex:
 
     @classmethod
     def of(cls, shard: Path) -> CachedIndex:
-        """Return the place for a shard as it now is."""
+        """Return the file for a shard as it now is."""
         status = shard.stat()
         return cls._named(os.fsencode(shard.absolute()), status.st_size, b"%d" % status.st_mtime_ns)
 
     @classmethod
     def of_remote(cls, url: str, size_bytes: int, stamp: str) -> CachedIndex:
-        """Return the place for a shard in a store.
+        """Return the file for a shard in a store.
 
         ``stamp`` stands for its content: a checksum from a manifest, or what the store knows it by.
         """

@@ -391,7 +391,7 @@ def recognise(features: Features) -> SchemaInfo | None:
     return None
 
 
-def find_layout(features: Features, keys: RecordKeys | None, place: str) -> SchemaInfo:
+def find_layout(features: Features, keys: RecordKeys | None, where: str) -> SchemaInfo:
     """Return the layout of a record that Stoker did not write; ``keys`` are what a person says about it.
 
     Raises:
@@ -405,7 +405,7 @@ def find_layout(features: Features, keys: RecordKeys | None, place: str) -> Sche
         layout = _from_keys(features, keys)
     if isinstance(layout, str):
         remedy = _REMEDY if keys.image is None or keys.label is None else f"{_REMEDY}; {_IF_IT_DIFFERS}"
-        raise ConfigError(f"{place}: {layout}. The first record holds {_held(features)}; {remedy}")
+        raise ConfigError(f"{where}: {layout}. The first record holds {_held(features)}; {remedy}")
     return replace(layout, label_base=keys.label_base or 0)
 
 

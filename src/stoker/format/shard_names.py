@@ -193,7 +193,7 @@ def _split_in(stem: str) -> str:
     return full_split_name(match[1])
 
 
-# Which files of a place are shards.
+# Which files are shards.
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,20 +215,18 @@ def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     Raises:
         OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
     """
-    place = location(named)
-    if not place.is_dir():
+    path = location(named)
+    if not path.is_dir():
         groups: dict[str, list[Location]] = {}
-        alone = place.is_file()
+        alone = path.is_file()
         # A pipe that a pattern matches is not waited for; a link that leads nowhere is a shard that is missing.
-        matching = (path for path in place.matching() if parse_shard_name(path.name) is not None or path.is_file())
-        for shard_name, path in _shards_among([place] if alone else matching, alone=alone):
-            groups.setdefault(shard_name.split, []).append(path)
+        matching = (shard for shard in path.matching() if parse_shard_name(shard.name) is not None or shard.is_file())
+        for shard_name, shard in _shards_among([path] if alone else matching, alone=alone):
+            groups.setdefault(shard_name.split, []).append(shard)
         return {split: SplitShards(tuple(paths), ()) for split, paths in sorted(groups.items())}
-    children = place.children()
+    children = path.children()
     folders = (os.fsdecode(child.name) for child in children if child.is_folder)
-    return group_shards(
-        _files(place, children), {name: _below(place / name) for name in folders if name in SPLIT_NAMES}
-    )
+    return group_shards(_files(path, children), {name: _below(path / name) for name in folders if name in SPLIT_NAMES})
 
 
 def _below(folder: Location) -> Iterator[Location]:
@@ -239,12 +237,12 @@ def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
     return (folder / os.fsdecode(child.name) for child in children if child.is_file)
 
 
-def refuse_incomplete(place: Location, splits: Mapping[str, SplitShards]) -> None:
+def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None:
     """See that all shards are there that the names of the others promise."""
     for split in splits.values():
         if split.missing:
-            message = f"{place} lacks shards {list(split.missing[:5])} that the names of the others promise"
-            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(place))
+            message = f"{path} lacks shards {list(split.missing[:5])} that the names of the others promise"
+            raise DatasetNotFoundError(f"{message}; complete it before reading", path=str(path))
 
 
 def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, SplitShards]:
@@ -309,14 +307,14 @@ def _holds_records(path: Location) -> bool | PermissionError:
         return error
 
 
-def find_shard_folder(place: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
+def find_shard_folder(top: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
     """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
 
     For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
     images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
     empty. ``without`` says which folders do not count.
     """
-    level = [place]
+    level = [top]
     for _ in range(_DEEPEST):
         below: list[Location] = []
         for folder in level:
@@ -344,28 +342,28 @@ def _some_children(folder: Location) -> list[Child]:
         return []
 
 
-def no_records(place: Location) -> DatasetNotFoundError:
-    """Return the error about a place that names no shard: it says what there is instead, and what to give."""
-    return DatasetNotFoundError(_what_instead(place), path=str(place))
+def no_records(path: Location) -> DatasetNotFoundError:
+    """Return the error about a path that names no shard: it says what there is instead, and what to give."""
+    return DatasetNotFoundError(_what_instead(path), path=str(path))
 
 
-def _what_instead(place: Location) -> str:
-    is_folder = place.is_dir()
-    if not is_folder and place.exists():
-        return _what_file(place)
-    not_one = f"{place} is not a dataset: "
+def _what_instead(path: Location) -> str:
+    is_folder = path.is_dir()
+    if not is_folder and path.exists():
+        return _what_file(path)
+    not_one = f"{path} is not a dataset: "
     if not is_folder:
-        matches = len(place.matching())
+        matches = len(path.matching())
         if not matches:
             return not_one + "there is no such file or directory, and no file matches it"
         files = "1 file matches" if matches == 1 else f"{matches} files match"
         return not_one + f"{files} it, but none begins as a TFRecord does"
-    if next(iter(place.some_children()), None) is None:
+    if next(iter(path.some_children()), None) is None:
         return not_one + "the directory is empty"
-    below = find_shard_folder(place)
+    below = find_shard_folder(path)
     if below is not None:
         return not_one + f"no manifest.json and no TFRecord lies in it; the TFRecords are in {below}, give that"
-    images = f"'stoker audit {shlex.quote(str(place))}' checks images, and 'stoker build' makes a dataset of them"
+    images = f"'stoker audit {shlex.quote(str(path))}' checks images, and 'stoker build' makes a dataset of them"
     return not_one + f"no manifest.json and no TFRecord lies in it; {images}"
 
 

@@ -39,7 +39,7 @@ from stoker.format import (
     compression_of,
     compression_of_head,
     find_shards,
-    index_places,
+    index_candidates,
     inflate,
     new_index_name,
     payload_length,
@@ -251,7 +251,7 @@ class _StoreFolder:
         info = self._look_up(self._name(path))
         if info is None:
             raise _missing(path)
-        indexes = tuple(place for place in index_places(path) if self._look_up(self._name(place)) is not None)
+        indexes = tuple(index for index in index_candidates(path) if self._look_up(self._name(index)) is not None)
         return _ListedObject(path, info.size_bytes, info.stamp if stamp is None else stamp, indexes)
 
     def _name(self, path: Location) -> str:
@@ -279,7 +279,7 @@ def _open_objects(
 def _read_anew(shard: OpenShard) -> OpenShard:
     """Open a shard again whose cached index was damaged; a new one is cached."""
     path = shard.path
-    indexes = tuple(place for place in index_places(path) if place.is_file())
+    indexes = tuple(index for index in index_candidates(path) if index.is_file())
     known = _ListedObject(path, shard.size_bytes, shard.stamp, indexes)
     rows = known.fetch_rows()
     known.cached_index().write(rows)
