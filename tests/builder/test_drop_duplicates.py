@@ -70,7 +70,9 @@ def test_what_is_left_out_is_listed_and_the_same_for_any_threads_and_parts(
     assert main(["verify", str(single)]) == 0
     capsys.readouterr()
     assert main(["plan", str(photos), "--drop-duplicates", how, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["duplicates"] == len(expected(how))
+    plan = json.loads(capsys.readouterr().out)
+    assert plan["duplicates"] == len(expected(how))
+    assert sum(storing["images"] for storing in plan["stored"]) == plan["items"] - len(expected(how))
 
 
 def test_what_cannot_be_is_refused(photos: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from stoker.storage import stoppable_pool
 from stoker.types import Reject
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -100,10 +100,15 @@ class BuildForecast:
     dropped: int = 0  # duplicates that will be left out, and listed as rejects
 
     @property
+    def items(self) -> int:
+        """How many items a build will read: all but the duplicates that it leaves out."""
+        return self.plan.items - self.dropped
+
+    @property
     def rejects(self) -> int:
-        """How many items a build will reject: counted, or what the share in the sample makes of all items."""
+        """How many of these a build will reject: counted, or what the share in the sample makes of all."""
         sampled = len(self.survey.rejects)
-        return round(sampled * self.plan.items / max(1, self.survey.looked_at))
+        return round(sampled * self.items / max(1, self.survey.looked_at))
 
     @property
     def is_withheld(self) -> bool:
@@ -115,7 +120,7 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
     """Check every item that a build would take, or a sample of many, convert a small sample, and write nothing."""
     listed = sampled(tree, settings, progress)
     plan, converter = make_plan(tree, settings, listed.size), ItemConverter(tree, settings.recipe, settings.schema)
-    sample = _Sample(plan)
+    sample = _Sample(plan, list(listed.dropped))
     estimate, rejects = _estimate(sample, converter, settings.threads)
     return BuildForecast(
         settings,
@@ -129,16 +134,18 @@ def forecast(tree: Source, settings: BuildSettings, progress: Progress | None = 
 
 
 class _Sample:
-    """The items of a plan in a seeded order."""
+    """The items of a plan in a seeded order, without some rows that are left out."""
 
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
+    def __init__(self, plan: Plan, left_out: Sequence[int]) -> None:
+        self.plan, self.items = plan, plan.items - len(left_out)
+        self.size_bytes = plan.size_bytes - int(plan.tree.table.sizes[left_out].sum())
         self._numbers = np.full(len(plan.tree.table), -1, np.int8)
         for number, split in enumerate(plan.splits):
             self._numbers[split.rows] = number
-        ordered = np.flatnonzero(self._numbers >= 0) if plan.items < len(self._numbers) else None
+        self._numbers[left_out] = -1
+        ordered = np.flatnonzero(self._numbers >= 0) if self.items < len(self._numbers) else None
         limit = SURVEY_LIMIT_BY_URL if plan.tree.latency == "web" else SURVEY_LIMIT
-        chosen = _native.permute(0, min(plan.items, limit), plan.items, 0, 0).astype(np.int64)
+        chosen = _native.permute(0, min(self.items, limit), self.items, 0, 0).astype(np.int64)
         self.rows = chosen if ordered is None else ordered[chosen]
 
     def item(self, row: int) -> tuple[Item, str]:
@@ -213,8 +220,8 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
         sampled=len(items),
         rejected=len(rejects),
         converted=dict(converted),
-        size_bytes=round(_record_size(converter, items, outcomes).of(plan.items, plan.size_bytes)),
-        seconds=seconds * plan.items / max(1, len(items)),
+        size_bytes=round(_record_size(converter, items, outcomes).of(sample.items, sample.size_bytes)),
+        seconds=seconds * sample.items / max(1, len(items)),
     )
     return estimate, rejects
 

@@ -109,7 +109,7 @@ def _print(report: BuildForecast) -> None:
     ]
     output.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
     output.line(f"shards: {report.plan.shard_rule}")
-    whole = "" if survey.looked_at == items else f" (of {survey.looked_at:,} files looked at)"
+    whole = "" if survey.looked_at == report.items else f" (of {survey.looked_at:,} files looked at)"
     output.line("content: " + output.counted(survey.formats) + whole)
     if survey.storings:
         stored = output.counted(
@@ -155,7 +155,7 @@ def _stored(storing: Storing, recipe: Recipe) -> str:
 
 def _verdict(report: BuildForecast) -> str:
     """Return how many items would be rejected, and whether the manifest would be withheld."""
-    rejected, looked_at, items = len(report.survey.rejects), report.survey.looked_at, report.plan.items
+    rejected, looked_at, items = len(report.survey.rejects), report.survey.looked_at, report.items
     if looked_at < items:
         sample = f"from a sample of {looked_at:,}: {rejected:,}"
         checked = f"about {report.rejects:,} of {items:,} would be rejected ({sample})"
