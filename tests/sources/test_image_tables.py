@@ -227,3 +227,11 @@ def test_a_dataset_that_was_opened_so_opens_in_other_processes(six: Path) -> Non
     write(six / "t.csv", {"id": IDS, "kind": list("abaabb"), "n": range(6)})
     opened = stoker.open(six, label_column=["kind"], image_column="id")
     assert opened.opener().labels.tolist() == opened.labels.tolist() == [0, 1, 0, 0, 1, 1]
+
+
+def test_of_several_tables_the_one_with_the_column_label_has_the_classes(six: Path) -> None:
+    write(six / "labels.csv", {"id": IDS, "label": [*"abaabb"]})
+    write(six / "attributes.csv", {"id": IDS, "colour": [*"rgbrgb"], "size": range(6)})
+    tree = list_source(str(six))
+    assert listed(tree) == AT
+    assert "not read, though they name the images: attributes.csv" in tree.warnings

@@ -505,6 +505,27 @@ def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
     assert message in listed(tmp_path).warnings
 
 
+@pytest.mark.parametrize(
+    ("between", "labels", "is_told"),
+    [
+        (" ", "haze primary;clear primary;clear water primary;haze water primary;clear water;clear", True),
+        (",", "cat,dog;dog;cat;dog,bird,cat", True),
+        ("/", "cat/dog;dog;cat;cat/bird", True),
+        (" ", "golden retriever;labrador retriever;pug;german shepherd", False),
+        (" ", "pug ;pug;lab;lab ", False),
+    ],
+)
+def test_cells_that_combine_few_words_are_told(between: str, labels: str, is_told: bool, tmp_path: Path) -> None:
+    rows = "".join(f'{i}.jpg,"{label}"\n' for i, label in enumerate(labels.split(";") * 2))
+    write(tmp_path, {"t.csv": f"id,tags\n{rows}", **{f"{i}.jpg": picture(i) for i in range(12)}})
+    told = [text for text in listed(tmp_path).warnings if "if they are several" in text]
+    assert all(text.endswith(f"give label_separator={between!r}") for text in told)
+    assert len(told) == is_told
+    if is_told:
+        source = list_source(str(tmp_path), SourceOptions(label_separator=between))
+        assert isinstance(source.fields["tags"], stoker.fields.Labels)
+
+
 @pytest.mark.parametrize(("column", "split"), [("is_valid", "validation"), ("in test set", "test")])
 def test_a_column_says_whether_an_image_is_of_a_split(column: str, split: str, tmp_path: Path) -> None:
     """As fastai's: ``is_valid`` is True or False."""

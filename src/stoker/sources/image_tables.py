@@ -25,7 +25,7 @@ from stoker.sources.moved_files import own_names, path_ends, without_own
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
 from stoker.sources.reading import in_order
-from stoker.sources.table_columns import CAPTION, LABEL_NAME, Classes, check_columns, find_classes
+from stoker.sources.table_columns import CAPTION, LABEL, LABEL_NAME, Classes, check_columns, find_classes
 from stoker.sources.tables import LOOKED_AT, TEXTS, first_rows, is_text, table_rows
 from stoker.sources.url_lists import claim_urls
 from stoker.sources.walking import is_image_name, shown_names
@@ -110,10 +110,10 @@ class _Seen:
         )
 
     @property
-    def rank(self) -> tuple[bool, int, int]:
-        """How well it says the classes: the more columns and the more different values, the better."""
+    def rank(self) -> tuple[bool, bool, int, int]:
+        """How well it says the classes: by a column `LABEL`, then the more columns and different values, the better."""
         values = {name: len({str(row.get(name)) for row in self.rows}) for name in self.rows[0] if name != self.image}
-        return self.hits > 0, len(values), max(values.values(), default=0)
+        return self.hits > 0, LABEL in values, len(values), max(values.values(), default=0)
 
     @property
     def images(self) -> set[str]:

@@ -289,7 +289,17 @@ def _with_form(
     if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()
+    if given is None and (between := next((each for each in ", /+" if _may_divide(texts, each)), None)):
+        message = f"{where}: {name!r} has cells such as {next(text for text in texts if between in text)[:40]!r}, each"
+        message += f" of one class; if they are several, give {option_with('label_separator', between)}"
+        warnings.append(message)
     return Classes(columns)
+
+
+def _may_divide(texts: Sequence[str], between: str) -> bool:
+    """Return whether a separator leaves fewer parts than there are cells, as where few tags are combined."""
+    cells = {*map(str.strip, texts)}
+    return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
 
 
 def _between(texts: Sequence[str]) -> str:
