@@ -41,6 +41,7 @@ LAYOUTS: dict[str, tuple[dict[str, str], str]] = {
     "supervisely": ({name: f"{name}/annotations/instances.json" for name in ("train", "val", "test")}, "{}/images"),
     "beside": ({name: f"{name}.json" for name in ("train", "val", "test")}, "{}"),
     "without years": ({f"{name}2017": f"lvis_v1_{name}.json" for name in ("train", "val", "test")}, "{}"),
+    "openmmlab": ({name: f"annotations/{name}.json" for name in ("train", "val")}, "pictures/{}"),
     "in a folder": ({name: f"export/{name}/_annotations.coco.json" for name in ("train", "valid")}, "export/{}"),
 }
 """The file of each folder, and where its images lie."""
@@ -310,3 +311,30 @@ def test_panoptic_masks_beside_instances_are_not_read_and_alone_refused(has_inst
         return
     with pytest.raises(SourceError, match=r"annotations\[0\] has segments_info, of panoptic masks, which are not read"):
         list_source(str(root))
+
+
+@pytest.mark.parametrize("prefix", ["", "JPEGImages/"])
+@pytest.mark.parametrize("file", ["annotations.json", "_annotations.coco.json", "annotations/instances_default.json"])
+@pytest.mark.parametrize("folder", ["", "JPEGImages"])
+def test_a_file_beside_its_images_or_their_only_folder_is_read(
+    folder: str, file: str, prefix: str, tmp_path: Path
+) -> None:
+    """As labelme2coco and Roboflow without splits write it."""
+    root = tmp_path / "pets"
+    paint(root / folder, 3, 0)
+    content = document(3)
+    for image in content["images"]:
+        image["file_name"] = (prefix if folder else "") + image["file_name"]
+    write(root / file, content)
+    tree = list_source(str(root))
+    assert (tree.classes, len(tree.table)) == ((b"person", b"dog", b"bus"), 3)
+    assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]
+    (root / "other").mkdir()
+    paint(root / "other", 1, 9)
+    if folder and file.startswith("annotations/"):
+        with pytest.raises(SourceError) as caught:
+            list_source(str(root))
+        assert f"of COCO's {root / file}, give image_root={str(root / folder)!r}" in str(caught.value)
+        if not prefix:
+            tree = list_source(str(root), SourceOptions(image_root=str(root / folder)))
+            assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]

@@ -18,6 +18,7 @@ import re
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
@@ -33,7 +34,7 @@ from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
-from stoker.sources.moved_files import find_moved, path_ends
+from stoker.sources.moved_files import find_moved, path_ends, without_own
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import conversion_of, in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
@@ -59,6 +60,7 @@ _INT64 = range(-(2**63) + 1, 2**63)  # but `_NO_CATEGORY`
 _NO_CATEGORY = -(2**63)
 
 _LIST = re.compile(rb'\s*(\xef\xbb\xbf)?\{.*"(images|annotations)"\s*:\s*\[', re.DOTALL)
+_FIRST_NAME = re.compile(rb'"file_name"\s*:\s*("[^"\\\x00-\x1f]{1,4096}")')
 _HEAD_BYTES = 2**16
 _ANNOTATIONS, _IMAGES, _DATA = "annotations", "images", "data"
 _ROBOFLOW = "_annotations.coco.json"
@@ -120,22 +122,29 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
     names = [os.fsdecode(name) for name in look.folders_in(base.to_uri())]
     splits = {base / name: split for name in names if (split := SPLIT_FOLDERS.get(os.fsencode(name))) is not None}
     files = [CocoFile(top / name, split, "", top) for top, split in splits.items() for name in _IN_SPLITS]
-    folders = _image_folders(look, base, names)
-    if folders:
-        paths = _json_in(base)[:_TRIED] + (_json_in(base / _ANNOTATIONS) if _ANNOTATIONS in names else [])
-        places = ((path, folders.get(_last_word(path), folders.get(""))) for path in paths)
-        files += [CocoFile.called(path, images) for path, images in places if images is not None]
-    return list(filter(None, in_order(_checked, files, base.requests_at_once)))
+    is_given = look.options.image_root is not None
+    folders = {"": image_base(look)} if is_given else _image_folders(look, base, names)
+    paths = _json_in(base)[:_TRIED] + (_json_in(base / _ANNOTATIONS) if _ANNOTATIONS in names else [])
+    files += [CocoFile.called(path, folders.get(_last_word(path), folders.get(""))) for path in paths]
+    tops = [base / name for name in _alone(names)] + [base]
+    checked = in_order(partial(_checked, tops=tops), files, base.requests_at_once)
+    return [replace(file, is_of_folders=file.is_of_folders and not is_given) for file in checked if file is not None]
 
 
 def _image_folders(look: Look, base: Location, names: Sequence[str]) -> dict[str, Location]:
     """Return the folders that may have the images of files beside them, by the word that these end with."""
-    inner = look.look_into(base / _IMAGES).folders if _IMAGES in names else []
-    folders = {name: base / _IMAGES / name for name in inner}
+    above = [base / name for name in ([_IMAGES] if _IMAGES in names else _alone(names))]
+    folders = {name: top / name for top in above for name in look.look_into(top).folders}
     folders |= {name: base / name for name in names if _IMAGE_FOLDER.match(name)}
     folders |= {without_year(name): folder for name, folder in folders.items() if without_year(name) not in folders}
     others = [base / name for name in (_IMAGES, _DATA) if name in names]
     return {**folders, "": others[0]} if others else folders
+
+
+def _alone(names: Sequence[str]) -> list[str]:
+    """Return the only one of some folders but for that of annotations; nothing of several."""
+    others = [name for name in names if name != _ANNOTATIONS]
+    return others if len(others) == 1 else []
 
 
 def _json_in(folder: Location) -> list[Location]:
@@ -148,12 +157,22 @@ def is_coco(path: Location) -> bool:
     return path.suffix == ".json" and path.is_file() and _LIST.match(path.read_head(_HEAD_BYTES)) is not None
 
 
-def _checked(file: CocoFile) -> CocoFile | None:
-    """Return a file if it begins as COCO's do, and whether folders that may be classes are in that of its images."""
-    if file.images is None or not is_coco(file.path):
+def _checked(file: CocoFile, tops: Sequence[Location]) -> CocoFile | None:
+    """Return a file if it begins as COCO's do, and whether folders that may be classes are in that of its images.
+
+    That is the first of some folders that has the first image, where none is called after images.
+    """
+    if not is_coco(file.path):
         return None
-    others = {*map(os.fsdecode, file.images.folders())} - {_ANNOTATIONS, _IMAGES, _DATA}
-    return replace(file, is_of_folders=bool(others))
+    images = file.images
+    if images is None and (first := _FIRST_NAME.search(file.path.read_head(_HEAD_BYTES))) is not None:
+        ends = [*path_ends(os.fsencode(json.loads(first[1])))]
+        names = ((top, without_own(end, {os.fsencode(top.name)})) for top in tops for end in ends)
+        images = next((top for top, name in names if from_uri(join(top.to_uri(), name)).is_file()), None)
+    if images is None:
+        return None
+    others = {*map(os.fsdecode, images.folders())} - {_ANNOTATIONS, _IMAGES, _DATA}
+    return replace(file, images=images, is_of_folders=bool(others))
 
 
 def of_each_split(files: Sequence[CocoFile]) -> list[CocoFile]:

@@ -321,6 +321,11 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if images and masks and len(names) <= 2 * len([*images, *masks]):
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
         hint = hint if masks[0] == "labels" else ""
+        files = (child.name for child in (top / masks[0]).some_children() if child.name.endswith(b".json"))
+        coco = next(filter(is_coco, (top / masks[0] / os.fsdecode(name) for name in files)), None)
+        hint += (
+            f"; of COCO's {coco}, give {option_with('image_root', str(top / images[0]))}" if coco is not None else ""
+        )
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
 

@@ -289,9 +289,10 @@ def _with_form(
     if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
         warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
         return Classes()
-    if given is None and (between := next((each for each in ", /+" if _may_divide(texts, each)), None)):
-        message = f"{where}: {name!r} has cells such as {next(text for text in texts if between in text)[:40]!r}, each"
-        message += f" of one class; if they are several, give {option_with('label_separator', between)}"
+    if given is None and (likely := [each for each in ", /+" if _may_divide(texts, each)]):
+        first = next(text for text in texts if likely[0] in text.strip())
+        message = f"{where}: {name!r} has cells such as {first[:40]!r}, each of one class; if they are several, give"
+        message += f" {option_with('label_separator', likely[0])}"
         warnings.append(message)
     return Classes(columns)
 
