@@ -57,9 +57,9 @@ def pipeline(spec: BenchSpec, images: BenchImages, key: str) -> tf.data.Dataset:
         elements = paths.repeat().map(lambda path: transform(decoded(path)), **parallel)
     elif key in ("cache-memory", "cache-file"):
         in_file = key == "cache-file"
-        images.place(key).mkdir(exist_ok=True)
+        images.path_of(key).mkdir(exist_ok=True)
         pixels = tf.data.Dataset.from_tensor_slices(images.files()).map(decoded, **parallel)
-        pixels = pixels.cache(str(images.place(key) / "images") if in_file else "")
+        pixels = pixels.cache(str(images.path_of(key) / "images") if in_file else "")
         elements = shuffled(pixels, _FILE_WINDOW if in_file else _WINDOW).repeat().map(transform, **parallel)
     else:
         records = shuffled(_records(images, key, parallel)).repeat()
@@ -83,12 +83,12 @@ def load_transform(transform: str) -> Callable[[Any], Any]:
 
 
 def _records(images: BenchImages, key: str, parallel: dict[str, int]) -> Any:
-    folder = images.place("raw" if key == "raw" else "plain")
+    folder = images.path_of("raw" if key == "raw" else "plain")
     shards = sorted(str(path) for path in folder.glob("*.tfrecord"))
     if key == "tfrecord":
         return tf.data.TFRecordDataset(shards)
     if key == "tfrecord-gzip":
-        return tf.data.TFRecordDataset(_compressed(shards, images.place(key)), "GZIP")
+        return tf.data.TFRecordDataset(_compressed(shards, images.path_of(key)), "GZIP")
     files = tf.data.Dataset.from_tensor_slices(shards)
     return files.interleave(tf.data.TFRecordDataset, cycle_length=min(_SHARDS_AT_A_TIME, len(shards)), **parallel)
 

@@ -286,7 +286,7 @@ class _Shared:
 
     # turns items into records; without the list of items, and without values that come with each job
     converter: ItemConverter
-    destination: Location  # the dataset; an absolute path, or a place in a store
+    destination: Location  # the dataset; an absolute path, or in a store
     guard: BuildGuard  # checks that it is still being built
     given: Given  # settings of stores and signatures of URLs, which executors take over with it
 
@@ -338,7 +338,7 @@ class BuildGuard:
     """Keeps attempts that Spark has lost sight of from writing into what has taken the place of their build.
 
     Such an attempt may continue: on a machine that is cut off, or of a driver that was killed. While the same build is
-    under way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same place.
+    under way it does no harm, for it writes the same bytes. Afterwards another one may have begun in the same folder.
     """
 
     settings: bytes  # what its journal begins with
@@ -392,8 +392,8 @@ class TaskError(Exception):
 def task_error(error: Exception, shard: str | None) -> TaskError:
     """Return what a task raises instead of an error that it met while it made a shard, or before it knew which."""
     message = str(error) if str(error) else type(error).__name__
-    place = f"{f'shard {shard}, ' if shard else ''}on {socket.gethostname()}"
-    payload = {"message": f"{message} ({place})", "is_setup": isinstance(error, ConfigError)}
+    where = f"{f'shard {shard}, ' if shard else ''}on {socket.gethostname()}"
+    payload = {"message": f"{message} ({where})", "is_setup": isinstance(error, ConfigError)}
     return TaskError(_FAILURE_MARK + json.dumps(payload))
 
 

@@ -25,10 +25,10 @@ def run(source: Path, destination: Path | StoreLocation, **settings: Any) -> Bui
     return build(settings_for(source, **{"shards": 4, "max_rejects": 1} | settings), destination)
 
 
-def stored(place: StoreLocation) -> dict[str, bytes]:
-    """Every object below a place."""
-    below = len(place.key) + 1
-    return {entry.key[below:]: place.store.read(entry.key) for entry in place.store.entries(place.key)}
+def stored(remote: StoreLocation) -> dict[str, bytes]:
+    """Every object below a folder of a store."""
+    below = len(remote.key) + 1
+    return {entry.key[below:]: remote.store.read(entry.key) for entry in remote.store.entries(remote.key)}
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -75,14 +75,14 @@ class Dying:
 
 
 def build_and_die(
-    source: Path, place: StoreLocation, monkeypatch: pytest.MonkeyPatch, die_at: int, *, heard: bool
+    source: Path, remote: StoreLocation, monkeypatch: pytest.MonkeyPatch, die_at: int, *, heard: bool
 ) -> bool:
     """Build until the client dies; return whether it did."""
     with monkeypatch.context() as patch:
-        dying = Dying(place.store._backend, die_at, heard=heard)
-        patch.setattr(place.store, "_backend", dying)
+        dying = Dying(remote.store._backend, die_at, heard=heard)
+        patch.setattr(remote.store, "_backend", dying)
         try:
-            run(source, place, shards=2, threads=1)
+            run(source, remote, shards=2, threads=1)
         except Killed:
             assert dying.dead
         return dying.dead

@@ -50,16 +50,16 @@ def contents(dataset: stoker.Dataset) -> list[Any]:
     return sorted(map(of, dataset), key=repr)
 
 
-def shards(place: Path) -> dict[str, bytes]:
-    return {shard.name: shard.read_bytes() for shard in place.glob("*.tfrecord")}
+def shards(folder: Path) -> dict[str, bytes]:
+    return {shard.name: shard.read_bytes() for shard in folder.glob("*.tfrecord")}
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_was_opened_is_built_as_its_path(layout: str, tmp_path: Path) -> None:
-    place = LAYOUTS[layout](tmp_path / "source")
-    report = stoker.build(place, tmp_path / "built", progress=False, max_rejects=100)
-    opened = {split: stoker.open(place, split) for split in report.manifest.splits}
+    folder = LAYOUTS[layout](tmp_path / "source")
+    report = stoker.build(folder, tmp_path / "built", progress=False, max_rejects=100)
+    opened = {split: stoker.open(folder, split) for split in report.manifest.splits}
     build(opened, tmp_path / "again")
     assert shards(tmp_path / "again") == shards(tmp_path / "built")
     assert (tmp_path / "again/labels.txt").read_bytes() == (tmp_path / "built/labels.txt").read_bytes()
@@ -69,7 +69,7 @@ def test_what_was_opened_is_built_as_its_path(layout: str, tmp_path: Path) -> No
 def test_a_dataset_of_any_layout_is_built_again(settings: dict[str, Any], tmp_path: Path) -> None:
     built = build(write_tree(tmp_path / "photos", {"cat": 3, "dog": 2}), tmp_path / "built", **settings)
     again = build(stoker.open(built), tmp_path / "again")
-    first, second = (sorted(each[1:] for each in contents(stoker.open(place))) for place in (built, again))
+    first, second = (sorted(each[1:] for each in contents(stoker.open(folder))) for folder in (built, again))
     assert first == second  # some layouts have no names
 
 
@@ -167,23 +167,23 @@ def test_records_are_built_as_repack_builds_them(preset: str, tmp_path: Path) ->
     ],
 )
 def test_objects_of_a_dataset_are_cut_out(layout: str, settings: dict[str, Any], tmp_path: Path) -> None:
-    place = LAYOUTS[layout](tmp_path / "source")
-    splits = list_source(str(place)).splits
-    build(place, tmp_path / "built", crop_objects=True, **settings)
-    build({split: stoker.open(place, split) for split in splits}, tmp_path / "again", crop_objects=True, **settings)
+    folder = LAYOUTS[layout](tmp_path / "source")
+    splits = list_source(str(folder)).splits
+    build(folder, tmp_path / "built", crop_objects=True, **settings)
+    build({split: stoker.open(folder, split) for split in splits}, tmp_path / "again", crop_objects=True, **settings)
     assert shards(tmp_path / "again") == shards(tmp_path / "built")
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
 @pytest.mark.parametrize("layout", ["labelimg_yolo", "labelimg_voc", "box_list", "roboflow_coco", "roboflow"])
 def test_objects_have_the_classes_that_a_build_gives_them(layout: str, tmp_path: Path) -> None:
-    place = LAYOUTS[layout](tmp_path / "source")
-    cut = build(place, tmp_path / "cut", crop_objects=True)
-    whole = build(place, tmp_path / "whole", preset="imagenet")
-    for split in list_source(str(place)).splits:
+    folder = LAYOUTS[layout](tmp_path / "source")
+    cut = build(folder, tmp_path / "cut", crop_objects=True)
+    whole = build(folder, tmp_path / "whole", preset="imagenet")
+    for split in list_source(str(folder)).splits:
         records = stoker.open(cut, split)
         expected = sorted((record.source, records.classes[record.label].name) for record in records)
-        for dataset in (stoker.open(place, split), stoker.open(whole, split)):
+        for dataset in (stoker.open(folder, split), stoker.open(whole, split)):
             assert objects_of(dataset) == expected
 
 
@@ -196,7 +196,7 @@ def objects_of(dataset: stoker.Dataset) -> list[tuple[str, str]]:
     return sorted((dataset[owners[index]].source.rpartition("/")[2], names[label]) for index, label in each)
 
 
-def test_splits_may_come_from_several_places_with_the_same_classes(tmp_path: Path) -> None:
+def test_splits_may_come_from_several_folders_with_the_same_classes(tmp_path: Path) -> None:
     cats = stoker.open(write_tree(tmp_path / "cats", {"cat": 2, "dog": 1}))
     more = stoker.open(write_tree(tmp_path / "more", {"cat": 2, "dog": 1, "emu": 1}, 7))
     built = build({"train": cats, "test": more}, tmp_path / "built")

@@ -131,13 +131,13 @@ def test_paths_and_quoted_values_are_not_rewritten(tmp_path: Path) -> None:
     for value in ("--yes", "it's --yes", 'a "b" --yes'):
         with pytest.raises(ConfigError, match=f"^resize {re.escape(repr(value))} is not understood"):
             stoker.build(tmp_path, tmp_path / "out", resize=value, progress=False)
-    place = tmp_path / "photos --yes" / "and --shards"
-    with pytest.raises(SourceError, match=f"^{re.escape(str(place))} does not exist"):
-        stoker.build(place, tmp_path / "out", progress=False)
-    place.mkdir(parents=True)
-    (place / "--seed 1.txt").touch()
-    with pytest.raises(DestinationError, match=re.escape(f"{place} holds something else (--seed 1.txt)")):
-        stoker.build([], place, progress=False)
+    folder = tmp_path / "photos --yes" / "and --shards"
+    with pytest.raises(SourceError, match=f"^{re.escape(str(folder))} does not exist"):
+        stoker.build(folder, tmp_path / "out", progress=False)
+    folder.mkdir(parents=True)
+    (folder / "--seed 1.txt").touch()
+    with pytest.raises(DestinationError, match=re.escape(f"{folder} holds something else (--seed 1.txt)")):
+        stoker.build([], folder, progress=False)
 
 
 def test_messages_name_options_where_the_command_line_runs(tmp_path: Path) -> None:

@@ -43,9 +43,9 @@ def rejects(caught: pytest.ExceptionInfo[TooManyRejectsError]) -> dict[str, str]
     return {reject.key: reject.reason for reject in caught.value.report.rejects}
 
 
-def samples(place: Path, split: str = "train") -> dict[str, stoker.Sample]:
+def samples(folder: Path, split: str = "train") -> dict[str, stoker.Sample]:
     """The samples of a dataset by the names of their files."""
-    dataset = stoker.open(place, split)
+    dataset = stoker.open(folder, split)
     return {sample.source: sample for sample in (dataset[index] for index in range(len(dataset)))}
 
 
@@ -99,19 +99,19 @@ def test_several_fields_of_classes_are_refused_with_the_fields_to_give(tmp_path:
 
 
 def test_an_image_may_be_a_path_bytes_an_array_or_a_pil_image(tmp_path: Path) -> None:
-    place = tmp_path / "a.jpg"
-    place.write_bytes(picture(1))
+    path = tmp_path / "a.jpg"
+    path.write_bytes(picture(1))
     data = picture(2)
     colours, grey = pixels(3), pixels(4)[:, :, 0]
     opened = Image.open(io.BytesIO(picture(5)))
     given = [
-        place, str(place), data, bytearray(data), memoryview(data), {"bytes": data, "path": "deep/b.jpg"},
-        {"bytes": None, "path": str(place)}, colours, grey, Image.fromarray(grey), opened,
+        path, str(path), data, bytearray(data), memoryview(data), {"bytes": data, "path": "deep/b.jpg"},
+        {"bytes": None, "path": str(path)}, colours, grey, Image.fromarray(grey), opened,
     ]  # fmt: skip
     report = build([{"image": image} for image in given], tmp_path / "out")
     assert report.manifest.formats == {"jpeg": {"kept": 7}, "png": {"encoded": 4}}
     by_name = samples(tmp_path / "out")
-    assert by_name["a.jpg"].encoded == place.read_bytes()
+    assert by_name["a.jpg"].encoded == path.read_bytes()
     assert [by_name[name].encoded for name in ("2", "3", "4", "b.jpg")] == [data] * 4
     assert (by_name["7"].decode() == colours).all()
     for name in ("8", "9"):
@@ -289,13 +289,13 @@ def test_named_classes_are_given_by_name_or_number_and_no_record_is_read_for_the
 class Counted:
     """Records of images in a store; knows how many are read at the same time."""
 
-    def __init__(self, places: list[str]) -> None:
-        self.places = places
+    def __init__(self, paths: list[str]) -> None:
+        self.paths = paths
         self.lock = threading.Lock()
         self.now = self.most = 0
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.paths)
 
     def __getitem__(self, position: int) -> dict[str, Any]:
         with self.lock:
@@ -304,7 +304,7 @@ class Counted:
         time.sleep(0.002)
         with self.lock:
             self.now -= 1
-        return {"image": self.places[position], "label": 0}
+        return {"image": self.paths[position], "label": 0}
 
 
 @pytest.mark.servers
@@ -313,10 +313,10 @@ def test_no_more_threads_than_asked_for_read_a_record(
     settings: dict[str, int], most: int, tmp_path: Path, request: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = folder_in("s3", request, monkeypatch)
-    places = [bucket / f"{number}.jpg" for number in range(100)]
-    for place in places:
-        place.write_atomically(picture(1))
-    for source in (Counted([*map(str, places)]), Counted([str(tmp_path / "1.jpg")] * 100)):
+    files = [bucket / f"{number}.jpg" for number in range(100)]
+    for file in files:
+        file.write_atomically(picture(1))
+    for source in (Counted([*map(str, files)]), Counted([str(tmp_path / "1.jpg")] * 100)):
         (tmp_path / "1.jpg").write_bytes(picture(1))
         report = build(source, tmp_path / f"out-{id(source)}", **settings)
         assert report.manifest.records == 100
@@ -779,11 +779,11 @@ def test_names_of_columns_of_hugging_face_say_more_than_how_they_are_held(tmp_pa
     ids = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
     ids = ids.repeat(2, axis=0).repeat(2, axis=1)
     kinds = {"id": ([7, 8], datasets.Value("int64")), "tree_mask": ([Image.fromarray(ids)] * 2, datasets.Image())}
-    places = [str(tmp_path / "0.png"), str(tmp_path / "1.png")]
-    for place in places:
-        Image.fromarray(pixels(1, 8, 6)).save(place)
+    paths = [str(tmp_path / "0.png"), str(tmp_path / "1.png")]
+    for path in paths:
+        Image.fromarray(pixels(1, 8, 6)).save(path)
     for values, kind, classes in (([2, 0], "int64", ["0", "1", "2"]), (["eel", "cat"], "string", ["cat", "eel"])):
-        columns = {"image": (places, datasets.Value("string")), "label": (values, datasets.Value(kind)), **kinds}
+        columns = {"image": (paths, datasets.Value("string")), "label": (values, datasets.Value(kind)), **kinds}
         hub = datasets.Dataset.from_dict(
             {name: values for name, (values, _) in columns.items()},
             features=datasets.Features({name: kind for name, (_, kind) in columns.items()}),

@@ -58,9 +58,9 @@ def settings(source: Path, **changed: object) -> BuildSettings:
 
 def build_part(settings: BuildSettings, destination: LocationLike, part: Part, *progress: Any) -> PartReport:
     """List the source, if no other part has, and build a part."""
-    place = location(destination)
-    check_part_destination(place, settings.source.root, part)
-    return build_listed_part(parts.list_once(settings, place), settings, place, part, *progress)
+    folder = location(destination)
+    check_part_destination(folder, settings.source.root, part)
+    return build_listed_part(parts.list_once(settings, folder), settings, folder, part, *progress)
 
 
 def slurm(*, task: int, count: int, first: int, last: int) -> dict[str, str]:
@@ -338,17 +338,17 @@ def test_killed_tasks_of_a_slurm_array(source: Path, whole: dict[str, bytes], tm
 def test_killed_pods_of_an_indexed_job(
     source: Path, whole: dict[str, bytes], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    remote = place_in("s3", request, monkeypatch)
     job = yaml.safe_load((ROOT / "examples/kubernetes/build.yaml").read_text())["spec"]
     (container,) = job["template"]["spec"]["containers"]
-    places = {"s3://bucket/photos": str(source), "s3://bucket/dataset": str(place)}
-    words = [places.get(word, word) for word in container["command"]]
+    folders = {"s3://bucket/photos": str(source), "s3://bucket/dataset": str(remote)}
+    words = [folders.get(word, word) for word in container["command"]]
     assert words != container["command"]
     set_by_job = {variable["name"]: variable["value"] for variable in container["env"]}
     environments = [set_by_job | {"JOB_COMPLETION_INDEX": str(index)} for index in range(job["completions"])]
     assert len(environments) == 8
     run_killed([*words, *OPTIONS], environments)
-    assert stored(place) == whole
+    assert stored(remote) == whole
 
 
 @pytest.mark.servers
@@ -360,9 +360,9 @@ def test_parts_in_other_stores(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = place_in(kind, request, monkeypatch)
+    remote = place_in(kind, request, monkeypatch)
     for number in (1, 0):
-        report = build_part(settings(source), place, Part(number, 2))
+        report = build_part(settings(source), remote, Part(number, 2))
     assert report.dataset is not None
     assert report.dataset.outcome == "built"
-    assert stored(place) == whole
+    assert stored(remote) == whole

@@ -29,8 +29,8 @@ def photos(tmp_path: Path) -> Path:
         for name, numbers in classes.items():
             folder = tmp_path / "photos" / split / name
             folder.mkdir(parents=True)
-            for place, number in enumerate(numbers):
-                (folder / f"{place}.jpg").write_bytes(pictures.jpeg(24, 16, number))
+            for position, number in enumerate(numbers):
+                (folder / f"{position}.jpg").write_bytes(pictures.jpeg(24, 16, number))
     return tmp_path / "photos"
 
 
@@ -42,9 +42,9 @@ def expected(how: str) -> set[str]:
         if how == "within":
             stays = set()
         for name, numbers in CONTENTS[split].items():
-            for place, number in enumerate(numbers):
+            for position, number in enumerate(numbers):
                 if number in stays:
-                    dropped.add(f"{split}/{name}/{place}.jpg")
+                    dropped.add(f"{split}/{name}/{position}.jpg")
                 stays.add(number)
     return dropped
 

@@ -297,7 +297,7 @@ def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:
     for name in ("a_0.JPEG", "a_1.JPEG"):
         (links / "a" / name).symlink_to(source / "a" / name)
     (tmp_path / "root").symlink_to(links)
-    reports = [run(place, tmp_path / f"out-{number}") for number, place in enumerate((source, tmp_path / "root"))]
+    reports = [run(root, tmp_path / f"out-{number}") for number, root in enumerate((source, tmp_path / "root"))]
     assert reports[0].manifest.dataset_id == reports[1].manifest.dataset_id
     (links / "c").symlink_to("nowhere")
     report = run(tmp_path / "root", tmp_path / "out")

@@ -29,12 +29,12 @@ pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(params=STORES)
-def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
+def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in(request.param, request, monkeypatch)
 
 
 @pytest.fixture
-def s3_place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
+def s3_folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     return place_in("s3", request, monkeypatch)
 
 
@@ -67,27 +67,27 @@ def interrupted(source: Path, destination: StoreLocation) -> None:
         build(settings_for(source, shards=4, threads=1), destination, progress)
 
 
-def test_every_byte_is_that_of_a_build_on_a_disk(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
-    report = run(source, place / "deep/set")
+def test_every_byte_is_that_of_a_build_on_a_disk(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+    report = run(source, folder / "deep/set")
     assert (report.outcome, report.items, len(report.rejects)) == ("built", 17, 1)
-    assert stored(place) == {f"deep/set/{name}": data for name, data in whole.items()}
-    again = run(source, place / "deep/set", threads=1)
+    assert stored(folder) == {f"deep/set/{name}": data for name, data in whole.items()}
+    again = run(source, folder / "deep/set", threads=1)
     assert (again.outcome, again.manifest, again.rejects) == ("complete", report.manifest, report.rejects)
-    assert not (place / "deep/set/.stoker-build").exists()
+    assert not (folder / "deep/set/.stoker-build").exists()
 
 
-def test_another_dataset_is_overwritten(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+def test_another_dataset_is_overwritten(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     old = settings_for(source, shards=6, seed=9, max_rejects=1)
     wanted = settings_for(source, shards=4, max_rejects=1)
     tree, asked = open_source(wanted.source), list[str]()
-    build_tree(tree, old, place / "set")
-    (place / "set/mine.txt").write_atomically(b"mine")
-    build_tree(tree, wanted, place / "set", overwrite=asked.append)
-    assert stored(place) == {f"set/{name}": data for name, data in whole.items()} | {"set/mine.txt": b"mine"}
-    interrupted(source, place / "begun")
-    build_tree(tree, old, place / "begun", overwrite=asked.append)
+    build_tree(tree, old, folder / "set")
+    (folder / "set/mine.txt").write_atomically(b"mine")
+    build_tree(tree, wanted, folder / "set", overwrite=asked.append)
+    assert stored(folder) == {f"set/{name}": data for name, data in whole.items()} | {"set/mine.txt": b"mine"}
+    interrupted(source, folder / "begun")
+    build_tree(tree, old, folder / "begun", overwrite=asked.append)
     assert [text.split()[0] for text in asked] == ["dataset", "unfinished"]
-    shards = [name for name in stored(place) if name.startswith("begun/") and name.endswith(".tfrecord")]
+    shards = [name for name in stored(folder) if name.startswith("begun/") and name.endswith(".tfrecord")]
     assert len(shards) == 6
 
 
@@ -95,7 +95,7 @@ def test_another_dataset_is_overwritten(place: StoreLocation, source: Path, whol
     ("preset", "compression"), [("tfds", "none"), ("tiny-imagenet", "none"), ("imagenet", "gzip"), ("imagenet", "zlib")]
 )
 def test_presets_and_compression(
-    s3_place: StoreLocation, source: Path, tmp_path: Path, preset: str, compression: Any
+    s3_folder: StoreLocation, source: Path, tmp_path: Path, preset: str, compression: Any
 ) -> None:
     chosen = find_preset(preset)
     names = "tfds:photos" if preset == "tfds" else chosen.shard_names
@@ -106,32 +106,32 @@ def test_presets_and_compression(
         ShardSettings(ShardNaming(names), compression=compression),
         max_rejects=1,
     )
-    build(settings, s3_place)
+    build(settings, s3_folder)
     build(settings, tmp_path / "out")
-    assert stored(s3_place) == files(tmp_path / "out")
+    assert stored(s3_folder) == files(tmp_path / "out")
 
 
-def test_a_second_run_builds_only_what_is_missing(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
-    interrupted(source, place)
-    there = stored(place)
+def test_a_second_run_builds_only_what_is_missing(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+    interrupted(source, folder)
+    there = stored(folder)
     entries = [name for name in there if name.startswith(".stoker-build/shards/")]
     assert 1 <= len(entries) < 4
     assert {name: data for name, data in there.items() if not name.startswith(".")}.items() <= whole.items()
     with pytest.raises(DatasetNotFoundError, match="unfinished build"):
-        refuse_unfinished(place)  # type: ignore[arg-type]
-    report = run(source, place)
+        refuse_unfinished(folder)  # type: ignore[arg-type]
+    report = run(source, folder)
     assert (report.resumed_shards, report.outcome) == (len(entries), "built")
     assert report.items < 17
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
-def test_a_withheld_manifest_keeps_the_build(s3_place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
-    assert run(source, s3_place, max_rejects=0).outcome == "withheld"
-    assert (s3_place / ".stoker-build/settings.json").is_file()
-    assert "manifest.json" not in stored(s3_place)
-    report = run(source, s3_place)
+def test_a_withheld_manifest_keeps_the_build(s3_folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+    assert run(source, s3_folder, max_rejects=0).outcome == "withheld"
+    assert (s3_folder / ".stoker-build/settings.json").is_file()
+    assert "manifest.json" not in stored(s3_folder)
+    report = run(source, s3_folder)
     assert (report.resumed_shards, report.items) == (4, 0)
-    assert stored(s3_place) == whole
+    assert stored(s3_folder) == whole
 
 
 SHARD = "train-00001-of-00004.tfrecord"
@@ -139,80 +139,80 @@ SHARD = "train-00001-of-00004.tfrecord"
 
 @pytest.mark.parametrize("damage", ["no shard", "cut shard", "no index", "no entry", "cut entry", "other settings"])
 def test_what_is_not_whole_is_built_again(
-    s3_place: StoreLocation, source: Path, whole: dict[str, bytes], damage: str
+    s3_folder: StoreLocation, source: Path, whole: dict[str, bytes], damage: str
 ) -> None:
-    run(source, s3_place, max_rejects=0)
-    entry = s3_place / f".stoker-build/shards/{SHARD}.json"
+    run(source, s3_folder, max_rejects=0)
+    entry = s3_folder / f".stoker-build/shards/{SHARD}.json"
     if damage == "no shard":
-        (s3_place / SHARD).unlink()
+        (s3_folder / SHARD).unlink()
     elif damage == "cut shard":
-        (s3_place / SHARD).write_atomically(whole[SHARD][:-1])
+        (s3_folder / SHARD).write_atomically(whole[SHARD][:-1])
     elif damage == "no index":
-        (s3_place / f"{SHARD}.idx").unlink()
+        (s3_folder / f"{SHARD}.idx").unlink()
     elif damage == "no entry":
         entry.unlink()
     elif damage == "cut entry":
         entry.write_atomically(entry.read_bytes()[:-20])
     else:
-        other = s3_place.with_name("other")
+        other = s3_folder.with_name("other")
         run(source, other, max_rejects=0, seed=1)
         entry.write_atomically((other / f".stoker-build/shards/{SHARD}.json").read_bytes())
-    assert run(source, s3_place).resumed_shards == 3
-    assert stored(s3_place) == whole
+    assert run(source, s3_folder).resumed_shards == 3
+    assert stored(s3_folder) == whole
 
 
-def test_any_changed_byte_of_the_settings_is_refused(s3_place: StoreLocation, source: Path) -> None:
-    run(source, s3_place, max_rejects=0)
-    begun = s3_place / ".stoker-build/settings.json"
+def test_any_changed_byte_of_the_settings_is_refused(s3_folder: StoreLocation, source: Path) -> None:
+    run(source, s3_folder, max_rejects=0)
+    begun = s3_folder / ".stoker-build/settings.json"
     text = begun.read_bytes()
     for at in range(3, len(text), 53):
         begun.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
         with pytest.raises(DestinationError, match=r"settings\.json .*; delete .* or build somewhere else"):
-            run(source, s3_place)
+            run(source, s3_folder)
 
 
-def test_any_changed_byte_of_an_entry_is_noticed(s3_place: StoreLocation, source: Path) -> None:
-    run(source, s3_place, max_rejects=0)
-    entry = s3_place / f".stoker-build/shards/{SHARD}.json"
+def test_any_changed_byte_of_an_entry_is_noticed(s3_folder: StoreLocation, source: Path) -> None:
+    run(source, s3_folder, max_rejects=0)
+    entry = s3_folder / f".stoker-build/shards/{SHARD}.json"
     text = entry.read_bytes()
     for at in range(0, len(text), 23):
         entry.write_atomically(text[:at] + bytes([text[at] ^ 1]) + text[at + 1 :])
-        assert run(source, s3_place, max_rejects=0).resumed_shards == 3, at
+        assert run(source, s3_folder, max_rejects=0).resumed_shards == 3, at
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_other_settings_are_refused(s3_place: StoreLocation, source: Path, finished: bool) -> None:
-    run(source, s3_place, max_rejects=int(finished))
-    before = stored(s3_place)
+def test_other_settings_are_refused(s3_folder: StoreLocation, source: Path, finished: bool) -> None:
+    run(source, s3_folder, max_rejects=int(finished))
+    before = stored(s3_folder)
     with pytest.raises(DestinationError, match=r"with other settings \(seed is 0, not 1\)"):
-        run(source, s3_place, seed=1)
-    assert stored(s3_place) == before
+        run(source, s3_folder, seed=1)
+    assert stored(s3_folder) == before
 
 
-def test_a_journal_of_something_else_is_refused(s3_place: StoreLocation, source: Path) -> None:
-    (s3_place / ".stoker-build/settings.json").write_atomically(b"diary")
+def test_a_journal_of_something_else_is_refused(s3_folder: StoreLocation, source: Path) -> None:
+    (s3_folder / ".stoker-build/settings.json").write_atomically(b"diary")
     with pytest.raises(DestinationError, match="is not a Stoker journal"):
-        run(source, s3_place)
-    assert stored(s3_place) == {".stoker-build/settings.json": b"diary"}
+        run(source, s3_folder)
+    assert stored(s3_folder) == {".stoker-build/settings.json": b"diary"}
 
 
-def test_a_place_that_holds_something_else_is_refused(place: StoreLocation, source: Path) -> None:
-    (place / "photos/1.jpg").write_atomically(b"precious")
+def test_a_folder_that_holds_something_else_is_refused(folder: StoreLocation, source: Path) -> None:
+    (folder / "photos/1.jpg").write_atomically(b"precious")
     with pytest.raises(DestinationError, match=r"holds something else \(photos\)"):
-        run(source, place)
+        run(source, folder)
     with pytest.raises(DestinationError, match="is a file"):
-        run(source, place / "photos/1.jpg")
-    assert stored(place) == {"photos/1.jpg": b"precious"}
+        run(source, folder / "photos/1.jpg")
+    assert stored(folder) == {"photos/1.jpg": b"precious"}
 
 
-def test_a_destination_in_its_source_is_not_listed(s3_place: StoreLocation, source: Path) -> None:
+def test_a_destination_in_its_source_is_not_listed(s3_folder: StoreLocation, source: Path) -> None:
     for path in source.rglob("*.JPEG"):
-        (s3_place / str(path.relative_to(source))).write_atomically(path.read_bytes())
-    settings = settings_for(str(s3_place), max_rejects=1)  # type: ignore[arg-type]
+        (s3_folder / str(path.relative_to(source))).write_atomically(path.read_bytes())
+    settings = settings_for(str(s3_folder), max_rejects=1)  # type: ignore[arg-type]
     with pytest.raises(DestinationError, match="is the source itself"):
-        build(settings, s3_place)
-    expected = build(settings, s3_place.with_name("apart"))
-    for inner in (s3_place / "a/below", s3_place / "below"):  # the server keeps the folder of removed objects
+        build(settings, s3_folder)
+    expected = build(settings, s3_folder.with_name("apart"))
+    for inner in (s3_folder / "a/below", s3_folder / "below"):  # the server keeps the folder of removed objects
         (inner / "left.tmp-1-ab").write_atomically(b"of a build that was killed")
         built = build(settings, inner)
         assert (built.outcome, built.manifest.dataset_id) == ("built", expected.manifest.dataset_id)
@@ -220,22 +220,22 @@ def test_a_destination_in_its_source_is_not_listed(s3_place: StoreLocation, sour
         inner.remove_folder()
 
 
-def test_two_builds_at_once_do_each_other_no_harm(place: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
+def test_two_builds_at_once_do_each_other_no_harm(folder: StoreLocation, source: Path, whole: dict[str, bytes]) -> None:
     with ThreadPoolExecutor(3) as pool:
-        reports = list(pool.map(lambda threads: run(source, place, threads=threads), (1, 2, 3)))
+        reports = list(pool.map(lambda threads: run(source, folder, threads=threads), (1, 2, 3)))
     assert len({report.manifest.dataset_id for report in reports}) == 1
-    run(source, place)
-    assert stored(place) == whole
+    run(source, folder)
+    assert stored(folder) == whole
 
 
-def test_of_two_builds_with_other_settings_one_is_refused(s3_place: StoreLocation, source: Path) -> None:
+def test_of_two_builds_with_other_settings_one_is_refused(s3_folder: StoreLocation, source: Path) -> None:
     outcomes: list[object] = []
     start = threading.Barrier(2)
 
     def attempt(seed: int) -> None:
         start.wait()
         try:
-            outcomes.append(run(source, s3_place, seed=seed).manifest.dataset_id)
+            outcomes.append(run(source, s3_folder, seed=seed).manifest.dataset_id)
         except DestinationError as error:
             outcomes.append(error)
 
@@ -246,37 +246,37 @@ def test_of_two_builds_with_other_settings_one_is_refused(s3_place: StoreLocatio
         thread.join()
     built = [outcome for outcome in outcomes if isinstance(outcome, str)]
     assert len(built) == 1, outcomes
-    assert not any(name.startswith(".") for name in stored(s3_place))
+    assert not any(name.startswith(".") for name in stored(s3_folder))
 
 
 def test_what_dead_builds_left_in_hdfs_is_swept(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
 ) -> None:
-    place = place_in("hdfs", request, monkeypatch)
-    interrupted(source, place)
-    (place / f"{SHARD}.tmp-1-aa").write_atomically(b"half")
-    (place / ".stoker-build/shards/x.json.tmp-1-aa").write_atomically(b"half")
-    run(source, place)
-    assert stored(place) == whole
-    (place / f"{SHARD}.tmp-1-bb").write_atomically(b"half")
-    assert run(source, place).outcome == "complete"
-    assert stored(place) == whole
-    assert not place.store._backend.children(place.key).folders  # type: ignore[attr-defined]
+    folder = place_in("hdfs", request, monkeypatch)
+    interrupted(source, folder)
+    (folder / f"{SHARD}.tmp-1-aa").write_atomically(b"half")
+    (folder / ".stoker-build/shards/x.json.tmp-1-aa").write_atomically(b"half")
+    run(source, folder)
+    assert stored(folder) == whole
+    (folder / f"{SHARD}.tmp-1-bb").write_atomically(b"half")
+    assert run(source, folder).outcome == "complete"
+    assert stored(folder) == whole
+    assert not folder.store._backend.children(folder.key).folders  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
-    ("place", "heard"),
+    ("folder", "heard"),
     [("s3", False), ("s3", True), ("gs", False), ("gs", True), ("hdfs", True)],
-    indirect=["place"],
+    indirect=["folder"],
 )
 def test_a_client_that_dies_with_any_request(
-    place: StoreLocation, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
+    folder: StoreLocation, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: bool
 ) -> None:
     run(source, tmp_path / "out", shards=2)
     whole = files(tmp_path / "out")
-    step, stride = (3, 7) if place.root.startswith("hdfs") else (1, 1)  # a file takes HDFS 0.4 s
+    step, stride = (3, 7) if folder.root.startswith("hdfs") else (1, 1)  # a file takes HDFS 0.4 s
     while True:
-        here = place / f"killed{step}"
+        here = folder / f"killed{step}"
         died = build_and_die(source, here, monkeypatch, step, heard=heard)
         left = {name: data for name, data in stored(here).items() if not name.startswith(".stoker-build/")}
         assert left.items() <= whole.items(), step
@@ -289,18 +289,18 @@ def test_a_client_that_dies_with_any_request(
     assert step > 8
 
 
-def test_records_whose_images_are_urls_are_built_into_a_store(s3_place: StoreLocation, tmp_path: Path) -> None:
+def test_records_whose_images_are_urls_are_built_into_a_store(s3_folder: StoreLocation, tmp_path: Path) -> None:
     for number in range(20):
-        (s3_place / f"images/{number}.jpg").write_atomically(picture(number))
-    urls = [f"{s3_place}/images/{number}.jpg" for number in range(20)]
+        (s3_folder / f"images/{number}.jpg").write_atomically(picture(number))
+    urls = [f"{s3_folder}/images/{number}.jpg" for number in range(20)]
     given = [{"image": url, "label": number % 2} for number, url in enumerate(urls)]
-    given.append({"image": f"{s3_place}/images/gone.jpg", "label": 0})
+    given.append({"image": f"{s3_folder}/images/gone.jpg", "label": 0})
     for name, source in {"sequence": given, "stream": iter(given)}.items():
-        report = stoker.build(source, f"{s3_place}/{name}", shard_size="5KB", max_rejects=1, progress=False)
+        report = stoker.build(source, f"{s3_folder}/{name}", shard_size="5KB", max_rejects=1, progress=False)
         assert [(reject.key, "gone.jpg" in reject.reason) for reject in report.rejects] == [("record 20", True)]
         assert len(report.manifest.splits["train"].shards) > 2
-        dataset = stoker.open(f"{s3_place}/{name}", "train")
+        dataset = stoker.open(f"{s3_folder}/{name}", "train")
         images = {sample.source: sample.encoded for sample in (dataset[index] for index in range(20))}
         assert images == {f"{number}.jpg": picture(number) for number in range(20)}
-    again = stoker.build(iter(given), f"{s3_place}/stream", shard_size="5KB", max_rejects=1, progress=False)
+    again = stoker.build(iter(given), f"{s3_folder}/stream", shard_size="5KB", max_rejects=1, progress=False)
     assert again.outcome == "complete"

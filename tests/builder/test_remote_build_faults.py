@@ -86,13 +86,13 @@ def whole(source: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, b
 def test_what_passes_changes_nothing(
     faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes], fault: Fault
 ) -> None:
-    proxy, place = faulty
+    proxy, folder = faulty
     proxy.faults = [fault]
-    assert run(source, place, max_rejects=0).outcome == "withheld"
-    assert run(source, place).resumed_shards == 4
+    assert run(source, folder, max_rejects=0).outcome == "withheld"
+    assert run(source, folder).resumed_shards == 4
     assert fault.served >= 3
     proxy.faults = []
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
 def test_a_store_that_has_gone_for_good(
@@ -102,22 +102,22 @@ def test_a_store_that_has_gone_for_good(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    proxy, place = faulty
+    proxy, folder = faulty
     monkeypatch.setattr(retrying, "_SECONDS", 1.0)
-    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
+    words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1", "--threads", "1"]
     proxy.faults = [Gone(Reset(), at_least=100, after=5)]
     assert main(words) == 1
     stderr = capsys.readouterr().err
-    assert f"cannot write {place}/" in stderr
+    assert f"cannot write {folder}/" in stderr
     assert "; tried " in stderr
     assert "run the same command again to resume" in stderr
     assert os.environ.get("AWS_SECRET_ACCESS_KEY", "no secret") not in stderr
     proxy.faults = []
-    left = stored(place)
+    left = stored(folder)
     assert {name: data for name, data in left.items() if not name.startswith(".")}.items() <= whole.items()
     assert "manifest.json" not in left
     assert main(words) == 0
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
 def test_a_store_that_refuses(
@@ -126,25 +126,25 @@ def test_a_store_that_refuses(
     whole: dict[str, bytes],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    proxy, place = faulty
-    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    proxy, folder = faulty
+    words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     proxy.faults = [Fault(Answer(403), path="train-00002", method="PUT"), Fault(Answer(403), method="POST", nth=5)]
     assert main(words) == 1
     stderr = capsys.readouterr().err
-    assert f"{place}/" in stderr
+    assert f"{folder}/" in stderr
     assert "the store does not allow to" in stderr
     assert "give credentials" in stderr
     assert "run the same command again to resume" in stderr
     proxy.faults = []
     assert main(words) == 0
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
 def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
     faulty: tuple[FaultProxy, StoreLocation], source: Path, whole: dict[str, bytes]
 ) -> None:
-    proxy, place = faulty
-    command = [*COMMAND, str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    proxy, folder = faulty
+    command = [*COMMAND, str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     proxy.faults = [Fault(Reset(), at_least=2000)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     with process:
@@ -158,8 +158,8 @@ def test_an_interrupt_does_not_wait_for_a_store_that_is_gone(
     assert process.returncode == 130, stderr
     assert "run the same command again to resume" in stderr
     proxy.faults = []
-    run(source, place)
-    assert stored(place) == whole
+    run(source, folder)
+    assert stored(folder) == whole
 
 
 def test_a_full_scratch_disk(
@@ -169,9 +169,9 @@ def test_a_full_scratch_disk(
     whole: dict[str, bytes],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    folder = place_in("s3", request, monkeypatch)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    words = ["build", str(source), str(place), "--shards", "4", "--max-rejects", "1"]
+    words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))  # stands for the disk
     try:
         assert main(words) == 1
@@ -182,23 +182,23 @@ def test_a_full_scratch_disk(
     assert "set TMPDIR to a folder with more space" in stderr
     assert "run the same command again to resume" in stderr
     assert main(words) == 0
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
 def test_kills_at_random_moments(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     proxy: FaultProxy = request.getfixturevalue("faulty_s3")
-    place = place_in("s3", request, monkeypatch, proxy.url)
+    folder = place_in("s3", request, monkeypatch, proxy.url)
     source = write_tree(tmp_path / "src", {"a": 100, "b": 100})
-    command = [*COMMAND, str(source), str(place), "--shards", "20", "--threads", "2", "--json"]
+    command = [*COMMAND, str(source), str(folder), "--shards", "20", "--threads", "2", "--json"]
     rng = random.Random(6)
     killed = 0
     monkeypatch.setattr(proxy, "latency", 0.05)  # so that a shard takes longer than it is waited for
     while killed < 3:
-        before = len(list(place.store.entries(place.key)))
+        before = len(list(folder.store.entries(folder.key)))
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        while len(list(place.store.entries(place.key))) == before and process.poll() is None:
+        while len(list(folder.store.entries(folder.key))) == before and process.poll() is None:
             time.sleep(0.002)
         time.sleep(rng.uniform(0, 0.1))
         process.kill()
@@ -209,32 +209,32 @@ def test_kills_at_random_moments(
     proxy.latency = 0
     last = subprocess.run(command, capture_output=True, check=True, timeout=60)
     run(source, tmp_path / "whole", shards=20)
-    assert stored(place) == files(tmp_path / "whole")
-    assert json.loads(last.stdout)["dataset_id"] == json.loads(stored(place)["manifest.json"])["dataset_id"]
+    assert stored(folder) == files(tmp_path / "whole")
+    assert json.loads(last.stdout)["dataset_id"] == json.loads(stored(folder)["manifest.json"])["dataset_id"]
 
 
 def test_a_server_that_restarts_meanwhile(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    folder = place_in("s3", request, monkeypatch)
     server = request.getfixturevalue("s3_server")
-    assert place.store.create("known", b"")
+    assert folder.store.create("known", b"")
     server.kill()
     start = threading.Timer(1.0, server.start)
     start.start()
-    run(source, place)
+    run(source, folder)
     start.join()
-    assert stored(place) == whole
+    assert stored(folder) == whole
 
 
 def test_a_store_that_never_answers_is_given_up_soon(
     source: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    folder = place_in("s3", request, monkeypatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(retrying, "_UNANSWERED_SECONDS", 0.5)
     with pytest.raises(StorageError, match=r"cannot .* s3://.*; tried \d+ times"):
-        run(source, place)
+        run(source, folder)
 
 
 @pytest.mark.parametrize("kind", ["s3", "gs"])
@@ -244,7 +244,7 @@ def test_wrong_bytes_on_the_way_up(
     server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server"}[kind])
     with FlippingProxy(server.endpoint) as proxy:
         proxy.flips = 3
-        place = place_in(kind, request, monkeypatch, proxy.url)
-        run(source, place)
+        folder = place_in(kind, request, monkeypatch, proxy.url)
+        run(source, folder)
         assert proxy.flips == 0
-        assert stored(place) == whole
+        assert stored(folder) == whole

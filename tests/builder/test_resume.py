@@ -305,9 +305,9 @@ def test_a_directory_that_holds_something_else_is_refused_and_not_touched(
 
 def test_a_device_or_a_link_to_nothing_is_no_destination(tmp_path: Path, source: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
-    for place in (Path("/dev/null"), tmp_path / "link"):
-        with pytest.raises(DestinationError, match=f"^{place} is not a directory; give a directory"):
-            run(source, place)
+    for path in (Path("/dev/null"), tmp_path / "link"):
+        with pytest.raises(DestinationError, match=f"^{path} is not a directory; give a directory"):
+            run(source, path)
 
 
 def test_a_manifest_of_a_newer_version_is_refused(tmp_path: Path, source: Path) -> None:

@@ -59,9 +59,9 @@ def settings_for(source: SourceSettings | Path, **settings: Any) -> BuildSetting
 
 def build(settings: BuildSettings, destination: LocationLike, *progress: Any, **more: Any) -> BuildReport:
     """Build with settings that are made already; the rest is as `build_tree` has it."""
-    place = location(destination)
-    check_destination(place, settings.source.root)
-    return build_tree(open_source(settings.source, destination=place), settings, place, *progress, **more)
+    target = location(destination)
+    check_destination(target, settings.source.root)
+    return build_tree(open_source(settings.source, destination=target), settings, target, *progress, **more)
 
 
 def write_tree(root: Path, classes: dict[str, int], first_seed: int = 0) -> Path:

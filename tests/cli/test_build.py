@@ -275,17 +275,17 @@ def test_names_that_are_not_utf8_can_be_printed(stoker: Run, source: Path, tmp_p
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A full disk: a small tmpfs where this user may mount one, else a limit on the length of files."""
-    place = tmp_path / "disk"
-    place.mkdir()
+    folder = tmp_path / "disk"
+    folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], capture_output=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], capture_output=True, check=False
     )
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     if mounted.returncode != 0:
         resource.setrlimit(resource.RLIMIT_FSIZE, (64_000, before[1]))
-    yield place
+    yield folder
     if mounted.returncode == 0:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", str(folder)], check=True)
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
@@ -443,8 +443,8 @@ def test_what_could_not_be_kept_is_named_by_what_it_became(
 
 
 def test_images_with_a_dataset_below_them_are_opened_and_built(source: Path, tmp_path: Path, stoker: Run) -> None:
-    for place in (source / "small", tmp_path / "apart"):
-        assert stoker("build", source, place) == 0
+    for folder in (source / "small", tmp_path / "apart"):
+        assert stoker("build", source, folder) == 0
     assert stoker("plan", source) == 0
     assert len(open_dataset(source)) == 12
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-def fill(cache: NodeCache, place: Path, records: int) -> None:
-    place.mkdir()
-    write_shards(place, records, 1)
-    dataset = stoker.open(place)
+def fill(cache: NodeCache, folder: Path, records: int) -> None:
+    folder.mkdir()
+    write_shards(folder, records, 1)
+    dataset = stoker.open(folder)
     assert isinstance(dataset.records, _native.RecordSet)
     source = cache.source(dataset, dataset.reader.source(check=True))
     assert isinstance(source, _native.CachedSource)
@@ -84,8 +84,8 @@ def test_without_a_directory_it_is_the_users(
 
 def test_what_is_not_a_cache_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("not of a cache")
-    for place in (tmp_path, tmp_path / "nowhere"):
-        assert main(["cache", "--dir", str(place), "--clear"]) == 2
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        assert main(["cache", "--dir", str(folder), "--clear"]) == 2
         assert "is not a Stoker cache" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 

@@ -66,10 +66,10 @@ def test_a_file_that_has_no_folder(
 
 
 def test_a_file_that_cannot_be_written_is_called_by_its_own_name(tmp_path: Path) -> None:
-    for place in (location(tmp_path / "no/file"), location(tmp_path / "no/deeper/file")):
+    for file in (location(tmp_path / "no/file"), location(tmp_path / "no/deeper/file")):
         with pytest.raises(FileNotFoundError) as caught:
-            place.write_atomically(b"content")
-        assert caught.value.filename == str(place)
+            file.write_atomically(b"content")
+        assert caught.value.filename == str(file)
 
 
 def test_a_directory_that_cannot_be_read_is_named(
@@ -138,8 +138,8 @@ def test_missing_credentials_are_named(text: str, remedy: str) -> None:
 def test_an_option_without_effect_is_refused(
     words: str, message: str, dataset: Path, photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = {"data": str(dataset), "photos": str(photos)}
-    assert message.format(**places) in error_of(capsys, [word.format(**places) for word in words.split()])
+    folders = {"data": str(dataset), "photos": str(photos)}
+    assert message.format(**folders) in error_of(capsys, [word.format(**folders) for word in words.split()])
 
 
 def test_names_that_the_terminal_lacks_are_printed_with_escapes(

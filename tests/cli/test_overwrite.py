@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from builder.trees import write_tree
-from stoker.builder import destination as places
+from stoker.builder import destination as destinations
 from stoker.cli.main import main
 from stoker.format import read_manifest
 
@@ -155,7 +155,7 @@ def test_an_overwrite_that_is_killed_anywhere_is_finished_by_the_same_command(
 
         return remove
 
-    monkeypatch.setattr(places, "_REMOVED_AT_ONCE", 1)
+    monkeypatch.setattr(destinations, "_REMOVED_AT_ONCE", 1)
     for count in range(13):
         out = tmp_path / f"out{count}"
         shutil.copytree(old, out)

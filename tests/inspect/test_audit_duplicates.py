@@ -106,18 +106,18 @@ def test_near_ones_among_many_are_those_that_were_planted(distance: int) -> None
     count, planted = 401_000, 6_000
     random = np.random.default_rng(distance)
     hashes, strong = random.integers(0, 2**64, (2, count), np.uint64)
-    places = random.permutation(count)[: 2 * planted].reshape(2, planted)
-    for number, (place, copy) in enumerate(places.T.tolist()):
+    planted_rows = random.permutation(count)[: 2 * planted].reshape(2, planted)
+    for number, (original, copy) in enumerate(planted_rows.T.tolist()):
         bits = random.permutation(64)[: number % 14].tolist()
         weak = random.permutation(64)[: number % 15].tolist()
         changed, flip = sum(1 << bit for bit in bits), [0, _native.MIRRORED_BITS][number % 2]
-        hashes[copy] = int(hashes[place]) ^ changed ^ flip
-        strong[copy] = int(strong[place]) ^ sum(1 << bit for bit in weak)
+        hashes[copy] = int(hashes[original]) ^ changed ^ flip
+        strong[copy] = int(strong[original]) ^ sum(1 << bit for bit in weak)
     expected = np.arange(count)
-    for number, (place, copy) in enumerate(places.T.tolist()):
+    for number, (original, copy) in enumerate(planted_rows.T.tolist()):
         flip = [0, _native.MIRRORED_BITS][number % 2]
-        first, second = (int(hashes[place]), int(strong[place])), (int(hashes[copy]) ^ flip, int(strong[copy]))
+        first, second = (int(hashes[original]), int(strong[original])), (int(hashes[copy]) ^ flip, int(strong[copy]))
         if are_near(first, second, distance):
-            expected[[place, copy]] = min(place, copy)
+            expected[[original, copy]] = min(original, copy)
     assert 1000 < np.count_nonzero(expected != np.arange(count)) < planted
     assert _native.near_hashes(hashes, strong, distance, True, 2).tolist() == expected.tolist()

@@ -68,7 +68,7 @@ def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
     for batches in running:
         list(itertools.islice(batches, 2 * IMAGES))
     for form in ("files", "plain"):
-        for path in own_copy.place(form).rglob("*"):
+        for path in own_copy.path_of(form).rglob("*"):
             if path.is_file():
                 path.write_bytes(b"")
     for batches in running:

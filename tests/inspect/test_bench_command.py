@@ -90,25 +90,25 @@ def test_unknown_names_are_answered_with_those_there_are() -> None:
 
 def test_every_setting_is_checked_before_anything_is_opened(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--rounds", "0"], ["--batch-size", "0"], ["--images", "0"], ["--seconds", "0"], ["--only", "x"]):
-        assert main(["bench", "there-is-no-such-place", *words]) == 2
-        assert "there-is-no-such-place" not in capsys.readouterr().err
+        assert main(["bench", "there-is-no-such-folder", *words]) == 2
+        assert "there-is-no-such-folder" not in capsys.readouterr().err
 
 
 @pytest.mark.needs("jinja2", "matplotlib")
-def test_a_page_without_a_place_is_refused_before_anything_is_measured(
+def test_a_page_that_cannot_be_written_is_refused_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
-    for place, reason in (
+    for path, reason in (
         (tmp_path / "no" / "a.x", "there is no folder"),
         (tmp_path / "file" / "a.x", "is a file, not a folder"),
         (tmp_path, "is a folder"),
     ):
-        assert main(["bench", "there-is-no-such-place", "--html", str(place)]) == 2
+        assert main(["bench", "there-is-no-such-folder", "--html", str(path)]) == 2
         stderr = capsys.readouterr().err
         assert "--html" in stderr
         assert reason in stderr
-        assert "there-is-no-such-place" not in stderr
+        assert "there-is-no-such-folder" not in stderr
 
 
 def test_pages_without_their_packages_are_refused_before_anything_is_measured(
@@ -116,7 +116,7 @@ def test_pages_without_their_packages_are_refused_before_anything_is_measured(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "stoker.inspect.page", raising=False)
-    assert main(["bench", "there-is-no-such-place", "--html", str(tmp_path / "a.html")]) == 2
+    assert main(["bench", "there-is-no-such-folder", "--html", str(tmp_path / "a.html")]) == 2
     assert "stoker[report]" in capsys.readouterr().err
 
 
@@ -136,8 +136,8 @@ def test_what_does_not_apply_is_left_out_with_a_reason(
 ) -> None:
     if source == "compressed":
         assert main(["build", str(photos), str(tmp_path / "compressed"), "--compression", "gzip"]) == 0
-    places = {"photos": photos, "dataset": dataset, "compressed": tmp_path / "compressed"}
-    why = objection(case_of(key), BenchSpec("", cold=cold), open_main_split(places[source], None))
+    paths = {"photos": photos, "dataset": dataset, "compressed": tmp_path / "compressed"}
+    why = objection(case_of(key), BenchSpec("", cold=cold), open_main_split(paths[source], None))
     assert (reason in why) if reason else not why
 
 

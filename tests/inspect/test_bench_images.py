@@ -28,8 +28,8 @@ def test_every_form_holds_the_same_images(photos: Path, tmp_path: Path) -> None:
     names = [path.rpartition("/")[2] for path in images.files()]
     assert len(names) == 11
     for form in ("plain", "restart"):
-        assert names_in(stoker.open(images.place(form))) == names
-    assert len(stoker.open(images.place("raw"))) == 11
+        assert names_in(stoker.open(images.path_of(form))) == names
+    assert len(stoker.open(images.path_of("raw"))) == 11
     assert len(images.open_own()) == 11
 
 
@@ -42,7 +42,7 @@ def test_the_part_of_the_users_own_data_is_the_same_images(photos: Path, tmp_pat
     images = prepared_images(source, tmp_path / "data", most=7)
     own = images.open_own()
     pixels = {own[number].decode().tobytes() for number in range(len(own))}
-    plain = stoker.open(images.place("plain"))
+    plain = stoker.open(images.path_of("plain"))
     assert pixels == {plain[number].decode().tobytes() for number in range(len(plain))}
     assert len(images.files_read_by(case_of("stoker-own"))) == 7
 
@@ -68,13 +68,13 @@ def test_unreadable_images_are_counted_and_in_no_form(photos: Path, tmp_path: Pa
     assert len(images.unreadable) == 2
     assert len(images.numbers) == len(stoker.open(source)) - 2
     assert any(victims[0].name in reason and "not an image" in reason for reason in images.unreadable)
-    assert len(stoker.open(images.place("plain"))) == len(images.open_own()) == len(images.numbers)
+    assert len(stoker.open(images.path_of("plain"))) == len(images.open_own()) == len(images.numbers)
 
 
 def test_without_any_readable_image_there_is_nothing_to_measure(tmp_path: Path) -> None:
-    place = tmp_path / "photos" / "cat"
-    place.mkdir(parents=True)
-    (place / "a.jpg").write_bytes(b"no image at all")
+    folder = tmp_path / "photos" / "cat"
+    folder.mkdir(parents=True)
+    (folder / "a.jpg").write_bytes(b"no image at all")
     with pytest.raises(ConfigError, match=r"no image can be read.*not an image"):
         prepared_images(tmp_path / "photos", tmp_path / "data")
 

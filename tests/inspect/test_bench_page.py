@@ -62,7 +62,7 @@ def test_the_page_has_every_figure(report: BenchReport) -> None:
     assert "Images per second" in shown
 
 
-def test_what_is_not_known_has_no_place(report: BenchReport) -> None:
+def test_what_is_not_known_is_omitted(report: BenchReport) -> None:
     rows = tuple(replace(row, of_limit=None) for row in report.rows if row.group != "limit")
     bare = replace(report, rows=rows, left_out={}, failed={}, unreadable=())
     shown = " ".join(checked(bench_page(bare)).text.split())

@@ -160,7 +160,7 @@ def test_cold_figures_are_of_one_pass(dataset: Path, disk_path: Path, capsys: py
     assert "nothing was tried" in document["remedy"]
 
 
-def test_a_place_without_a_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_without_a_dataset_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(tmp_path / "nix"), "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["type"] == "DatasetNotFoundError"
     assert main(["doctor", str(tmp_path), "--seconds", "0"]) == 2

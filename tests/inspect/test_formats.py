@@ -73,8 +73,8 @@ def test_a_sheet_says_which_formats_it_shows(
 
 
 def test_a_sample_knows_its_format(records: Path, folder: Path) -> None:
-    for place in (records, folder):
-        samples = stoker.open(place)
+    for path in (records, folder):
+        samples = stoker.open(path)
         formats = {samples[number].source: samples[number].format for number in range(len(samples))}
         assert next(kind for source, kind in formats.items() if source.endswith("animated.webp")) == "webp"
         assert sorted(set(formats.values())) == sorted(COUNTS)
@@ -115,11 +115,11 @@ def test_the_doctor_says_who_decodes_what(folder: Path, records: Path, capsys: p
 
 def test_images_that_the_core_decodes_say_nothing_of_pillow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     native = {name: data for name, data in FILES.items() if name.endswith((".png", ".webp"))}
-    place = write_folder(tmp_path / "photos", native)
-    output = printed(capsys, "doctor", place, "--seconds", "0.1")
+    photos = write_folder(tmp_path / "photos", native)
+    output = printed(capsys, "doctor", photos, "--seconds", "0.1")
     assert "formats of 9 images: 5 png, 4 webp" in output
     assert "Pillow" not in output
-    document = json.loads(printed(capsys, "doctor", place, "--seconds", "0.1", "--json"))
+    document = json.loads(printed(capsys, "doctor", photos, "--seconds", "0.1", "--json"))
     assert document["pillow"] is None
     assert document["evidence"]["pillow_share"] == 0
     assert next(stage for stage in document["stages"] if stage["name"] == "decode and resize")["alone"] > 0

@@ -169,8 +169,8 @@ def test_foreign_keys_are_summed_up_over_the_first_records(tmp_path: Path) -> No
     assert info.keys == {"x": KeySummary(("bytes",), 2, 1, 2, 8), "y": KeySummary(("int64", "float"), 2, 0, 1, 0)}
     sizes = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert info.splits == {"train": ForeignSplit(2, sizes, None, (2,), "none")}
-    for place in (a, tmp_path / "train-00000*"):
-        alone = dataset_info(place)
+    for target in (a, tmp_path / "train-00000*"):
+        alone = dataset_info(target)
         assert isinstance(alone, ForeignInfo)
         assert (alone.looked_at, alone.splits["train"].shards) == (2, 1)
 
@@ -231,9 +231,9 @@ def test_a_file_that_is_not_a_tfrecord_is_an_error(tmp_path: Path, content: byte
 
 
 def test_nothing_there_is_an_error(tmp_path: Path) -> None:
-    for place in (tmp_path, tmp_path / "none", tmp_path / "*.tfrecord"):
+    for target in (tmp_path, tmp_path / "none", tmp_path / "*.tfrecord"):
         with pytest.raises(DatasetNotFoundError, match="is not a dataset"):
-            dataset_info(place)
+            dataset_info(target)
     with pytest.raises(ConfigError, match="--records is 0"):
         dataset_info(tmp_path, records=0)
 

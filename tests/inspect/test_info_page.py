@@ -137,8 +137,8 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
 def test_no_picture_comes_from_outside_of_the_source(birds: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
-    for place in (tmp_path / "secret.jpg", source / "within.jpg"):
-        place.write_bytes(pictures.jpeg(30, 20, 1))
+    for path in (tmp_path / "secret.jpg", source / "within.jpg"):
+        path.write_bytes(pictures.jpeg(30, 20, 1))
     (source / "link.jpg").symlink_to(tmp_path / "secret.jpg")
     (source / "circle").symlink_to(source / "circle")
     keys = ["within.jpg", "../secret.jpg", str(tmp_path / "secret.jpg"), "link.jpg", "circle/a.jpg", "../source/x.jpg"]

@@ -72,11 +72,11 @@ def test_a_changed_byte_of_a_text_file_is_found(
 
 
 def code_and_document(
-    capsys: pytest.CaptureFixture[str], command: str, place: Path | StoreLocation, *more: str
+    capsys: pytest.CaptureFixture[str], command: str, path: Path | StoreLocation, *more: str
 ) -> tuple[int, Any]:
-    """The exit code and the JSON document of a command, without its place and its time."""
-    code = main([command, f"{place}{''.join(more)}", "--json"])
-    text = capsys.readouterr().out.replace(str(place), "PLACE")
+    """The exit code and the JSON document of a command, without its path and its time."""
+    code = main([command, f"{path}{''.join(more)}", "--json"])
+    text = capsys.readouterr().out.replace(str(path), "PATH")
     assert "/proc/" not in text
     document = json.loads(text)
     document.pop("seconds", None)
@@ -187,15 +187,15 @@ def test_an_unfinished_build_and_other_shapes(
     shutil.copytree(photos, tmp_path / "photos", dirs_exist_ok=True)
     (next((tmp_path / "photos").rglob("n*/*.JPEG"))).write_bytes(b"no image")
     options = ["--shards", "2", "--compression", compression, "--json"]
-    for place in (tmp_path / "local", s3):
-        assert main(["build", str(tmp_path / "photos"), str(place), *options]) == 3
+    for path in (tmp_path / "local", s3):
+        assert main(["build", str(tmp_path / "photos"), str(path), *options]) == 3
     capsys.readouterr()
     code, document = code_and_document(capsys, "info", s3)
     assert (code, document) == code_and_document(capsys, "info", tmp_path / "local")
     assert (document["state"], document["rejects"]) == ("unfinished", 1)
     assert main(["verify", str(s3)]) == 2
-    for place in (tmp_path / "local", s3):
-        assert main(["build", str(tmp_path / "photos"), str(place), *options, "--max-rejects", "1"]) == 0
+    for path in (tmp_path / "local", s3):
+        assert main(["build", str(tmp_path / "photos"), str(path), *options, "--max-rejects", "1"]) == 0
     capsys.readouterr()
     for command in ("info", "verify", "index"):
         assert code_and_document(capsys, command, s3) == code_and_document(capsys, command, tmp_path / "local")
@@ -213,27 +213,27 @@ def test_records_of_other_origin(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    place = place_in(kind, request, monkeypatch)
+    remote = place_in(kind, request, monkeypatch)
     local = tmp_path / "foreign"
     local.mkdir()
     shards = write_shards(local, 8, 3)
-    copy(local, place)
+    copy(local, remote)
     for more in ("", "/train-*", f"/{shards[1].name}", "/nothing*", "/nothing"):
         for command in ("info", "verify", "index"):
-            assert (command, more, *code_and_document(capsys, command, place, more)) == (
+            assert (command, more, *code_and_document(capsys, command, remote, more)) == (
                 command,
                 more,
                 *code_and_document(capsys, command, local, more),
             )
-    stored = {child.name.decode() for child in (place / "idx").children()}
+    stored = {child.name.decode() for child in (remote / "idx").children()}
     assert stored == {path.name for path in (local / "idx").iterdir()}
-    assert (place / "idx" / f"{shards[0].name}.idx").read_bytes() == (
+    assert (remote / "idx" / f"{shards[0].name}.idx").read_bytes() == (
         local / "idx" / f"{shards[0].name}.idx"
     ).read_bytes()
     flip(shards[1], 0.3)
-    (place / shards[1].name).write_atomically(shards[1].read_bytes())
+    (remote / shards[1].name).write_atomically(shards[1].read_bytes())
     for command in ("info", "verify", "index"):
-        assert code_and_document(capsys, command, place) == code_and_document(capsys, command, local)
+        assert code_and_document(capsys, command, remote) == code_and_document(capsys, command, local)
 
 
 def test_a_full_scratch_disk_is_not_damage(

@@ -1,4 +1,4 @@
-"""Sheets show the right samples in the right place, and the pixels that a loader gives, whatever is in them."""
+"""Sheets show the right samples at the right position, and the pixels that a loader gives, whatever is in them."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def drawn_sample(dataset: stoker.Dataset, key: int, *, boxes: bool = True) -> np
     return np.asarray(sheets.draw_sample(sample, sample.decode(), dataset.classes, boxes=boxes))
 
 
-def tile_of(sheet: np.ndarray, place: int, columns: int) -> np.ndarray:
-    row, column = divmod(place, columns)
+def tile_of(sheet: np.ndarray, position: int, columns: int) -> np.ndarray:
+    row, column = divmod(position, columns)
     left, top = 20 + column * (sheets.TILE_WIDTH + 20), 92 + row * (sheets.TILE_HEIGHT + 20)
     return sheet[top : top + sheets.TILE_HEIGHT, left : left + sheets.TILE_WIDTH]
 
@@ -71,9 +71,9 @@ def test_every_tile_is_the_sample_that_the_report_names(birds: Path, tmp_path: P
     assert report.height == 92 + 3 * (sheets.TILE_HEIGHT + 20) + 20
     assert (report.split, report.damaged, len(set(report.indices))) == ("train", {}, 7)
     train = stoker.open(birds, split="train")
-    for place, key in enumerate(report.indices):
+    for position, key in enumerate(report.indices):
         expected = drawn_sample(train, key)
-        assert (tile_of(sheet, place, 3) == expected).all()
+        assert (tile_of(sheet, position, 3) == expected).all()
     assert (tile_of(sheet, 7, 3) == sheets.BACKGROUND).all()
 
 
@@ -129,12 +129,12 @@ def test_damaged_samples_have_tiles_that_say_so(birds: Path, tmp_path: Path) -> 
     assert list(report.damaged) == [4]
     assert f"record {record} at byte {offset} of {path}" in report.damaged[4]
     sheet = shown(tmp_path / "a.png")
-    for place, key in enumerate(report.indices):
-        red = (tile_of(sheet, place, 5)[5, 130] == (66, 30, 32)).all()
+    for position, key in enumerate(report.indices):
+        red = (tile_of(sheet, position, 5)[5, 130] == (66, 30, 32)).all()
         assert red == (key == 4)
 
 
-def test_an_image_that_cannot_be_decoded_is_named_with_its_place(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_decoded_is_named_with_its_record(tmp_path: Path) -> None:
     records = [{"image/encoded": ("bytes", [b"no image"])}, {"image/class/label": ("int64", [1])}]
     (tmp_path / "a.tfrecord").write_bytes(b"".join(tfrecord.frame(example.write(record)) for record in records))
     damaged = write_sheet(tmp_path, tmp_path / "a.png", SheetSpec()).damaged
@@ -217,13 +217,13 @@ def test_settings_out_of_range_are_refused(settings: dict[str, int], message: st
 
 
 def test_what_cannot_be_shown_is_refused_and_nothing_is_written(birds: Path, tmp_path: Path) -> None:
-    for place, name, split, error, message in (
+    for source, name, split, error, message in (
         (birds, "a.jpg", None, ConfigError, "must end in .png"),
         (birds, "a.png", "test", ConfigError, "no split 'test'"),
         (tmp_path / "none", "a.png", None, DatasetNotFoundError, "is not a dataset"),
     ):
         with pytest.raises(error, match=message):
-            write_sheet(place, tmp_path / name, SheetSpec(split=split))
+            write_sheet(source, tmp_path / name, SheetSpec(split=split))
     write_dataset(tmp_path / "empty", {"train": [0]})
     with pytest.raises(ConfigError, match="has no samples"):
         write_sheet(tmp_path / "empty", tmp_path / "a.png", SheetSpec())
@@ -234,9 +234,9 @@ def test_what_cannot_be_shown_is_refused_and_nothing_is_written(birds: Path, tmp
 
 @pytest.fixture(scope="module")
 def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("transforms") / "shard.tfrecord"
-    write_annotated(place, 12)
-    return place
+    shard_file = tmp_path_factory.mktemp("transforms") / "shard.tfrecord"
+    write_annotated(shard_file, 12)
+    return shard_file
 
 
 def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
@@ -246,9 +246,9 @@ def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, 
     with stoker.Loader(dataset, **settings) as loader:
         loader.set_epoch(epoch)
         for batch in loader:
-            for place, key in enumerate(batch.indices.tolist()):
-                first, last = batch.boxes.offsets[place : place + 2]
-                samples[key] = batch.images[place].copy(), batch.boxes.corners[first:last].copy()
+            for position, key in enumerate(batch.indices.tolist()):
+                first, last = batch.boxes.offsets[position : position + 2]
+                samples[key] = batch.images[position].copy(), batch.boxes.corners[first:last].copy()
     return samples
 
 
@@ -313,13 +313,13 @@ def test_the_pixels_are_in_the_picture_as_they_are(shard: Path, tmp_path: Path) 
 
 
 def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
-    place = tmp_path / "shard.tfrecord"
-    write_annotated(place, 6)
-    path, _, offset = stoker.open(place).records.where(2)
-    with place.open("r+b") as file:
+    shard_file = tmp_path / "shard.tfrecord"
+    write_annotated(shard_file, 6)
+    path, _, offset = stoker.open(shard_file).records.where(2)
+    with shard_file.open("r+b") as file:
         file.seek(offset + 100)
         file.write(b"\0\1\2\3")
-    report = write_sheet(place, tmp_path / "a.png", SheetSpec(transforms=tuple(TRANSFORMS[:3:2]), count=6))
+    report = write_sheet(shard_file, tmp_path / "a.png", SheetSpec(transforms=tuple(TRANSFORMS[:3:2]), count=6))
     assert list(report.damaged) == [2]
     assert str(path) in report.damaged[2]
 

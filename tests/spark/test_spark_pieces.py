@@ -60,8 +60,8 @@ def test_the_error_of_a_task_names_the_shard_and_the_host() -> None:
         failed(OSError(errno.ENOSPC, "No space left on device", "/data/out/x"), "train-00003-of-00008.tfrecord")
     )
     assert isinstance(full, ClusterError)
-    place = f"shard train-00003-of-00008.tfrecord, on {socket.gethostname()}"
-    assert str(full) == f"[Errno 28] No space left on device: '/data/out/x' ({place})"
+    where = f"shard train-00003-of-00008.tfrecord, on {socket.gethostname()}"
+    assert str(full) == f"[Errno 28] No space left on device: '/data/out/x' ({where})"
     wrong = explain(failed(ConfigError("the source /photos is not there"), None))
     assert isinstance(wrong, ConfigError)
     assert str(wrong) == f"the source /photos is not there (on {socket.gethostname()})"

@@ -96,14 +96,14 @@ def test_a_dataset_is_that_of_its_copy(tmp_path: Path, hub: Hub, monkeypatch: py
 def test_a_file_is_asked_for_where_it_was_last(hub: Hub) -> None:
     data = bytes(range(256)) * 16
     hub.commit({"shard.tar": data}, "refs/convert/parquet")
-    place = location(f"{HOME}@refs/convert/parquet/shard.tar")
-    assert [place.read_range(start, 100, len(data)) for start in (0, 700)] == [data[:100], data[700:800]]
+    tar = location(f"{HOME}@refs/convert/parquet/shard.tar")
+    assert [tar.read_range(start, 100, len(data)) for start in (0, 700)] == [data[:100], data[700:800]]
     assert sum("/resolve/" in path for path in hub.requests) == 1
     hub.signatures = ["Signature=s2"]  # the other has ended
-    assert place.read_range(9, 9, len(data)) == data[9:18]
-    assert place.read_bytes() == data
+    assert tar.read_range(9, 9, len(data)) == data[9:18]
+    assert tar.read_bytes() == data
     assert sum("/resolve/" in path for path in hub.requests) == 2
-    assert from_uri(place.to_uri()) == place
+    assert from_uri(tar.to_uri()) == tar
 
 
 def test_the_token_is_for_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,15 +111,15 @@ def test_the_token_is_for_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatc
     hub.commit({"small": b"s", "large": b"l" * 2000})
     with pytest.raises(PermissionError, match="private or gated; see HF_TOKEN") as caught:
         location(f"{HOME}/small")
-    place = location(f"{HOME}/large", token=hub_server.TOKEN)
-    assert place.read_bytes() == b"l" * 2000  # of a server that refuses the token
-    sent = pickle.dumps(place)
+    file = location(f"{HOME}/large", token=hub_server.TOKEN)
+    assert file.read_bytes() == b"l" * 2000  # of a server that refuses the token
+    sent = pickle.dumps(file)
     forget(monkeypatch)
     assert pickle.loads(sent).read_bytes() == b"l" * 2000
     forget(monkeypatch)
     copy({"home/token": f"{hub_server.TOKEN}\n".encode()}, tmp_path)
     assert location(f"{HOME}/small").read_bytes() == b"s"
-    assert hub_server.TOKEN not in f"{place!r}{access.given!r}{traceback.format_exception(caught.value)}"
+    assert hub_server.TOKEN not in f"{file!r}{access.given!r}{traceback.format_exception(caught.value)}"
 
 
 def test_what_cannot_be_read_is_told(hub: Hub) -> None:

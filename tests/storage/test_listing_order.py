@@ -28,7 +28,7 @@ def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> S
     return place_in(request.param, request, monkeypatch)
 
 
-def test_everything_is_listed_and_from_any_place_on(folder: StoreLocation) -> None:
+def test_everything_is_listed_and_from_any_key_on(folder: StoreLocation) -> None:
     keys = [f"{folder.key}/{key}" for key in KEYS if "." in key]
     for key in keys:
         if key.endswith("b/c/5.jpg") and folder.root.startswith("hdfs"):

@@ -30,8 +30,8 @@ def faulty(
 ) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue(f"faulty_{SERVERS.get(request.param, request.param)}")
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
-    place = place_in(request.param, request, monkeypatch, proxy.url)
-    yield proxy, place
+    folder = place_in(request.param, request, monkeypatch, proxy.url)
+    yield proxy, folder
     proxy.faults = []
 
 

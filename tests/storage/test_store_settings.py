@@ -83,8 +83,8 @@ def test_a_container_of_an_account_is_built_and_read(
         path = source / f"{'cat' if number % 2 else 'dog'}/{number}.jpg"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(pictures.jpeg(40, 30, number))
-    place = location(f"{url}/built", **settings)
-    report = stoker.build(source, place, shards=2, progress=False)
+    folder = location(f"{url}/built", **settings)
+    report = stoker.build(source, folder, shards=2, progress=False)
     copy = stoker.build(source, tmp_path / "here", shards=2, progress=False)
     assert report.manifest.dataset_id == copy.manifest.dataset_id
     opened = stoker.open(f"{url}/built", "train")
@@ -93,7 +93,7 @@ def test_a_container_of_an_account_is_built_and_read(
     sent = pickle.dumps(opened)
     forget(monkeypatch)
     assert len(pickle.loads(sent)) == len(here)
-    shown = f"{place!r}{opened!r}{access.given!r}{report!r}"
+    shown = f"{folder!r}{opened!r}{access.given!r}{report!r}"
     assert not [secret for secret in SECRETS if secret in shown]
     stored = b"".join(data for data, _ in azure_server.blobs[container].values())
     assert not [secret for secret in SECRETS if secret.encode() in stored]
@@ -118,8 +118,8 @@ def test_who_pays_is_sent(requests: list[dict[str, str]], monkeypatch: pytest.Mo
     keys = {"access_key_id": "AKID", "secret_access_key": "the-secret", "session_token": "the-session"}
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of the environment")
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    place = location("s3://bucket/x", endpoint=server, region="eu-north-1", requester_pays=True, **keys)
-    assert not place.exists()
+    file = location("s3://bucket/x", endpoint=server, region="eu-north-1", requester_pays=True, **keys)
+    assert not file.exists()
     assert {request["x-amz-request-payer"] for request in requests} == {"requester"}
     assert {request["x-amz-security-token"] for request in requests} == {"the-session"}
     assert all("Credential=AKID/" in request["authorization"] for request in requests)
@@ -166,12 +166,12 @@ def test_settings_that_mean_nothing(url: str, settings: dict[str, str], problem:
 @pytest.mark.servers
 def test_a_bucket_with_keys_of_its_own(s3_server: S3Server) -> None:
     environment = s3_server.environment()
-    place = location(
+    file = location(
         f"s3://{s3_server.make_bucket()}/x",
         endpoint=environment["AWS_ENDPOINT_URL"],
         region=environment["AWS_REGION"],
         access_key_id=environment["AWS_ACCESS_KEY_ID"],
         secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
     )
-    place.write_atomically(b"data")
-    assert place.read_bytes() == b"data"
+    file.write_atomically(b"data")
+    assert file.read_bytes() == b"data"

@@ -135,9 +135,9 @@ def test_an_object_as_a_file(folder: StoreLocation) -> None:
     with path.reader() as file:
         assert file.read() == data
         assert file.read() == b""
-        for place in (0, 5_000_000, 4_999_990, len(data) - 3):
-            file.seek(place)
-            assert file.read(10) == data[place : place + 10]
+        for offset in (0, 5_000_000, 4_999_990, len(data) - 3):
+            file.seek(offset)
+            assert file.read(10) == data[offset : offset + 10]
         file.seek(-4, io.SEEK_END)
         assert file.read(100) == data[-4:]
 

@@ -212,15 +212,15 @@ def test_what_is_opened_gives_the_batches_of_its_copy(server: FileServer, name: 
 
 
 def test_what_is_asked_of_files(server: FileServer) -> None:
-    place = location(f"{server.url}/pets.tar")
+    tar = location(f"{server.url}/pets.tar")
     size = (server.root / "pets.tar").stat().st_size
-    assert (place.size(), place.is_file(), place.is_dir(), place.is_local) == (size, True, False, False)
-    assert place.read_range(size - 5, 10) == (server.root / "pets.tar").read_bytes()[-5:]
+    assert (tar.size(), tar.is_file(), tar.is_dir(), tar.is_local) == (size, True, False, False)
+    assert tar.read_range(size - 5, 10) == (server.root / "pets.tar").read_bytes()[-5:]
     assert location(f"{server.url}/empty").read_bytes() == b""
     assert location(f"{server.url}/empty").size() == 0
     assert not location(f"{server.url}/nothing").exists()
     with pytest.raises(OSError, match="is larger than 10 bytes"):
-        place.read_at_most(10)
+        tar.read_at_most(10)
 
 
 def test_what_is_not_there_is_told(server: FileServer) -> None:
@@ -370,14 +370,14 @@ def test_queries_that_may_be_two_files(server: FileServer) -> None:
 
 
 def test_a_part_that_is_answered_by_the_whole_file_after_a_retry(server: FileServer) -> None:
-    place = location(f"{server.url}/pets.tar")
+    tar = location(f"{server.url}/pets.tar")
     whole = (server.root / "pets.tar").read_bytes()
     for start, length in ((0, 1), (0, 700), (512, 700)):
         server.faults = [say_busy, ignore_ranges]
         if length == 1:  # which is looked for in any answer
-            assert place.read_range(start, length, len(whole)) == whole[:1]
+            assert tar.read_range(start, length, len(whole)) == whole[:1]
         else:
             with pytest.raises(StorageError, match="does not send parts of files"):
-                place.read_range(start, length, len(whole))
+                tar.read_range(start, length, len(whole))
         server.faults = [say_busy, send_another_part]
-        assert place.read_range(start, length, len(whole)) == whole[start : start + length]
+        assert tar.read_range(start, length, len(whole)) == whole[start : start + length]

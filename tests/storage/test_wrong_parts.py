@@ -21,9 +21,9 @@ DATA = bytes(range(256)) * 4
 @pytest.fixture
 def object_in_azure(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
-    place = place_in("az", request, monkeypatch) / "object"
-    place.write_atomically(DATA)
-    return place
+    file = place_in("az", request, monkeypatch) / "object"
+    file.write_atomically(DATA)
+    return file
 
 
 @pytest.mark.parametrize("wrong", ["whole", "other part", "shorter part"])

@@ -214,7 +214,7 @@ def build(
     if not callable(engine):
         raise ConfigError(f"engine is {engine!r}; give stoker.spark.engine(session), or omit it")
     chosen = chosen_part(part, finish=finish, engine=engine is not LocalEngine, overwrite=overwrite)
-    place, remove = location(destination), (lambda _: None) if overwrite else None
+    target, remove = location(destination), (lambda _: None) if overwrite else None
     report: BuildReport | PartReport
     warn = methodcaller("warn", 3)  # where this function was called
     if isinstance(source, (str, os.PathLike, Location)):
@@ -228,13 +228,13 @@ def build(
 
         if chosen is None:
             report = build_files(
-                settings, place, show_progress, engine=nullcontext(engine), warn=warn, overwrite=remove
+                settings, target, show_progress, engine=nullcontext(engine), warn=warn, overwrite=remove
             )
         else:
-            finished = build_part_of_files(settings, place, chosen, show_progress, warn=warn)
+            finished = build_part_of_files(settings, target, chosen, show_progress, warn=warn)
             report = finished.dataset or finished
     else:
-        settings = options.settings(None, str(place))
+        settings = options.settings(None, str(target))
         given = given_splits(source, split)
         opened = open_datasets(given)
         useless = SourceOptions.among(arguments).given()
@@ -245,13 +245,13 @@ def build(
         else:
             refuse_ineffective({"fields": fields}, f"where the source is {what}")
         refuse_ineffective(useless, f"where the source is {what}", "omit it, or give a path or a URL")
-        check_destination(place, *{folder for dataset in opened.values() for folder in dataset.folders})
+        check_destination(target, *{folder for dataset in opened.values() for folder in dataset.folders})
         if opened:
             for dataset in opened.values() if threads else ():
                 dataset.reader.allow(threads)
-            report = _run_datasets(opened, settings, place, progress, overwrite=remove)
+            report = _run_datasets(opened, settings, target, progress, overwrite=remove)
         else:
-            report = _run_records(given, fields, settings, place, progress, readers=threads or 1, overwrite=remove)
+            report = _run_records(given, fields, settings, target, progress, readers=threads or 1, overwrite=remove)
     if isinstance(report, BuildReport) and report.outcome == "withheld":
         raise _too_many(report, destination, max_rejects)
     if isinstance(report, BuildReport) and (empty := nothing_stored(report.manifest, report.rejects)):

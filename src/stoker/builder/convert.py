@@ -269,7 +269,7 @@ def _slot_of(values: Sequence[object]) -> str | None:
 
 
 def _build_plain(files: Sequence[_PlainFile | None], at: int, storing: _native.JpegStoring, outcome: Outcome) -> int:
-    """Convert some of the files from a place on, as far as they are plain, and return how many."""
+    """Convert some of the files from a position on, as far as they are plain, and return how many."""
     some: list[_PlainFile] = []
     for file in islice(files, at, None):
         if file is None:

@@ -274,7 +274,7 @@ def write_tfds_metadata(
     names one, or none, no names are written at all: the classes then have numbers only, which is better than wrong
     names.
     """
-    place = location(directory)
+    folder = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]
     seen = {text.decode().strip() for text in names}
     contents = {
@@ -284,8 +284,8 @@ def write_tfds_metadata(
     if names and "" not in seen and len(seen) == len(names):
         contents[_LABEL_NAMES_NAME] = b"".join(text + b"\n" for text in names)
     else:
-        (place / _LABEL_NAMES_NAME).unlink(missing_ok=True)
-    return {file: write_listed(place / file, content) for file, content in contents.items()}
+        (folder / _LABEL_NAMES_NAME).unlink(missing_ok=True)
+    return {file: write_listed(folder / file, content) for file, content in contents.items()}
 
 
 def _tfds_features(classes: int) -> dict[str, Any]:

@@ -258,8 +258,8 @@ def build_shard(
         OSError: The source or the destination failed; nothing of this attempt is left.
     """
     results: list[ShardResult] = []
-    place = location(destination)
-    LocalEngine(converter, place, 1, results.append, lambda *_: None, before_commit=before_commit).run([job])
+    folder = location(destination)
+    LocalEngine(converter, folder, 1, results.append, lambda *_: None, before_commit=before_commit).run([job])
     return results[0]
 
 

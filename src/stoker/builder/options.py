@@ -262,8 +262,8 @@ class BuildOptions(SourceOptions):
 
 def _dataset_name(source: str) -> str:
     """Return a name for TFDS, which allows lower-case letters, digits and underscores."""
-    place = location(source).absolute()
-    name = re.sub(r"[^a-z0-9]+", "_", place.name.removesuffix(place.suffix).lower()).strip("_")
+    path = location(source).absolute()
+    name = re.sub(r"[^a-z0-9]+", "_", path.name.removesuffix(path.suffix).lower()).strip("_")
     return name if name[:1].isalpha() else f"images_{name}".rstrip("_")
 
 

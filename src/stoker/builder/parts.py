@@ -69,7 +69,7 @@ class Part:
         return f"part {self.number} of {self.count}"
 
     def has(self, shard: int) -> bool:
-        """Return whether it makes a shard, given its place among all shards of the dataset, from 0."""
+        """Return whether it makes a shard, given its number among all shards of the dataset, from 0."""
         return self.count > 0 and shard % self.count == self.number
 
 
@@ -270,7 +270,7 @@ def note_part(destination: Location, part: Part) -> None:
 
 
 def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
-    """Return which part makes which of some shards, given by their places; empty if no part is known.
+    """Return which part makes which of some shards, given by their numbers; empty if no part is known.
 
     Of parts of several divisions those of the one count of which most have begun.
     """
@@ -287,7 +287,7 @@ def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, l
 
 
 def missing_error(destination: Location, names: Sequence[str], missing: Sequence[int]) -> DestinationError:
-    """Return an error that says which parts lack which of all shards, given the places of those that are missing."""
+    """Return an error that says which parts lack which of all shards, given the numbers of those that are missing."""
     lacking = _parts_lacking(destination, missing).items()
     phrases = [f"{part} lacks {format_some(shards, 1, names.__getitem__)}" for part, shards in lacking]
     which = format_some(phrases, _SHOWN_PARTS) or format_some(missing, 1, names.__getitem__)

@@ -1,4 +1,4 @@
-"""Which item goes into which shard at which place: integers only, decided before any image is opened."""
+"""Which item goes into which shard at which position: integers only, decided before any image is opened."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SplitPlan:
     name: str
     # int64 (N,): its rows of the tree's table, before ``seed`` has put them into the order of the dataset
     rows: NDArray[np.int64]
-    # int64 (S + 1,): shard ``i`` holds the places from ``bounds[i]`` to ``bounds[i + 1]`` of that order
+    # int64 (S + 1,): shard ``i`` holds the positions from ``bounds[i]`` to ``bounds[i + 1]`` of that order
     bounds: NDArray[np.int64]
     shard_names: tuple[str, ...]  # names of its S shards, in order
     size_bytes: int  # bytes of its source files
@@ -138,15 +138,15 @@ def open_source(
         SourceError: They cannot be listed, or are TFRecords.
     """
     assert source.root is not None, "records of a program are not listed here"
-    place = location(source.root)
-    below = find_shard_folder(place, is_dataset) if place.is_dir() else None
+    path = location(source.root)
+    below = find_shard_folder(path, is_dataset) if path.is_dir() else None
     if below is not None:
         raise _records_at(source.root, below)
     try:
         tree = list_source(source.root, source.options, progress, destination)
     except SourceError as error:
-        if place.exists() and find_shards(place):
-            raise _records_at(source.root, place) from error
+        if path.exists() and find_shards(path):
+            raise _records_at(source.root, path) from error
         raise
     if source.held_out is not None and "train" in tree.boxes:
         # What is held out keeps the annotations that it has in train.
@@ -154,10 +154,10 @@ def open_source(
     return with_objects(tree, progress) if source.crop_objects else tree
 
 
-def _records_at(root: str, place: Location) -> SourceError:
-    what = f"TFRecords are in {place}, and they are not images"
-    remedy = f"build from those with 'stoker repack {place} DESTINATION'"
-    if location(root).is_dir() and not place.is_same(location(root)):
+def _records_at(root: str, path: Location) -> SourceError:
+    what = f"TFRecords are in {path}, and they are not images"
+    remedy = f"build from those with 'stoker repack {path} DESTINATION'"
+    if location(root).is_dir() and not path.is_same(location(root)):
         remedy += f", or move them out of {root} to build from images beside them"
     return SourceError(f"{what}; {remedy}", path=root)
 

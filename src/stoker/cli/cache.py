@@ -36,9 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what there is, or what was removed, and return 0."""
-    place = _place(args.dir)
-    directory = CacheDirectory(place)
-    files = {"indexes": list(cached_indexes(place)), "unpacked": list(unpacked_files(place))}
+    folder = _cache_folder(args.dir)
+    directory = CacheDirectory(folder)
+    files = {"indexes": list(cached_indexes(folder)), "unpacked": list(unpacked_files(folder))}
     if args.clear:
         entries = directory.clear() if directory.is_tagged() else []
         files["unpacked"] = [path for path in files["unpacked"] if not is_in_use(path)]
@@ -50,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         what = "removed" if args.clear else "entries"
         held = {name: {"files": len(of), "bytes": sum(of)} for name, of in sizes.items()}
-        output.document({"directory": str(place), what: [_fields(entry) for entry in entries], **held})
+        output.document({"directory": str(folder), what: [_fields(entry) for entry in entries], **held})
         return 0
     samples = format_size(sum(entry.disk_bytes for entry in entries))
     indexes, unpacked = (format_size(sum(of)) for of in sizes.values())
     output.line(
-        f"{place}: {'removed ' * args.clear}{format_count(len(entries), 'dataset')}, {samples}; "
+        f"{folder}: {'removed ' * args.clear}{format_count(len(entries), 'dataset')}, {samples}; "
         f"{len(files['indexes'])} indexes, {indexes}; {len(files['unpacked'])} unpacked files, {unpacked}"
     )
     if entries:
@@ -64,20 +64,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _place(named: str | None) -> Path:
+def _cache_folder(named: str | None) -> Path:
     if named is not None and not location(named).is_local:
         raise ConfigError(f"{named} is in a store, but caches are on this machine; give a local directory with --dir")
-    place = user_cache_directory() if named is None else Path(named)
-    if place is None:
+    folder = user_cache_directory() if named is None else Path(named)
+    if folder is None:
         raise ConfigError("this user has no home directory, so there is no default cache; give one with --dir")
     if (
         named is not None
-        and not CacheDirectory(place).is_tagged()
-        and not any((place / name).is_dir() for name in (INDEXES_FOLDER, UNPACKED_FOLDER))
+        and not CacheDirectory(folder).is_tagged()
+        and not any((folder / name).is_dir() for name in (INDEXES_FOLDER, UNPACKED_FOLDER))
     ):
-        message = f"{place} is not a Stoker cache, or its CACHEDIR.TAG is damaged"
+        message = f"{folder} is not a Stoker cache, or its CACHEDIR.TAG is damaged"
         raise ConfigError(f"{message}; give the directory that was given to stoker.NodeCache")
-    return place
+    return folder
 
 
 def _fields(entry: CacheEntry) -> dict[str, Any]:

@@ -153,7 +153,7 @@ def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -
 
 
 def add_opening(parser: argparse.ArgumentParser) -> None:
-    """Add what a person says about a place that is opened: about TFRecords of other origin, or about images."""
+    """Add what a person says about what is opened: about TFRecords of other origin, or about images."""
     add_record(parser)
     _add_declared(parser.add_argument_group("images that are not built"), "source")
 

@@ -165,11 +165,11 @@ def formats_line(manifest: Manifest) -> str:
     return ", ".join(f"{count:,} {name} {how_made(name, method, kind)}" for name, method, count in pairs)
 
 
-def boxes_lines(root: str, places: Mapping[str, str]) -> list[str]:
-    """Return where the annotations of splits lie, a line for each place; the root is not said again."""
+def boxes_lines(root: str, paths: Mapping[str, str]) -> list[str]:
+    """Return where the annotations of splits lie, a line for each path; the root is not said again."""
     lines = []
-    for where in dict.fromkeys(places.values()):
-        splits = ", ".join(name for name, place in places.items() if place == where)
+    for where in dict.fromkeys(paths.values()):
+        splits = ", ".join(name for name, path in paths.items() if path == where)
         lines.append(f"boxes: {splits}" if where == root else f"boxes: {where} for {splits}")
     return lines
 

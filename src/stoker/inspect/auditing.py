@@ -311,7 +311,7 @@ class _Images(Splits):
         """Read what records and archives call the images that are named, each once."""
 
         def described(row: int) -> AuditedImage:
-            dataset, index = self.place(row)
+            dataset, index = self.locate(row)
             path, record, offset = dataset.records.where(index)
             try:
                 source = self._sample(row).source if record >= 0 or offset else ""
@@ -328,7 +328,7 @@ class _Images(Splits):
                 self._described.update(zip(some, pool.map(described, some), strict=True))
 
     def _sample(self, row: int) -> Sample:
-        dataset, index = self.place(row)
+        dataset, index = self.locate(row)
         try:
             return dataset[index]
         except OSError as error:

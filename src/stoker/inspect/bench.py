@@ -387,7 +387,7 @@ class BenchImages:
 
     def write(self) -> None:
         """Write what `read` returns in another process."""
-        self.place(_IMAGES).write_bytes(pickle.dumps(self))
+        self.path_of(_IMAGES).write_bytes(pickle.dumps(self))
 
     @property
     def split(self) -> str:
@@ -395,7 +395,7 @@ class BenchImages:
         assert self.spec.split is not None, "prepare() chooses one"
         return self.spec.split
 
-    def place(self, name: str) -> Path:
+    def path_of(self, name: str) -> Path:
         """Return where something that was prepared lies."""
         return Path(self.folder, name)
 
@@ -412,7 +412,7 @@ class BenchImages:
     def files_read_by(self, case: Case) -> list[Path]:
         """Return the files of this machine that a case reads."""
         if case.needs != "own":
-            folders = (self.place(case.needs), self.place(case.key))  # the second: what a case writes for itself
+            folders = (self.path_of(case.needs), self.path_of(case.key))  # the second: what a case writes for itself
             return [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
         own = self.open_own()
         return files_of(own) if own.remote is None else []
@@ -540,16 +540,16 @@ def _build(images: BenchImages, form: Form, threads: int, progress: Progress) ->
     raw = Recipe(resize=parse_resize(f"square:{RAW_SIDE}"), encode=RawEncode())
     shards = min(_SHARDS, len(images.numbers))
     settings = BuildSettings(
-        source=SourceSettings(str(images.place("files"))),
+        source=SourceSettings(str(images.path_of("files"))),
         recipe=raw if form == "raw" else Recipe(restart=form == "restart"),
         schema=TinySchema() if form == "raw" else ImagenetSchema(),
         shards=ShardSettings(train=shards),
         threads=threads,
         accept_size=True,
     )
-    report = build_tree(open_source(settings.source), settings, images.place(form), progress)
+    report = build_tree(open_source(settings.source), settings, images.path_of(form), progress)
     if report.rejects:  # every file could be decoded when it was written, so it has changed since
-        raise SourceError(f"{images.place('files') / report.rejects[0].key}: {report.rejects[0].reason}")
+        raise SourceError(f"{images.path_of('files') / report.rejects[0].key}: {report.rejects[0].reason}")
 
 
 # The loader that a configuration file describes: one figure, and nothing to compare it with.

@@ -153,14 +153,14 @@ def _with_stoker(spec: BenchSpec, images: BenchImages, case: Case) -> Iterator[i
         # Only the user's own data may hold images that cannot be decoded.
         "on_bad": "substitute" if is_own else "raise",
     }
-    dataset = images.open_own() if is_own else open_dataset(images.place(case.needs), "train")
+    dataset = images.open_own() if is_own else open_dataset(images.path_of(case.needs), "train")
     with loader_alone(dataset, **settings) as loader:
         yield from map(len, endless(loader))
 
 
 def _codec_alone(spec: BenchSpec, images: BenchImages) -> Iterator[int]:
     """Decode and resize the regions that the loader decodes, from memory, in the loader's order."""
-    dataset = open_dataset(images.place("plain"), "train")
+    dataset = open_dataset(images.path_of("plain"), "train")
     encoded = [dataset[i].encoded for i in range(min(len(dataset), _MOST_IMAGES))]
     return decode_endlessly(encoded, spec.crop, spec.threads, _IMAGES_A_RUN, seed=SEED if spec.is_shuffled else None)
 

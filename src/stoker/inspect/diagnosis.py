@@ -342,17 +342,17 @@ def uses_accelerator() -> bool:
 def look_at_files(dataset: Dataset | Mix) -> Files:
     """Return where a dataset lies, with the share of it that is in the page cache now as ``cached_before``."""
     parts = parts_of(dataset)
-    place = ", ".join(part.path for part in parts)
+    name = ", ".join(part.path for part in parts)
     loose = not any(part.shards for part in parts)
     pixels = all(part.schema.image_encoding == "raw" for part in parts)
     if any(part.remote is not None for part in parts):
-        return Files(place=place, remote=True, loose=loose, pixels=pixels)
+        return Files(place=name, remote=True, loose=loose, pixels=pixels)
     return Files(
-        place=place,
+        place=name,
         size_bytes=sum(part.size_bytes for part in parts),
         memory_bytes=_available_memory(),
         cached_before=_cached_share([path for part in parts for path in files_of(part, _MOST_FILES)]),
-        is_directory=len(parts) == 1 and Path(place).is_dir(),
+        is_directory=len(parts) == 1 and Path(name).is_dir(),
         loose=loose,
         pixels=pixels,
     )

@@ -109,7 +109,7 @@ class Files:
     # share of the bytes that was in the page cache before; None where that cannot be said
     cached_before: float | None = None
     cached_after: float | None = None  # the same afterwards
-    is_directory: bool = False  # whether the place is one directory of this machine, and not a pattern, list or mixture
+    is_directory: bool = False  # whether that is one directory of this machine, and not a pattern, list or mixture
     loose: bool = False  # whether the samples are image files, and not in shards
     pixels: bool = False  # whether the images are stored as pixels, of which nothing is decoded
 
@@ -362,15 +362,15 @@ def _disk_remedy(e: Evidence) -> str:
     return f"a faster disk, cache=stoker.MemoryCache(SIZE), or fewer bytes: {_smaller(e)}"
 
 
-def rebuild_command(place: str, options: str, rejects: int, *, loose: bool) -> str:
+def rebuild_command(dataset: str, options: str, rejects: int, *, loose: bool) -> str:
     """Return what to type to make a new dataset of one, that accepts as many rejects as are known."""
     accept = f" --max-rejects {rejects}" if rejects else ""
-    return f"stoker {'build' if loose else 'repack'} {place} NEW{options and ' '}{options}{accept}"
+    return f"stoker {'build' if loose else 'repack'} {dataset} NEW{options and ' '}{options}{accept}"
 
 
 def _rebuild(e: Evidence, options: str = "") -> str:
-    place = shlex.quote(e.files.place) if e.files.is_directory else "DATASET"
-    return rebuild_command(place, options, e.unreadable, loose=e.files.loose)
+    dataset = shlex.quote(e.files.place) if e.files.is_directory else "DATASET"
+    return rebuild_command(dataset, options, e.unreadable, loose=e.files.loose)
 
 
 def _smaller(e: Evidence) -> str:

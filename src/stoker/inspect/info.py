@@ -102,17 +102,17 @@ def dataset_info(
     ``path`` is a directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords, of
     which the first ``records`` are looked at to learn their keys; or images in any source that ``stoker build`` takes.
     """
-    place = location(path)
-    if (place / MANIFEST_NAME).lexists():
-        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        refuse_source(place, options)
-        manifest = read_manifest(place)
+    root = location(path)
+    if (root / MANIFEST_NAME).lexists():
+        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        refuse_source(root, options)
+        manifest = read_manifest(root)
         labels: tuple[ClassLabel, ...] = ()
         with contextlib.suppress(FileNotFoundError):  # `verify` reports what is missing
-            labels = read_labels(place, manifest.files.get(LABELS_NAME))
+            labels = read_labels(root, manifest.files.get(LABELS_NAME))
         boxes = {name: split.box_counts for name, split in manifest.splits.items()}
-        schema, first = manifest.schema, _first_records(place, manifest)
-        turned = _turned(image for features in first if place.is_local for image in features[schema.image_key][1])
+        schema, first = manifest.schema, _first_records(root, manifest)
+        turned = _turned(image for features in first if root.is_local for image in features[schema.image_key][1])
         counts = {name: dict(enumerate(split.class_counts)) for name, split in manifest.splits.items()}
         of_boxes = box_classes(schema, labels)
         known = range(schema.label_base, len(of_boxes))
@@ -124,17 +124,17 @@ def dataset_info(
             box_histogram=_class_counts(of_boxes, (*known, *more), boxes) if any(boxes.values()) else (),
             examples=_examples(schema.fields, first[0] if first else {}),
             turned=turned,
-            being_built=is_unfinished(place),
+            being_built=is_unfinished(root),
         )
-    if is_unfinished(place):
-        return _unfinished_info(place)
+    if is_unfinished(root):
+        return _unfinished_info(root)
     check_range("--records", records, 1, 2**31)
-    splits = find_shards(place)
+    splits = find_shards(root)
     if splits:
-        refuse_source(place, options)
-        return _foreign_info(place, splits, records, keys)
-    refuse_keys(place, keys, "it holds no TFRecords")
-    return _images_info(place, options)
+        refuse_source(root, options)
+        return _foreign_info(root, splits, records, keys)
+    refuse_keys(root, keys, "it holds no TFRecords")
+    return _images_info(root, options)
 
 
 def _turned(images: Iterable[object]) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class Splits:
         """Return the numbers of the samples of a split."""
         return slice(*self._starts[self._names.index(split) :][:2])
 
-    def place(self, row: int) -> tuple[Dataset, int]:
+    def locate(self, row: int) -> tuple[Dataset, int]:
         """Return the split of a sample, and its number there."""
         part = bisect_right(self._starts, row) - 1
         return self.splits[self._names[part]], row - self._starts[part]
@@ -254,16 +254,16 @@ class ImagesInfo:
     turned: tuple[int, int]
 
 
-def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
-    is_beside = place.name in _BESIDE or place.suffix == INDEX_SUFFIX
-    is_pattern = not place.exists() and ("{" in str(place) or place.pattern() is not None)  # braces: of tars
-    is_empty = place.is_dir() and next(iter(place.some_children()), None) is None
-    holds_records = place.is_dir() and find_shard_folder(place, is_dataset) is not None
-    if not (is_pattern or place.exists()) or is_beside or is_empty or holds_records:
-        raise no_records(place)
-    tree = list_images(place, SourceOptions() if options is None else options)
-    if place.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
-        raise no_records(place)
+def _images_info(root: Location, options: SourceOptions | None) -> ImagesInfo:
+    is_beside = root.name in _BESIDE or root.suffix == INDEX_SUFFIX
+    is_pattern = not root.exists() and ("{" in str(root) or root.pattern() is not None)  # braces: of tars
+    is_empty = root.is_dir() and next(iter(root.some_children()), None) is None
+    holds_records = root.is_dir() and find_shard_folder(root, is_dataset) is not None
+    if not (is_pattern or root.exists()) or is_beside or is_empty or holds_records:
+        raise no_records(root)
+    tree = list_images(root, SourceOptions() if options is None else options)
+    if root.is_file() and not tree.table.sizes.any():  # a text, but not a list of images
+        raise no_records(root)
     labels = {name: tree.table.labels[rows] for name, rows in tree.splits.items()}
     named = tree.class_labels
     counts = {
@@ -271,7 +271,7 @@ def _images_info(place: Location, options: SourceOptions | None) -> ImagesInfo:
     }
     boxes = {name: dict(enumerate(of)) for name, of in tree.box_counts().items()}
     return ImagesInfo(
-        path=str(place),
+        path=str(root),
         splits={
             name: ImageSplit(len(rows), int(tree.table.sizes[rows].sum()), int(np.count_nonzero(labels[name] < 0)))
             for name, rows in tree.splits.items()
@@ -386,7 +386,7 @@ class ForeignInfo:
 
 
 def _foreign_info(
-    place: Location, split_shards: Mapping[str, SplitShards], records: int, keys: RecordKeys | None
+    root: Location, split_shards: Mapping[str, SplitShards], records: int, keys: RecordKeys | None
 ) -> ForeignInfo:
     seen: dict[str, KeySummary] = {}
     looked_at, turned, layout = 0, 0, None
@@ -396,7 +396,7 @@ def _foreign_info(
         looked_at += 1
         if looked_at == 1:
             is_known = keys is not None or recognise(features) is not None
-            layout = layout_of(place, paths[0].parent, features, keys)[0] if is_known else None
+            layout = layout_of(root, paths[0].parent, features, keys)[0] if is_known else None
         if layout is not None and layout.image_encoding != "raw":
             images = features.get(layout.image_key, ("", []))[1][:1]
             formats.update(sniff(image) for image in images if isinstance(image, bytes))
@@ -405,7 +405,7 @@ def _foreign_info(
             seen.setdefault(key, KeySummary()).add(feature)
     splits = {name: _split(split.paths, split.missing) for name, split in split_shards.items()}
     known = dict(sorted(seen.items()))
-    return ForeignInfo(str(place), splits, looked_at, known, ranked(formats), (turned, formats.total()), layout)
+    return ForeignInfo(str(root), splits, looked_at, known, ranked(formats), (turned, formats.total()), layout)
 
 
 def _split(paths: Sequence[Location], missing: tuple[int, ...]) -> ForeignSplit:
@@ -477,26 +477,26 @@ def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
     return _native.read_record(str(copy.path), offset, frame)
 
 
-def find_files(places: Sequence[str]) -> list[Location]:
+def find_files(targets: Sequence[str]) -> list[Location]:
     """Return the TFRecords that files, directories and patterns name, each once, sorted.
 
     What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
     """
     paths: set[Location] = set()
     beside = []
-    for place in map(location, places):
-        named = [path for split in find_shards(place).values() for path in split.paths]
-        if not named and len(places) > 1 and _lies_beside(place):
-            beside.append(place)
+    for target in map(location, targets):
+        named = [path for split in find_shards(target).values() for path in split.paths]
+        if not named and len(targets) > 1 and _lies_beside(target):
+            beside.append(target)
         elif not named:
-            raise no_records(place)
+            raise no_records(target)
         paths.update(named)
     if not paths:
         raise no_records(beside[0])
     return sorted(paths, key=lambda path: path.parts)
 
 
-def _lies_beside(place: Location) -> bool:
-    if place.suffix == INDEX_SUFFIX or place.name in _BESIDE or place.name.endswith(_LABELS_SUFFIX):
-        return place.is_file()
-    return place.name == INDEX_FOLDER and place.is_dir()
+def _lies_beside(path: Location) -> bool:
+    if path.suffix == INDEX_SUFFIX or path.name in _BESIDE or path.name.endswith(_LABELS_SUFFIX):
+        return path.is_file()
+    return path.name == INDEX_FOLDER and path.is_dir()

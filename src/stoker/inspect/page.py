@@ -288,10 +288,12 @@ def _aspects(axes: Axes, ratios: NDArray[np.float64]) -> None:
     axes.stairs(counts, edges, fill=True, color=COLORS["blue"], alpha=0.75)
     named = [(math.log(value), name) for value, name in zip(_ASPECTS, _ASPECT_NAMES, strict=True)]
     shown: list[tuple[float, str]] = []
-    for place, text in sorted(named, key=lambda tick: (tick[1] != "1:1", tick[1] not in ("3:4", "4:3", "1:2", "2:1"))):
-        if low <= place <= high and all(abs(place - other) > (high - low) / 9 for other, _ in shown):
-            shown.append((place, text))
-    axes.xaxis.set_major_locator(FixedLocator([place for place, _ in shown]))
+    for position, text in sorted(
+        named, key=lambda tick: (tick[1] != "1:1", tick[1] not in ("3:4", "4:3", "1:2", "2:1"))
+    ):
+        if low <= position <= high and all(abs(position - other) > (high - low) / 9 for other, _ in shown):
+            shown.append((position, text))
+    axes.xaxis.set_major_locator(FixedLocator([position for position, _ in shown]))
     axes.set_xticklabels([text for _, text in shown])
     median = float(np.median(ratios))
     shares = ((ratios > 1.005).mean(), (ratios < 0.995).mean(), (abs(ratios - 1) <= 0.005).mean())

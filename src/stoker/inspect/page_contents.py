@@ -239,7 +239,7 @@ def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
     tally = Tally(count, progress)
     with stoppable_pool(threads, "stoker-look", only_reads=True) as pool:
         for first in range(0, count, _BATCH):
-            seen += pool.map(lambda number: _look(*splits.place(number)), numbers[first : first + _BATCH])
+            seen += pool.map(lambda number: _look(*splits.locate(number)), numbers[first : first + _BATCH])
             some = seen[first:]
             read, bad = sum(header.size_bytes for header in some), sum(bool(header.problem) for header in some)
             tally.advanced(len(some), read, bad)
@@ -252,8 +252,8 @@ def _look(dataset: Dataset, index: int) -> SampleHeader:
         sample = dataset[index]
         width, height, kind = _header(sample)
     except (StokerError, OSError) as error:
-        place = record_place(*dataset.records.where(index))
-        return SampleHeader(split, index, source=place, problem=str(error))
+        where = record_place(*dataset.records.where(index))
+        return SampleHeader(split, index, source=where, problem=str(error))
     return SampleHeader(split, index, sample.label, width, height, len(sample.encoded), kind, sample.source)
 
 
@@ -275,16 +275,16 @@ def _header(sample: Sample) -> tuple[int, int, str]:
 def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
     """Return a small picture of a sample; one that cannot be decoded says why."""
     title = class_title(dataset.classes, header.label)
-    place, extent = f"{header.split} #{header.index}", f"{header.width} \N{MULTIPLICATION SIGN} {header.height}"
+    name, extent = f"{header.split} #{header.index}", f"{header.width} \N{MULTIPLICATION SIGN} {header.height}"
     try:
         sample = dataset[header.index]
         picture = sample.thumbnail(_SIDE, classes=dataset.classes)
         boxes = len(usable_boxes(sample.boxes))
         texts = texts_of(sample)
     except (StokerError, OSError) as error:
-        return Thumbnail(title, (place, extent), problem=str(error))
+        return Thumbnail(title, (name, extent), problem=str(error))
     extent += f" · {format_count(boxes, 'box')}" * bool(boxes)
-    return Thumbnail(title, (place, extent, *texts), data_uri(picture))
+    return Thumbnail(title, (name, extent, *texts), data_uri(picture))
 
 
 # Rejects.
@@ -292,10 +292,10 @@ def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
 
 def _below(root: Location, key: str) -> Location:
     """Find a file by a name from ``rejects.jsonl``, which may say anything."""
-    name, place = PurePosixPath(key), root / key
-    if name.is_absolute() or ".." in name.parts or not place.lies_in(root):
+    name, path = PurePosixPath(key), root / key
+    if name.is_absolute() or ".." in name.parts or not path.lies_in(root):
         raise SourceError("lies outside of the source")
-    return place
+    return path
 
 
 def _rejects(rejects: Sequence[Reject], of: int, find: Find | None) -> Rejects:
@@ -313,23 +313,23 @@ def _reason(reject: Reject) -> str:
 def _varied(rejects: Sequence[Reject]) -> list[Reject]:
     """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
     groups: dict[str, list[int]] = {}
-    for place, reject in enumerate(rejects):
-        groups.setdefault(_reason(reject), []).append(place)
-    turns = sorted((turn, place) for places in groups.values() for turn, place in enumerate(places))
-    return [rejects[place] for place in sorted(place for _, place in turns[:_GALLERY])]
+    for position, reject in enumerate(rejects):
+        groups.setdefault(_reason(reject), []).append(position)
+    turns = sorted((turn, position) for positions in groups.values() for turn, position in enumerate(positions))
+    return [rejects[position] for position in sorted(position for _, position in turns[:_GALLERY])]
 
 
 def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
     uri = problem = ""
     if find is not None:
         try:
-            place = find(reject.key)
-            if not place.is_file():
+            file = find(reject.key)
+            if not file.is_file():
                 problem = "no longer there"
-            elif place.size() > _MAX_FILE_BYTES:
+            elif file.size() > _MAX_FILE_BYTES:
                 problem = "too large to show"
             else:
-                uri = data_uri(partial_picture(place.read_bytes()))
+                uri = data_uri(partial_picture(file.read_bytes()))
         except (StokerError, OSError, ValueError) as error:
             problem = str(error)
     return Thumbnail(reject.key, (reject.reason,), uri, problem)

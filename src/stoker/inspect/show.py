@@ -202,8 +202,8 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
                 if error.path is None:  # an error of its image does not know where it is
                     damaged[index] = f"{record_place(*dataset.records.where(index))}: {error}"
                 drawn = [draw_damaged(index, damaged[index])]
-            for place, tile in enumerate(drawn, number * tiles):
-                row, column = divmod(place, across)
+            for position, tile in enumerate(drawn, number * tiles):
+                row, column = divmod(position, across)
                 sheet.paste(tile, (gap + column * (TILE_WIDTH + gap), header + row * (TILE_HEIGHT + gap)))
     data = io.BytesIO()
     sheet.save(data, "PNG")
@@ -261,8 +261,8 @@ def is_random(transform: SheetTransform) -> bool:
     return isinstance(transform, RandomResizedCrop) or may_flip or bool(transform.operations())
 
 
-def _color(place: int) -> Color:
-    return _COLUMN_COLORS[place % len(_COLUMN_COLORS)]
+def _color(number: int) -> Color:
+    return _COLUMN_COLORS[number % len(_COLUMN_COLORS)]
 
 
 def _tiles(
@@ -274,14 +274,14 @@ def _tiles(
     ids = None if mask is None else mask_of(sample, mask, pixels)
     tiles = [draw_sample(sample, pixels, dataset.classes, boxes=boxes, mask=ids)]
     outlines = []
-    for place, column in enumerate(columns):
+    for position, column in enumerate(columns):
         transformer = applied[column.transform]
         if column.object >= transformer.objects(sample.index):
             tiles.append(Image.new("RGB", (TILE_WIDTH, TILE_HEIGHT), BACKGROUND))
             continue
         transformed = transformer.apply(sample, extent, column.epoch, column.object)
         tiles.append(_draw_transformed(transformed, boxes=boxes))
-        outlines.append((transformed.region, _color(place)))
+        outlines.append((transformed.region, _color(position)))
     _outline(tiles[0], extent, outlines)
     return tiles
 
@@ -294,15 +294,15 @@ def _draw_transform_header(sheet: Image.Image, dataset: Dataset, spec: SheetSpec
     draw.text((_ROW_GAP, 50), f"seed {spec.seed}", font=_TEXT_FONT, fill=_DIM)
     draw.text((_ROW_GAP, 76), "as stored", font=_TEXT_FONT, fill=_DIM)
     last = None
-    for place, column in enumerate(columns):
-        left = _ROW_GAP + (place + 1) * step
+    for position, column in enumerate(columns):
+        left = _ROW_GAP + (position + 1) * step
         if column.transform != last:
             last = column.transform
             width = sum(other.transform == last for other in columns) * step - _ROW_GAP
             lines = wrapped(repr(spec.transforms[last]), _TEXT_FONT, width, 2)
             for line, text in enumerate(lines, 2 - len(lines)):
                 draw.text((left, 24 + 20 * line), text, font=_TEXT_FONT, fill=_BRIGHT)
-        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _color(place))
+        draw.rounded_rectangle((left, 79, left + 12, 91), 3, _color(position))
         draw.text((left + 20, 76), column.title, font=_TEXT_FONT, fill=_DIM)
 
 
@@ -468,8 +468,8 @@ def _outline(stored: Image.Image, extent: tuple[int, int], outlines: Sequence[tu
     for region, color in outlines:
         across, down = (width - 1) / extent[0], (height - 1) / extent[1]
         corners = [round(edge * scale) for edge, scale in zip(region, (across, down) * 2, strict=True)]
-        place = (left + corners[0], top + corners[1], left + corners[2], top + corners[3])
-        draw.rectangle(place, outline=color, width=2)
+        box = (left + corners[0], top + corners[1], left + corners[2], top + corners[3])
+        draw.rectangle(box, outline=color, width=2)
 
 
 def _draw_tile(picture: Image.Image, lines: tuple[str, str, str], index: int | None = None) -> Image.Image:

@@ -110,7 +110,7 @@ class Problem:
 
     path: str
     record: int | None  # zero-based number of the record in it; None when the problem is not one record's
-    offset: int | None  # byte where the record or the damage starts; None when there is no such place
+    offset: int | None  # byte where the record or the damage starts; None when there is no such byte
     source: str | None  # name of the source image; None when unknown
     what: str  # what is wrong, with the values
 
@@ -158,15 +158,15 @@ def verify_dataset(
     ``progress`` is called after every run of records, in any thread, never in two at once.
     """
     started = time.monotonic()
-    place = location(path)
-    manifest, classes, problems = _read_texts(place)
+    root = location(path)
+    manifest, classes, problems = _read_texts(root)
     if manifest is None:
-        targets = _found_shards(place, problems)
-        schema = _foreign_schema(place, targets, keys)
+        targets = _found_shards(root, problems)
+        schema = _foreign_schema(root, targets, keys)
     else:
-        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
         splits, schema = manifest.splits.items(), manifest.schema
-        targets = [_Target(name, place / shard.name, shard) for name, split in splits for shard in split.shards]
+        targets = [_Target(name, root / shard.name, shard) for name, split in splits for shard in split.shards]
     records = None if manifest is None else manifest.records
     threads = available_cpus() if threads is None else threads
     check_stacks(2 * threads)  # of both at once: threads are started when there is work, after both pools were made
@@ -179,8 +179,8 @@ def verify_dataset(
     for damage in zip(*results, strict=True):  # of all shards, then of all records
         problems += itertools.chain(*damage)
     if manifest is not None:
-        problems += _count_problems(place, manifest, checks.labels)
-        problems += _companion_problems(place, manifest)
+        problems += _count_problems(root, manifest, checks.labels)
+        problems += _companion_problems(root, manifest)
     return VerifyReport(
         shards=len(targets),
         records=checks.records,
@@ -188,7 +188,7 @@ def verify_dataset(
         formats=ranked(checks.formats),
         seconds=time.monotonic() - started,
         problems=tuple(problems),
-        warnings=tuple(_warnings(place, manifest)),
+        warnings=tuple(_warnings(root, manifest)),
     )
 
 
@@ -201,24 +201,24 @@ class _Target:
     listed: Shard | None
 
 
-def _found_shards(place: Location, problems: list[Problem]) -> list[_Target]:
+def _found_shards(root: Location, problems: list[Problem]) -> list[_Target]:
     """Return the shards that are there, and add a problem for those that the names of the others promise."""
-    splits = find_shards(place)
+    splits = find_shards(root)
     if not splits:
-        raise no_records(place)
+        raise no_records(root)
     for name, split in splits.items():
         if split.missing:
             numbers = format_some(split.missing, 5)
             what = f"split {name} lacks {len(split.missing)} shards that the names of the others promise: {numbers}"
-            problems.append(file_problem(place, what))
+            problems.append(file_problem(root, what))
     return [_Target(name, path, None) for name, split in splits.items() for path in split.paths]
 
 
-def _foreign_schema(place: Location, targets: Sequence[_Target], keys: RecordKeys | None) -> SchemaInfo:
+def _foreign_schema(root: Location, targets: Sequence[_Target], keys: RecordKeys | None) -> SchemaInfo:
     for target in targets:
         with contextlib.suppress(ShardError, ExampleError):
             if (features := first_features(target.path)) is not None:
-                return find_layout(features, keys, str(place))
+                return find_layout(features, keys, str(root))
     return dataclasses.replace(ImagenetSchema().info(0), features={})  # not a record to which it could be wrong
 
 
@@ -232,18 +232,18 @@ def first_features(path: Location) -> Features | None:
         return None
 
 
-def _warnings(place: Location, manifest: Manifest | None) -> Iterable[str]:
-    if manifest is None or not place.is_dir():
+def _warnings(root: Location, manifest: Manifest | None) -> Iterable[str]:
+    if manifest is None or not root.is_dir():
         return
     listed = {shard.name for split in manifest.splits.values() for shard in split.shards}
-    names = sorted(os.fsdecode(path) for path, _ in place.files_below())
+    names = sorted(os.fsdecode(path) for path, _ in root.files_below())
     if JOURNAL_NAME in names or any(name.startswith(f"{BUILD_FOLDER}/") for name in names):
-        yield f"{place} holds the journal of an unfinished build; run the same 'stoker build' again to remove it"
+        yield f"{root} holds the journal of an unfinished build; run the same 'stoker build' again to remove it"
     for name in names:
         if TEMPORARY_MARK in name.rpartition("/")[2]:
-            yield f"{place / name} is left over from a build that died; remove it"
+            yield f"{root / name} is left over from a build that died; remove it"
         elif name not in listed and "/" not in name and parse_shard_name(name) is not None:
-            yield f"{place / name} is a shard that the manifest does not list"
+            yield f"{root / name} is a shard that the manifest does not list"
 
 
 class _Checks:
@@ -419,7 +419,7 @@ def _indexed(
         problems.append(file_problem(index, f"cannot be read: {error.strerror or error}"))
         return None
     if scanned is not None and not np.array_equal(rows, scanned):
-        what = f"lists {len(rows)} records at other places than the {len(scanned)} that the shard has"
+        what = f"lists {len(rows)} records at other offsets than the {len(scanned)} that the shard has"
         problems.append(file_problem(index, f"{what}; write it again with 'stoker index'"))
     return rows
 
@@ -501,7 +501,7 @@ def _label_wrong(
         return
     labels[label] += 1
     one_hot = _first(features, _ONE_HOT_KEY, "bytes") if schema.label_encoding == "id" else None
-    ones = None if one_hot is None else [place for place, digit in enumerate(one_hot) if digit]
+    ones = None if one_hot is None else [position for position, digit in enumerate(one_hot) if digit]
     if ones not in (None, [label - schema.label_base] if label >= 0 else []):
         yield f"{_ONE_HOT_KEY} marks {_cut(ones)}, but the label is {label}"
     if 0 <= label < schema.label_base:
@@ -579,27 +579,27 @@ def _cut(value: bytes | list[int]) -> str:
     return repr(value[:_SHOWN_LENGTH]) + ("..." if len(value) > _SHOWN_LENGTH else "")
 
 
-def _read_texts(place: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
+def _read_texts(root: Location) -> tuple[Manifest | None, tuple[ClassLabel, ...], list[Problem]]:
     """Return the manifest, the classes, and what is wrong with either; None as manifest for shards of other origin."""
-    if not (place / MANIFEST_NAME).lexists():
-        refuse_unfinished(place)
+    if not (root / MANIFEST_NAME).lexists():
+        refuse_unfinished(root)
         what = f"is missing, and {REJECTS_NAME} is there; restore it, or build again"  # which only comes with one
-        return None, (), [file_problem(place / MANIFEST_NAME, what)] if (place / REJECTS_NAME).lexists() else []
+        return None, (), [file_problem(root / MANIFEST_NAME, what)] if (root / REJECTS_NAME).lexists() else []
     try:
-        manifest = read_manifest(place)
+        manifest = read_manifest(root)
     except NewerManifestError:
         raise
     except ManifestError as error:  # the shards are checked all the same, as if they came from elsewhere
-        return None, (), [Problem(str(place / MANIFEST_NAME), None, error.offset, None, str(error))]
+        return None, (), [Problem(str(root / MANIFEST_NAME), None, error.offset, None, str(error))]
     try:
-        return manifest, read_classes(place, manifest), []
+        return manifest, read_classes(root, manifest), []
     except ManifestError as error:
-        return manifest, (), [file_problem(place / LABELS_NAME, str(error))]
+        return manifest, (), [file_problem(root / LABELS_NAME, str(error))]
 
 
-def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
+def _count_problems(root: Location, manifest: Manifest, labels: Mapping[str, Counter[int]]) -> Iterator[Problem]:
     """Yield where the counts of the manifest differ from those of the records, by split, and of the rejects."""
-    path = place / MANIFEST_NAME
+    path = root / MANIFEST_NAME
     for name, split in manifest.splits.items():
         seen = labels.get(name, Counter())
         for label, count in enumerate(split.class_counts):
@@ -612,12 +612,12 @@ def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Co
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
         yield file_problem(path, f"{what} of the source")
-    path = place / REJECTS_NAME
+    path = root / REJECTS_NAME
     if not path.lexists():
         yield file_problem(path, "is missing; restore it, or build again")
         return
     try:
-        rejects = read_rejects(place, manifest.files.get(REJECTS_NAME))
+        rejects = read_rejects(root, manifest.files.get(REJECTS_NAME))
     except ManifestError as error:
         yield file_problem(path, str(error))
         return
@@ -628,17 +628,17 @@ def _count_problems(place: Location, manifest: Manifest, labels: Mapping[str, Co
             yield file_problem(path, what)
 
 
-def _companion_problems(place: Location, manifest: Manifest) -> Iterator[Problem]:
+def _companion_problems(root: Location, manifest: Manifest) -> Iterator[Problem]:
     """Yield what is wrong with files that only other systems read, such as ``dataset_info.json``."""
     for name, listed in manifest.files.items():
         if name in (LABELS_NAME, REJECTS_NAME):
             continue
         try:
-            check_listed(place, name, listed)
+            check_listed(root, name, listed)
         except ManifestError as error:
-            yield problem_of(error, location(error.path or place))
+            yield problem_of(error, location(error.path or root))
         except OSError as error:
-            yield file_problem(place / name, f"cannot be read: {error.strerror or error}")
+            yield file_problem(root / name, f"cannot be read: {error.strerror or error}")
 
 
 # Indexes.
@@ -660,14 +660,14 @@ class IndexedShard:
 
 
 def index_shards(
-    places: Sequence[str], progress: Progress | None = None, keys: RecordKeys | None = None
+    targets: Sequence[str], progress: Progress | None = None, keys: RecordKeys | None = None
 ) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
     A damaged file does not stop the others, nor does one that cannot be read. An index does not depend on ``keys``:
     they are compared with the first record, before anything is written.
     """
-    paths = find_files(places)
+    paths = find_files(targets)
     if keys is not None:
         with contextlib.suppress(ShardError, ExampleError):  # damage is reported in its turn
             if (features := first_features(paths[0])) is not None:

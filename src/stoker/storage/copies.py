@@ -195,7 +195,7 @@ def _why(source: str) -> str:
 
 
 class SeekableBytes(io.RawIOBase):
-    """So many bytes, which a subclass gets from any place on. For one thread at a time."""
+    """So many bytes, which a subclass gets from any position on. For one thread at a time."""
 
     def __init__(self, size_bytes: int) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class SeekableBytes(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place; nothing is read yet."""
+        """Go to a position; nothing is read yet."""
         at = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence] + offset
         if at < 0:
             raise ValueError(f"there is no byte {at}")

@@ -262,7 +262,7 @@ def folder_at_once(directory: Path) -> Iterator[Path]:
         try:
             _remove_content(folder)
             if directory.exists():
-                _take_place(directory, folder)
+                _replace_empty(directory, folder)
             yield folder
             sync_directory(folder)
             folder.rename(directory)
@@ -292,7 +292,7 @@ def _refuse_content(directory: Path) -> None:
         raise DestinationError(f"{message}; name a new folder in it, such as {directory / 'new'}", path=where)
 
 
-def _take_place(directory: Path, folder: Path) -> None:
+def _replace_empty(directory: Path, folder: Path) -> None:
     """Remove an empty directory, and give a folder its mode, its attributes and its owner."""
     with _refusing_to_replace(directory):
         shutil.copystat(directory, folder)
@@ -434,7 +434,7 @@ class _DirectAppending:
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
-        if written < _DIRECT_BYTES:  # a file system that wants other lengths or places, or has cut the write short
+        if written < _DIRECT_BYTES:  # a file system that wants other lengths or offsets, or has cut the write short
             self._is_direct = False
             self._set_direct(wanted=False)
             write_all(self._file, [self._buffer[written:].data])

@@ -437,10 +437,10 @@ class LocalLocation(PosixPath, Location):
         return look_up
 
     def free_bytes(self) -> int | None:
-        place = self.absolute()
-        while not place.exists():
-            place = place.parent
-        return shutil.disk_usage(place).free
+        folder = self.absolute()
+        while not folder.exists():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free
 
     def children(self) -> list[Child]:
         return sorted(self.some_children())
