@@ -109,7 +109,8 @@ class Field(ABC):
     Attributes:
         kind: Name of the kind in manifests.
         is_image: Whether a value is a file with as many pixels as the image of its record.
-        missing: What stands for a value that a row of a table lacks; None where that is an error.
+        missing: What stands for a value that is null; None where that is an error.
+        missing_shown: The same in words.
     """
 
     __slots__ = ()
@@ -117,6 +118,7 @@ class Field(ABC):
     kind: ClassVar[str]
     is_image: ClassVar[bool] = False
     missing: ClassVar[Any] = None
+    missing_shown: ClassVar[str] = ""
 
     @property
     def summary(self) -> str:

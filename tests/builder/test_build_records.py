@@ -510,19 +510,42 @@ def test_a_data_frame_is_refused(tmp_path: Path) -> None:
         build(pd.DataFrame(records(1)), tmp_path / "out")
 
 
-# Rejects
+# What is None, and rejects
+
+
+@pytest.mark.parametrize("as_given", [list, Sequenced, iter])
+def test_none_is_an_empty_text_no_number_or_no_class_and_told_once(as_given: Any, tmp_path: Path) -> None:
+    given = [{"image": picture(n), "label": n % 2, "caption": f"{n} cats", "score": 0.5} for n in range(20)]
+    for number in (7, 9):
+        given[number] |= {"label": None, "caption": None, "score": None}
+    told = [
+        "the source: 'caption' is None in some records: empty there",
+        "the source: 'label' is None in some records: no class there",
+        "the source: 'score' is None in some records: nan there",
+    ]
+    with pytest.warns(SourceWarning) as caught:
+        build(as_given(given), tmp_path / "out")
+    assert [str(each.message) for each in caught] == told
+    found = samples(tmp_path / "out")
+    assert {name for name, sample in found.items() if sample.label < 0} == {"7", "9"}
+    assert [found["7"].fields["caption"], str(found["7"].fields["score"])] == ["", "nan"]
+    if as_given is not iter:
+        with pytest.warns(SourceWarning) as caught:
+            opened = stoker.open(as_given(given))
+        assert [str(each.message) for each in caught] == told
+        assert [opened[7].label, opened[7].fields["caption"]] == [-1, ""]
 
 
 def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_field(tmp_path: Path) -> None:
-    good = {"image": picture(0), "label": "cat"}
+    good = {"image": picture(0), "label": "cat", "boxes": []}
     source = Sequenced(
         [
             good,
             ValueError("the disk says no"),
             good | {"image": tmp_path / "gone.jpg"},
             good | {"label": "horse"},
-            good | {"label": None},
-            {"image": picture(1)},
+            good | {"boxes": None},
+            {"image": picture(1), "boxes": []},
             good | {"image": 7},
             good | {"image": picture(2)[:300]},
             good | {"image": np.zeros((4, 4, 5), np.uint8)},
@@ -530,7 +553,7 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
             "not a record",
         ]
     )
-    chosen = {"image": fields.Image(), "label": fields.Label(CLASSES)}
+    chosen = {"image": fields.Image(), "label": fields.Label(CLASSES), "boxes": fields.Boxes()}
     with pytest.raises(TooManyRejectsError) as caught:
         build(source, tmp_path / "out", fields=chosen)
     reasons = rejects(caught)
@@ -538,7 +561,7 @@ def test_a_record_that_raises_or_is_wrong_is_a_reject_that_names_position_and_fi
         "record 1": "reading it raised ValueError: the disk says no",
         "record 2": f"field 'image': {tmp_path}/gone.jpg: No such file or directory",
         "record 3": "field 'label' is 'horse', but must be the id of a class, 0 to 2, or the name of one",
-        "record 4": "field 'label' is None; every record needs it",
+        "record 4": "field 'boxes' is None; every record needs it",
         "record 5": "field 'label' is missing; every record needs it",
         "record 6": "field 'image' is of type int, but must be an image: a path, a URL, bytes of a file, an array or "
         "a PIL image",

@@ -344,7 +344,6 @@ def removed(root: Path, _: list[dict[str, Any]]) -> None:
 
 
 BROKEN: list[tuple[str, Callable[[Path, list[dict[str, Any]]], None], str]] = [
-    ("age", emptied("age"), "field 'age' is None; every record needs it"),
     ("mask", emptied("mask_file_name"), "field 'mask' is None; every record needs it"),
     ("mask", coloured, "field 'mask': its pixels are RGB, but those of a mask are one number each"),
     ("mask", removed, "images/4_mask.png: No such file or directory"),

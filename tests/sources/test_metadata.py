@@ -78,6 +78,9 @@ def write_images(root: Path, *names: str) -> Path:
     return root
 
 
+NAN = fields.Float.missing
+
+
 def values(tree: Source, split: str = "train") -> dict[str, Any]:
     """The extra fields of each item by its path, as they are loaded."""
     return {item.key: tree.load(item, split).fields for item in (tree.table[row] for row in tree.splits[split])}
@@ -162,9 +165,9 @@ def test_open_gives_images_and_labels(tmp_path: Path) -> None:
         (["9223372036854775807", "-9223372036854775808"], fields.Int(), [2**63 - 1, -(2**63)]),
         (["1", "9223372036854775808"], fields.Text(), ["1", "9223372036854775808"]),
         (["1", ".5", "2.", "1e3"], fields.Float(), [1.0, 0.5, 2.0, 1000.0]),
-        (["1", ""], fields.Int(), [1, None]),
-        (["0.5", ""], fields.Float(), [0.5, None]),
-        (["true", "False", "TRUE", ""], fields.Int(), [1, 0, 1, None]),
+        (["1", ""], fields.Float(), [1.0, NAN]),
+        (["0.5", ""], fields.Float(), [0.5, NAN]),
+        (["true", "False", "TRUE", ""], fields.Float(), [1.0, 0.0, 1.0, NAN]),
         (["true", "1"], fields.Text(), ["true", "1"]),
         (["true", "yes"], fields.Text(), ["true", "yes"]),
         (["tRue", "false"], fields.Text(), ["tRue", "false"]),
@@ -182,6 +185,8 @@ def test_all_cells_of_a_column_decide_what_it_is(tmp_path: Path, cells: list[str
     tree = list_source(str(tmp_path))
     assert tree.fields == {"x": field}
     assert values(tree) == {name: {"x": value} for name, value in zip(names, read, strict=True)}
+    nan = f"{tmp_path / 'metadata.csv'}: 'x' has no value in 1 row: nan there"
+    assert tree.warnings == ((nan,) if read[-1] is NAN else ())
 
 
 @pytest.mark.parametrize(
@@ -196,6 +201,8 @@ def test_all_cells_of_a_column_decide_what_it_is(tmp_path: Path, cells: list[str
         ([True, 2], fields.Json()),
         ([[1, 2], {"bbox": [[0.5, 1]]}], fields.Json()),
         (["a", None], fields.Text()),
+        ([None, 7], fields.Float()),
+        ([[1], None], fields.Json()),
     ],
 )
 def test_all_values_of_json_lines_decide_what_a_column_is(tmp_path: Path, given: list[Any], field: Any) -> None:
@@ -204,7 +211,9 @@ def test_all_values_of_json_lines_decide_what_a_column_is(tmp_path: Path, given:
     (tmp_path / "metadata.jsonl").write_text("\n\n".join(lines))
     tree = list_source(str(tmp_path))
     assert tree.fields == {"x": field}
-    assert values(tree) == {f"{number}.png": {"x": value} for number, value in enumerate(given)}
+    filled = [field.missing if value is None else value for value in given]
+    assert values(tree) == {f"{number}.png": {"x": value} for number, value in enumerate(filled)}
+    assert len(tree.warnings) == (None in given and field.missing is not None)
 
 
 @pytest.mark.parametrize("name", ["metadata.csv", "metadata.jsonl", "metadata.parquet"])
@@ -325,18 +334,17 @@ def test_rows_without_an_image_or_a_value_are_rejects(tmp_path: Path) -> None:
         "1.png",
         "2.png",
         "gone.png",
-        "metadata.csv",
+        "metadata.jsonl",
         "more/.3.png",
         "../other/4.png",
         str(tmp_path / "other/4.png"),
     ]
-    write_table(
-        tmp_path / "src/metadata.csv", [{"file_name": name, "n": "" if name == "2.png" else 5} for name in names]
-    )
+    rows = [{"file_name": name, "n": None if name == "2.png" else [5]} for name in names]
+    write_table(tmp_path / "src/metadata.jsonl", rows)
     with pytest.raises(TooManyRejectsError) as caught:
         stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     reasons = {reject.key: reject.reason for reject in caught.value.report.rejects}
-    assert reasons.keys() == {"2.png", "gone.png", "metadata.csv"}
+    assert reasons.keys() == {"2.png", "gone.png", "metadata.jsonl"}
     assert reasons["2.png"] == "field 'n' is None; every record needs it"
     assert "the file is not there: what names it is wrong" in reasons["gone.png"]
     assert caught.value.report.items == 7

@@ -474,9 +474,7 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
     }
     for number in range(2):
         write_rows(tmp_path / f"src/0000{number}.parquet", columns, row_group_size=2)
-    with pytest.warns(
-        SourceWarning, match=r"column '.*' has no value in . rows: an empty text, or nan, there"
-    ) as warned:
+    with pytest.warns(SourceWarning, match=r"column '.*' has no value in . rows: (empty|nan) there") as warned:
         report = stoker.build(tmp_path / "src", tmp_path / "out", progress=False)
     told = [str(warning.message).partition(": column ")[2].partition(":")[0] for warning in warned]
     assert told == [

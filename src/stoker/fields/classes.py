@@ -98,6 +98,8 @@ class Label(ClassField, ValueField):
     """
 
     kind: ClassVar[str] = "label"
+    missing: ClassVar[int] = -1
+    missing_shown: ClassVar[str] = "no class"
     spec: ClassVar[FeatureSpec] = FeatureSpec("int64", 1)
     names: Sequence[str] | None = None
     _ids: ClassIds = field(init=False, repr=False, compare=False)

@@ -45,6 +45,7 @@ class Text(ValueField):
 
     kind: ClassVar[str] = "text"
     missing: ClassVar[str] = ""
+    missing_shown: ClassVar[str] = "empty"
     spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
 
     def _values(self, value: Any) -> list[bytes]:
@@ -222,6 +223,7 @@ class Float(ValueField):
 
     kind: ClassVar[str] = "float"
     missing: ClassVar[float] = math.nan
+    missing_shown: ClassVar[str] = "nan"
     column: ClassVar[str] = "float32"
     spec: ClassVar[FeatureSpec] = FeatureSpec("float", 1)
 

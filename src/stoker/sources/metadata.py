@@ -1,7 +1,8 @@
 """Metadata files: tables beside images, with a row for each image, as the library ``datasets`` reads folders of images.
 
-docs/reference/images.md says what is in them. A row that lacks a value is an item all the same, which a build names
-among the rejects, and so is one whose image is not there. `stoker.sources.table_columns` says what the columns are.
+docs/reference/images.md says what is in them. A row that lacks what it needs is an item all the same, which a build
+names among the rejects, and so is one whose image is not there. `stoker.sources.table_columns` says what the columns
+are.
 """
 
 from __future__ import annotations
@@ -149,7 +150,6 @@ class _Images:
             without={first.image, first.split_column or first.image},
             only=options.columns,
             has_files=True,
-            fills=first.is_found,
         )
         self._paths: list[bytes] = []
         self._table_of = array("i")

@@ -444,11 +444,11 @@ class _Rows:
         if self._unlabelled and self._builder.collector.class_names():
             message = f"{self._builder.root}: {format_count(self._unlabelled, 'row')} without a label"
             self._builder.warnings.append(message)
-        for name, count in self._nulls.items():
-            message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
-            self._builder.warnings.append(f"{message}: an empty text, or nan, there")
         assert self._first is not None, "no file was added"
         head, archives = self._first[1], tuple(self._builder.archives)
+        for name, count in self._nulls.items():
+            message = f"{self._builder.root}: column {name!r} has no value in {format_count(count, 'row')}"
+            self._builder.warnings.append(f"{message}: {head.columns.fields[name].missing_shown} there")
         return ParquetReader(self._builder.base, archives, tuple(self._digests), head.columns)
 
 

@@ -107,6 +107,8 @@ class RecordFields:
     is_guess: bool  # whether nobody has said which fields there are
     # names of values that are no fields, met by `read` where it is a guess
     unknown: set[str] = field(default_factory=set)
+    # fields that were None in records, and what stands for that
+    lacking: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record_fields: Mapping[str, Field], *, is_guess: bool) -> RecordFields:
@@ -143,10 +145,21 @@ class RecordFields:
         same = self.label is not None and self.label.names == self.boxes.names
         return () if same else tuple(self.boxes.names)
 
+    def value(self, name: str, record: Mapping[str, Any]) -> Any:
+        """Return a value of a record; refuse one that it lacks."""
+        field = self.label if name == self.roles.label else self.roles.extra.get(name)
+        if name in record and record[name] is None and field is not None and field.missing is not None:
+            self.lacking[name] = field.missing_shown
+            return field.missing
+        return fields.given_value(name, record)
+
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the records read so far have to say."""
-        label, messages = self.roles.label, []
+        label = self.roles.label
+        messages = [
+            f"{ROOT}: {name!r} is None in some records: {shown} there" for name, shown in sorted(self.lacking.items())
+        ]
         if self.is_guess and label not in (None, "label"):
             messages.append(f"{ROOT}: nothing is called 'label'; the classes are {label!r}")
         own = self.roles.extra.get("label")
@@ -177,7 +190,7 @@ class RecordFields:
         if self.is_guess and len(self.unknown) <= _SHOWN:
             self.unknown.update(str(name) for name in record.keys() - set(self.names))
         for name in self.names:
-            fields.given_value(name, record)
+            self.value(name, record)
         label, boxes = self.label_of(record), self.boxes_of(record)
         data, filename = self.image_of(record)
         return SourceImage(data, filename or b"%d" % number, boxes, None, self.extra_of(record, roles.extra), label)
@@ -193,7 +206,7 @@ class RecordFields:
         name = self.roles.label
         if self.label is None or name is None:
             return -1
-        _, ids = self.label.encode(name, fields.given_value(name, record))[name]
+        _, ids = self.label.encode(name, self.value(name, record))[name]
         return cast("int", ids[0])
 
     def boxes_of(self, record: Mapping[str, Any]) -> list[Box]:
@@ -206,7 +219,7 @@ class RecordFields:
 
     def extra_of(self, record: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
         """Return the values of some of the extra fields of a record."""
-        values = {name: fields.given_value(name, record) for name in names}
+        values = {name: self.value(name, record) for name in names}
         return {
             name: read_image(name, value)[0] if self.roles.extra[name].is_image else value
             for name, value in values.items()
@@ -661,6 +674,7 @@ def _index(
     Records are read if neither their library nor a list tells enough of them.
     """
     name, image = record_fields.roles.label, record_fields.roles.image
+    fillable = {extra for extra, field in record_fields.roles.extra.items() if field.missing is not None}
     stated = None if name is None else _trusted_labels(records, name)
     images = stated_images(records, image)
     reads = (name is not None and stated is None) or (images is None and isinstance(records, (list, tuple)))
@@ -672,6 +686,8 @@ def _index(
             progress(done=position, total=len(records), size_bytes=0, rejects=0)
         record = _readable(records, position) if reads else {}
         labelled = record if name is None or stated is None else {name: stated[position]}
+        for extra in fillable & (record or {}).keys():
+            record_fields.value(extra, record or {})
         label = -1
         try:
             label = -1 if labelled is None else record_fields.label_of(labelled)
@@ -734,7 +750,7 @@ def _class_ids(known: _Sequences, progress: Progress | None) -> NDArray[np.int32
     column = GrowingColumn("i")
     for value in _all_labels(known.given, name, progress):
         try:
-            label = known.fields.label_of({name: value})
+            label = -1 if value is None else known.fields.label_of({name: value})
         except SourceError:
             label = -1
         column.append(label if label < MAX_CLASSES else -1)

@@ -394,7 +394,6 @@ class TableRows:
         without: Columns that are no fields.
         only: Those that are wanted; None: all.
         has_files: Whether columns can have the paths of images.
-        fills: Whether rows may lack values.
     """
 
     def __init__(
@@ -405,12 +404,11 @@ class TableRows:
         without: Collection[str],
         only: Collection[str] | None = None,
         has_files: bool,
-        fills: bool,
     ) -> None:
         self.have_labels = False  # whether any row so far has a column of labels
         self.columns: dict[str, _Column] = {}  # those so far, by name
         self._place, self._classes, self._without = place, classes, without
-        self._is_json, self._has_files, self._fills = is_json(place), has_files, fills
+        self._is_json, self._has_files = is_json(place), has_files
         self._only = None if only is None else {*only, classes.field}
         self._are_numbers = True
         self._labels: dict[str, int] = {}
@@ -504,7 +502,7 @@ class TableRows:
         columns: list[tuple[str, Field] | None] = []
         lacking: dict[str, list[tuple[str, str]]] = {}
         for name, column in self.columns.items():
-            fills = self._fills and column.count < self._rows
+            fills = column.count < self._rows
             field = self._field(name, column, fills=fills)
             is_image = field is not None and field.is_image
             columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
@@ -514,8 +512,8 @@ class TableRows:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
                 warnings.append(f"{self._place}: {what}: not used")
             elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
-                filled = "empty" if isinstance(field, Text) else "nan"
-                lacking.setdefault(filled, []).append((name, format_count(self._rows - column.count, "row")))
+                rows = format_count(self._rows - column.count, "row")
+                lacking.setdefault(field.missing_shown, []).append((name, rows))
             if isinstance(field, Float) and column.is_long:
                 message = f"{self._place}: its column {name!r} has whole numbers above {_EXACT}"
                 warnings.append(f"{message}, which float32 rounds")

@@ -85,7 +85,7 @@ def _list(look: Look, paths: Sequence[Location]) -> Source:
     if paths[0].suffix in _TABLES:
         column = _url_column(paths)
         classes = find_classes_of(paths, column, look.options, warnings)
-        rows = TableRows(paths[0], classes, without=(column,), only=look.options.columns, has_files=False, fills=True)
+        rows = TableRows(paths[0], classes, without=(column,), only=look.options.columns, has_files=False)
         urls = _urls_of_tables(paths, column, rows)
     groups: dict[int, int] = {}
     hashes, unlabelled = GrowingColumn("q"), 0
