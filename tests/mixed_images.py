@@ -79,9 +79,9 @@ def whole(data: bytes) -> np.ndarray:
 def write_folder(root: Path, files: Mapping[str, bytes] = FILES) -> Path:
     """Write files into folders of their classes."""
     for number, (name, data) in enumerate(files.items()):
-        place = root / CLASSES[class_of(number)]
-        place.mkdir(parents=True, exist_ok=True)
-        (place / name).write_bytes(data)
+        folder = root / CLASSES[class_of(number)]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
     return root
 
 

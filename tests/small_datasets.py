@@ -121,5 +121,5 @@ def write_class_folders(root: Path, names: Sequence[str], images: int = 2) -> No
     for number, name in enumerate(names):
         folder = root / name.replace("/", "-")
         folder.mkdir(parents=True)
-        for place in range(images):
-            (folder / f"{place}.jpg").write_bytes(pictures.jpeg(30 + number, 20 + place, number))
+        for number_in_class in range(images):
+            (folder / f"{number_in_class}.jpg").write_bytes(pictures.jpeg(30 + number, 20 + number_in_class, number))

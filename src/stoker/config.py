@@ -289,7 +289,7 @@ def user_cache_directory() -> Path | None:
     """Return where caches of this user lie.
 
     That is ``$STOKER_CACHE_DIR``, else ``$XDG_CACHE_HOME/stoker``, else ``~/.cache/stoker``; None where there is no
-    such place. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
+    such folder. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
     """
     own = os.environ.get("STOKER_CACHE_DIR")
     if own:

@@ -85,18 +85,18 @@ class StokerError(Exception):
         return str(self.args[0])  # also where OSError would put its number and the name of a file in place of it
 
 
-def record_place(path: str, record: int | None, offset: int | None = None, source: str | None = None) -> str:
+def format_where(path: str, record: int | None, offset: int | None = None, source: str | None = None) -> str:
     """Return where a record or damage lies, for a message; a file that is no record has a number below 0."""
     if record is not None and record < 0:
         return path
-    place = path if record is None else f"{path}, record {record}"
-    return place + ("" if offset is None else f" at byte {offset}") + (f" ({source})" if source else "")
+    where = path if record is None else f"{path}, record {record}"
+    return where + ("" if offset is None else f" at byte {offset}") + (f" ({source})" if source else "")
 
 
 def record_error(kind: type[_Error], where: tuple[str, int, int], problem: object) -> _Error:
     """Return an error about a record, given its file, its number and its byte offset."""
     path, record, offset = where
-    return kind(f"{record_place(*where)}: {problem}", path=path, record=record, offset=offset)
+    return kind(f"{format_where(*where)}: {problem}", path=path, record=record, offset=offset)
 
 
 class ConfigError(StokerError, ValueError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 from stoker import _native
 from stoker.builder import Report, Task, check_destination, manifest_settings, write, write_companions
 from stoker.config import available_cpus, format_count, format_seconds, stoker_version
-from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, record_place
+from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, ShardError, format_where
 from stoker.format import (
     LABELS_NAME,
     MANIFEST_NAME,
@@ -553,7 +553,7 @@ def _rewrite(destination: Location, job: _Job, changes: _Changes) -> Shard:
         with ShardWriter(destination, job.name, job.part.manifest.compression) as writer:
             for number, (offset, size) in enumerate(rows.tolist()):
                 features = _native.parse_example(_native.read_record(records, offset, size))
-                where = record_place(str(path), number, offset)
+                where = format_where(str(path), number, offset)
                 writer.append(_native.write_example(renumbered(features, job.part.manifest, changes, where)))
             return writer.commit()
 

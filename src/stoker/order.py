@@ -284,7 +284,7 @@ class ShuffleQuality:
 
     Attributes:
         quality: Mean entropy of a batch over that of a full shuffle of as many samples: 1.0 is as good as a full
-            shuffle, 0 is every batch from one place.
+            shuffle, 0 is every batch from one region.
         entropy: In bits, mean over the batches: the entropy of the regions that the samples of a batch come from. The
             dataset is cut into regions of equal size, each of at least four batches: 251 of them, or fewer, but at
             least two.

@@ -171,5 +171,5 @@ class _Notebook:
         filled = "" if total is None else f" value='{done}' max='{total}'"
         page = f"<progress{filled}></progress> <code>{html.escape(line)}</code>"
         update = name in self._shown
-        place = self._shown.setdefault(name, secrets.token_hex(8))
-        self._display({"text/plain": line, "text/html": page}, raw=True, display_id=place, update=update)
+        display_id = self._shown.setdefault(name, secrets.token_hex(8))
+        self._display({"text/plain": line, "text/html": page}, raw=True, display_id=display_id, update=update)

@@ -192,8 +192,8 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
 def _files(spec: SampleSpec) -> list[_File]:
     """Return every image file; the first training image of each class, then the second ..., are the unusual ones."""
     kinds = [*ODD, *([*DAMAGED, _NOISY] if spec.damaged else [])]
-    places = [(i, class_id) for i in range(spec.images_per_class) for class_id in range(spec.classes)]
-    unusual = dict(zip(places, kinds, strict=False))
+    images = [(i, class_id) for i in range(spec.images_per_class) for class_id in range(spec.classes)]
+    unusual = dict(zip(images, kinds, strict=False))
     files: list[_File] = []
 
     def add(folder: str, wnid: str, name: str, class_id: int, kind: str | None) -> None:
@@ -357,18 +357,18 @@ def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[
     size = width, height
     width, height = (width + 1) // 2, (height + 1) // 2  # enlarged in the end, which takes less time than to paint
     image, horizon, detail = _landscape(width, height, rng)
-    places: list[tuple[float, float, float]] = []  # foot, centre and radius in pixels
+    circles: list[tuple[float, float, float]] = []  # foot, centre and radius in pixels
     wanted = rng.integers(1, 4)
     for _ in range(12):
         foot = rng.uniform(horizon + 0.14, 0.97)
         radius = min(width, height) * rng.uniform(0.1, 0.13) * (1 + 2 * (foot - horizon) / (1 - horizon))
         x, y = rng.uniform(radius, width - radius), foot * height - radius
-        if all(np.hypot(x - x2, y - (foot2 - r2)) > 0.9 * (radius + r2) for foot2, x2, r2 in places):
-            places.append((foot * height, x, radius))
-        if len(places) == wanted:
+        if all(np.hypot(x - x2, y - (foot2 - r2)) > 0.9 * (radius + r2) for foot2, x2, r2 in circles):
+            circles.append((foot * height, x, radius))
+        if len(circles) == wanted:
             break
     light = (rng.uniform(-0.6, 0.6), -0.55, 0.6)  # right, down, out of the picture
-    boxes = [_paint_object(image, place, class_id, light, detail, rng) for place in sorted(places)]
+    boxes = [_paint_object(image, circle, class_id, light, detail, rng) for circle in sorted(circles)]
     pixels = _enlarged(image, *size) + rng.uniform(1.1, 3.8) * _noise(size[1], size[0], rng)
     return np.clip(pixels, 0, 255, out=pixels).astype(np.uint8), boxes
 
@@ -492,14 +492,14 @@ def _step(distance: Plane) -> Plane:
 
 def _paint_object(
     image: Plane,
-    place: tuple[float, float, float],
+    circle: tuple[float, float, float],
     class_id: int,
     light: tuple[float, float, float],
     detail: float,
     rng: np.random.Generator,
 ) -> Box:
     """Paint a rounded object and its shadow over the image, and return the box of the object."""
-    foot, centre, radius = place
+    foot, centre, radius = circle
     height, width = image.shape[1:]
 
     def part(sides: float, above: float, below: float) -> tuple[Plane, Plane, Plane]:

@@ -13,7 +13,7 @@ def parse_json(text: bytes) -> Any:
     """Return what a JSON document in UTF-8 says, if every reader of JSON understands the same by it.
 
     Raises:
-        ValueError: It is not JSON (``json.JSONDecodeError``, with the place), or holds a key twice, a number that is
+        ValueError: It is not JSON (``json.JSONDecodeError``, with the position), or holds a key twice, a number that is
             not finite or has thousands of digits, or is nested more than 64 deep.
     """
     try:

@@ -18,8 +18,8 @@ from stoker.loader import (
     Dataset,
     Feed,
     LoaderSettings,
-    calling_place,
     chosen_fields,
+    find_call_site,
     loader_of,
     plain_arrays,
     settings_given,
@@ -171,7 +171,7 @@ def dataset(
         feed, start = feed.resumed(state)
     rows, empty = None if feed.topology.tail == "short" else feed.topology.batch_size, BatchMaker(feed).empty(start)
     spec = tuple(_spec(_ELEMENTS[name](empty, 0), 3 if name == "position" else rows, name) for name in elements)
-    passes = _passes(feed, calling_place(), start, tuple(elements))
+    passes = _passes(feed, find_call_site(), start, tuple(elements))
     batches = tf.data.Dataset.from_generator(passes, output_signature=spec)
     if start.consumed == 0:
         batches = batches.apply(tf.data.experimental.assert_cardinality(feed.steps))
@@ -235,9 +235,9 @@ def state_at(
 
 
 def _passes(
-    feed: Feed, place: str, start: Position, elements: Sequence[str]
+    feed: Feed, call_site: str, start: Position, elements: Sequence[str]
 ) -> Callable[[], Iterator[tuple[Any, ...]]]:
-    """Return what is called for every pass, and gives its elements; ``place`` stands for where the loader is made.
+    """Return what is called for every pass, and gives its elements; ``call_site`` stands for where the loader is made.
 
     Every pass has a loader of its own: passes may overlap, and one that is left early must not cut the next one short.
     TensorFlow never releases a generator, so nothing that holds threads or memory may outlive a pass.
@@ -248,7 +248,7 @@ def _passes(
         number = next(numbers)
         position = Position(start.epoch + number, 0) if number else start
         with loader_of(feed.dataset, feed.settings, seed=feed.seed) as loader:
-            loader._agreement.place = place
+            loader._agreement.call_site = call_site
             loader.load_state_dict(loader.state_dict(position))
             seed = int(np.uint64(feed.seed).astype(np.int64))  # its bits
             for batch in loader:

@@ -4,7 +4,7 @@
 
 It prints a hash a line. Of DATASET, what `stoker.open` takes: all batches of one epoch, in every transform. Of the
 JPEGs: pixels, parts, what is encoded again and what is transcoded. Of numbers alone: checksums, orders, resized
-pictures, changed colours, places of crops.
+pictures, changed colours, positions of crops.
 """
 
 from __future__ import annotations

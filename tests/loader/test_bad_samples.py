@@ -26,9 +26,9 @@ SETTINGS = {"transform": TRANSFORM, "shuffle": True, "seed": SEED, "on_bad": "su
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    place = tmp_path_factory.mktemp("bad")
-    write_shards(place, RECORDS, 2, {number: image(number)[: len(image(number)) // 2] for number in BAD})
-    return stoker.open(place, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
+    folder = tmp_path_factory.mktemp("bad")
+    write_shards(folder, RECORDS, 2, {number: image(number)[: len(image(number)) // 2] for number in BAD})
+    return stoker.open(folder, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
 
 
 def substitute(index: int, epoch: int) -> int:
@@ -115,9 +115,9 @@ def test_by_default_a_bad_sample_is_an_error(train: stoker.Dataset) -> None:
 
 def test_files_that_are_gone_are_bad_samples(tmp_path: Path) -> None:
     for number in range(12):
-        place = tmp_path / f"class-{number % 2}" / f"{number}.jpg"
-        place.parent.mkdir(exist_ok=True)
-        place.write_bytes(image(number))
+        file = tmp_path / f"class-{number % 2}" / f"{number}.jpg"
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(image(number))
     tree = stoker.open(tmp_path)
     gone = [index for index in range(12) if tree[index].source.endswith("/7.jpg")]
     (tmp_path / "class-1" / "7.jpg").unlink()

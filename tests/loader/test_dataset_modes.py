@@ -44,15 +44,15 @@ def picture(i: int) -> bytes:
     return pictures.encode(Image.fromarray(rgba), format="PNG")
 
 
-def write(place: Path, begin: int = 0) -> Path:
-    place.mkdir(parents=True, exist_ok=True)
+def write(folder: Path, begin: int = 0) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
     records = [payload(i, picture(begin + i)) for i in range(SIZE)]
-    (place / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
-    return place
+    (folder / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
+    return folder
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("modes") / "data")
 
 
@@ -68,9 +68,9 @@ def pixels(train: stoker.Dataset | stoker.Mix, **settings: Any) -> np.ndarray[An
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_dataset_keeps_its_mode(place: Path, mode: Any) -> None:
-    train = stoker.open(place, mode=mode)
-    assert train.mode == train[0].mode == open_main_split(place, None, mode=mode).mode == mode
+def test_a_dataset_keeps_its_mode(folder: Path, mode: Any) -> None:
+    train = stoker.open(folder, mode=mode)
+    assert train.mode == train[0].mode == open_main_split(folder, None, mode=mode).mode == mode
     assert (f"mode={mode!r}" in repr(train)) == (mode != "RGB")
     again = pickle.loads(pickle.dumps(train))
     assert again.mode == pickle.loads(pickle.dumps(again)).mode == mode
@@ -82,8 +82,8 @@ def test_a_dataset_keeps_its_mode(place: Path, mode: Any) -> None:
             assert (next(iter(brought)).images == expected).all()
 
 
-def test_another_process_has_the_mode(place: Path) -> None:
-    train = stoker.open(place, mode="I;16")
+def test_another_process_has_the_mode(folder: Path) -> None:
+    train = stoker.open(folder, mode="I;16")
     saved = pickle.dumps(stoker.Loader(train, batch_size=SIZE, transform=TRANSFORM, seed=3, threads=1))
     there = "import pickle, sys; sys.stdout.buffer.write(next(iter(pickle.load(sys.stdin.buffer))).images.tobytes())"
     done = subprocess.run([sys.executable, "-c", there], input=saved, check=True, capture_output=True)
@@ -91,21 +91,21 @@ def test_another_process_has_the_mode(place: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["rgb", "CMYK", "P", "", None, 3, ["L"]])
-def test_other_modes_are_refused(place: Path, mode: Any) -> None:
+def test_other_modes_are_refused(folder: Path, mode: Any) -> None:
     message = re.escape(f"mode is {mode!r}; it must be 'RGB', 'L', 'RGBA' or 'I;16'")
     with pytest.raises(ConfigError, match=message):
-        stoker.open(place, mode=mode)
+        stoker.open(folder, mode=mode)
     with pytest.raises(ConfigError, match=message):
-        open_main_split(place, None, mode=mode)
+        open_main_split(folder, None, mode=mode)
 
 
-def test_the_parts_of_a_mix_have_one_mode(place: Path, tmp_path: Path) -> None:
+def test_the_parts_of_a_mix_have_one_mode(folder: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other", begin=SIZE)
-    message = f"datasets[1], {other}, was opened with mode='L', and datasets[0], {place}, with mode='RGB'; open all"
+    message = f"datasets[1], {other}, was opened with mode='L', and datasets[0], {folder}, with mode='RGB'; open all"
     with pytest.raises(ConfigError, match=re.escape(message)):
-        stoker.mix([stoker.open(place), stoker.open(other, mode="L")])
+        stoker.mix([stoker.open(folder), stoker.open(other, mode="L")])
     for mode, channels in MODES.items():
-        mixed = stoker.mix([stoker.open(place, mode=mode), stoker.open(other, mode=mode)])
+        mixed = stoker.mix([stoker.open(folder, mode=mode), stoker.open(other, mode=mode)])
         assert mixed.mode == mode
         seen = pixels(mixed, transform=stoker.Resize(SIDE))
         assert seen.shape == (2 * SIZE, SIDE, SIDE, channels)
@@ -117,8 +117,8 @@ def test_the_parts_of_a_mix_have_one_mode(place: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-def test_floats_are_the_integers_scaled(place: Path, mode: Any, layout: Any, dtype: Any) -> None:
-    train, count = stoker.open(place, mode=mode), MODES[mode]
+def test_floats_are_the_integers_scaled(folder: Path, mode: Any, layout: Any, dtype: Any) -> None:
+    train, count = stoker.open(folder, mode=mode), MODES[mode]
     plain = pixels(train)
     assert (plain.dtype, plain.shape) == (INTEGERS[mode], (SIZE, SIDE, SIDE, count))
     mean, std = (0.485, 0.456, 0.406, 0.9)[:count], (0.229, 0.224, 0.225, 0.5)[:count]
@@ -132,8 +132,8 @@ def test_floats_are_the_integers_scaled(place: Path, mode: Any, layout: Any, dty
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_integers_in_planes_and_by_name(place: Path, mode: Any) -> None:
-    train = stoker.open(place, mode=mode)
+def test_integers_in_planes_and_by_name(folder: Path, mode: Any) -> None:
+    train = stoker.open(folder, mode=mode)
     plain = pixels(train)
     for output in (stoker.Output(INTEGERS[mode]), stoker.Output(None)):
         assert (pixels(train, output=output) == plain).all()
@@ -159,9 +159,9 @@ def test_integers_in_planes_and_by_name(place: Path, mode: Any) -> None:
         ("RGB", {"mean": (0.5,)}, "with mode='RGB'; give three numbers, of red, green and blue"),
     ],
 )
-def test_an_output_without_meaning_is_refused(place: Path, mode: Any, output: dict[str, Any], message: str) -> None:
+def test_an_output_without_meaning_is_refused(folder: Path, mode: Any, output: dict[str, Any], message: str) -> None:
     meaningless = stoker.Output(**{"dtype": "float32"} | output)
-    train = stoker.open(place, mode=mode)
+    train = stoker.open(folder, mode=mode)
     for make in (stoker.Loader, stoker.torch.DataLoader, stoker.tensorflow.dataset, stoker.jax.batches):
         with pytest.raises(ConfigError, match=re.escape(message)):
             make(train, 4, transform=TRANSFORM, output=meaningless)
@@ -176,8 +176,8 @@ def test_other_numbers_of_channels_are_refused_at_once(count: int) -> None:
 
 
 @pytest.mark.parametrize("mode", ["RGBA", "I;16"])
-def test_colour_jitter_without_meaning_is_refused(place: Path, mode: Any) -> None:
-    train, jitter = stoker.open(place, mode=mode), stoker.ColorJitter(0.4)
+def test_colour_jitter_without_meaning_is_refused(folder: Path, mode: Any) -> None:
+    train, jitter = stoker.open(folder, mode=mode), stoker.ColorJitter(0.4)
     message = re.escape(f"color_jitter is ColorJitter(0.4), but the dataset was opened with mode={mode!r}; omit it")
     colored = stoker.RandomResizedCrop(SIDE, color_jitter=jitter)
     for chosen in (colored, stoker.MultiCrop(TRANSFORM, colored), stoker.RawTensor(SIDE, color_jitter=jitter)):
@@ -185,9 +185,9 @@ def test_colour_jitter_without_meaning_is_refused(place: Path, mode: Any) -> Non
             stoker.Loader(train, batch_size=4, transform=chosen)
 
 
-def test_colour_jitter_of_grey_is_pillows(place: Path) -> None:
+def test_colour_jitter_of_grey_is_pillows(folder: Path) -> None:
     jitter = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
-    train = stoker.open(place, mode="L")
+    train = stoker.open(folder, mode="L")
     plain = pixels(train)
     transform = stoker.RandomResizedCrop(SIDE, hflip=0.5, color_jitter=jitter)
     seen = pixels(train, transform=transform)
@@ -249,8 +249,8 @@ def test_records_of_pixels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_caches_give_the_pixels_of_the_mode(place: Path, tmp_path: Path, mode: Any) -> None:
-    train = stoker.open(place, mode=mode)
+def test_caches_give_the_pixels_of_the_mode(folder: Path, tmp_path: Path, mode: Any) -> None:
+    train = stoker.open(folder, mode=mode)
     with stoker.Loader(train, batch_size=4, transform=BOTH, seed=3) as loader:
         expected = [[batch.images for batch in loader] for _ in range(3)]
     for cache in (
@@ -267,31 +267,31 @@ def test_caches_give_the_pixels_of_the_mode(place: Path, tmp_path: Path, mode: A
         assert cache.stats().hits >= SIZE
 
 
-def test_what_is_kept_as_stored_serves_every_mode(place: Path, tmp_path: Path) -> None:
+def test_what_is_kept_as_stored_serves_every_mode(folder: Path, tmp_path: Path) -> None:
     for cache in (stoker.MemoryCache("64MB"), stoker.NodeCache(tmp_path / "cache", "64MB")):
         for number, mode in enumerate(MODES):
-            train = stoker.open(place, mode=mode)
+            train = stoker.open(folder, mode=mode)
             assert (pixels(train, cache=cache) == pixels(train)).all()
             assert cache.stats().hits == SIZE * number
 
 
-def test_decoded_pixels_are_kept_for_each_mode(place: Path) -> None:
+def test_decoded_pixels_are_kept_for_each_mode(folder: Path) -> None:
     cache = stoker.MemoryCache("64MB", keep="decoded")
     for again in (0, 1):
         for number, mode in enumerate(MODES):
-            train = stoker.open(place, mode=mode)
+            train = stoker.open(folder, mode=mode)
             assert (pixels(train, cache=cache) == pixels(train)).all()
             assert cache.stats().hits == again * SIZE * (number + 1)
 
 
-def test_a_state_serves_every_mode(place: Path) -> None:
-    with stoker.Loader(stoker.open(place), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
+def test_a_state_serves_every_mode(folder: Path) -> None:
+    with stoker.Loader(stoker.open(folder), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3) as loader:
         batches_ = iter(loader)
         next(batches_)
         state = loader.state_dict()
         rest = [batch.indices.tolist() for batch in batches_]
     with stoker.Loader(
-        stoker.open(place, mode="I;16"), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3
+        stoker.open(folder, mode="I;16"), batch_size=4, transform=TRANSFORM, shuffle=True, seed=3
     ) as loader:
         loader.load_state_dict(state)
         assert [batch.indices.tolist() for batch in loader] == rest
@@ -311,11 +311,11 @@ OUTPUTS = {
 @pytest.mark.parametrize(
     ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
 )
-def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: stoker.Output) -> None:
+def test_all_frameworks_give_the_same_batches(folder: Path, mode: Any, output: stoker.Output) -> None:
     import tensorflow as tf  # noqa: PLC0415
     import torch  # noqa: PLC0415
 
-    train = stoker.open(place, mode=mode)
+    train = stoker.open(folder, mode=mode)
     settings: dict[str, Any] = {"batch_size": 4, "transform": BOTH, "seed": 9, "output": output}
     elements = stoker.tensorflow.dataset(train, **settings)
     with (
@@ -337,10 +337,10 @@ def test_all_frameworks_give_the_same_batches(place: Path, mode: Any, output: st
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
+def test_batches_on_a_sharding(folder: Path, mode: Any) -> None:
     import jax  # noqa: PLC0415
 
-    train = stoker.open(place, mode=mode)
+    train = stoker.open(folder, mode=mode)
     sharding = jax.sharding.NamedSharding(
         jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",)), jax.sharding.PartitionSpec("data")
     )
@@ -353,10 +353,10 @@ def test_batches_on_a_sharding(place: Path, mode: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_samples_one_by_one_in_pytorch(place: Path, mode: Any) -> None:
+def test_samples_one_by_one_in_pytorch(folder: Path, mode: Any) -> None:
     import torch  # noqa: PLC0415
 
-    train = stoker.open(place, mode=mode)
+    train = stoker.open(folder, mode=mode)
     expected = pixels(train)
     images = stoker.torch.MapDataset(train, TRANSFORM, seed=3)
     loader = torch.utils.data.DataLoader(images, batch_size=SIZE)
@@ -382,8 +382,8 @@ def test_samples_one_by_one_in_pytorch(place: Path, mode: Any) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
-def test_a_share_of_a_last_step_may_be_empty(place: Path, mode: Any, layout: Any) -> None:
-    train, count = stoker.open(place, mode=mode), MODES[mode]
+def test_a_share_of_a_last_step_may_be_empty(folder: Path, mode: Any, layout: Any) -> None:
+    train, count = stoker.open(folder, mode=mode), MODES[mode]
     settings: dict[str, Any] = {"rank": 0, "world_size": 2, "tail": "short", "output": stoker.Output(layout=layout)}
     with stoker.Loader(train, batch_size=3, transform=BOTH, **settings) as loader:
         loader.load_state_dict(loader.state_dict() | {"consumed": SIZE - 1})
@@ -397,8 +397,8 @@ def test_a_share_of_a_last_step_may_be_empty(place: Path, mode: Any, layout: Any
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_fast_decoding_is_close_in_every_mode(place: Path, mode: Any) -> None:
-    train = stoker.open(place, mode=mode)
+def test_fast_decoding_is_close_in_every_mode(folder: Path, mode: Any) -> None:
+    train = stoker.open(folder, mode=mode)
     exact, fast = (pixels(train, transform=stoker.Resize(8), decode=decode) for decode in ("exact", "fast"))
     assert np.abs(fast.astype(int) - exact)[2::3].max() <= 20  # the JPEGs
     others = [index for index in range(SIZE) if index % 3 != 2]  # with coarser weights alone, of alpha too
@@ -408,8 +408,8 @@ def test_fast_decoding_is_close_in_every_mode(place: Path, mode: Any) -> None:
 @pytest.mark.parametrize(
     ("mode", "output"), [(mode, output) for mode, outputs in OUTPUTS.items() for output in outputs], ids=str
 )
-def test_pictures_of_batches_and_samples(place: Path, mode: Any, output: stoker.Output) -> None:
-    train = stoker.open(place, mode=mode)
+def test_pictures_of_batches_and_samples(folder: Path, mode: Any, output: stoker.Output) -> None:
+    train = stoker.open(folder, mode=mode)
     plain, batch = (batches(train, output=each)[0] for each in (None, output))
     for at in range(len(batch)):
         shown, expected = original_pixels(batch.images[at], batch.origin.output, mode), visible(plain.images[at])
@@ -437,13 +437,13 @@ def test_what_is_shown_of_a_mode() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.slow
-def test_sheets_in_every_mode(place: Path, tmp_path: Path, mode: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sheets_in_every_mode(folder: Path, tmp_path: Path, mode: Any, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "sheet.png"
     for more in ([], ["--transforms", "RandomResizedCrop(24)", "--epochs", "0,1"]):
-        assert main(["show", str(place), "--out", str(out), "--count", str(SIZE), "--mode", mode, *more]) == 0
+        assert main(["show", str(folder), "--out", str(out), "--count", str(SIZE), "--mode", mode, *more]) == 0
         assert "damaged" not in capsys.readouterr().out
         with Image.open(io.BytesIO(out.read_bytes())) as sheet:
             assert (sheet.format, sheet.mode) == ("PNG", "RGB")
         sheet_of_rgb = tmp_path / "rgb.png"
-        assert main(["show", str(place), "--out", str(sheet_of_rgb), "--count", str(SIZE), *more]) == 0
+        assert main(["show", str(folder), "--out", str(sheet_of_rgb), "--count", str(SIZE), *more]) == 0
         assert (out.read_bytes() == sheet_of_rgb.read_bytes()) == (mode == "RGB")

@@ -230,7 +230,7 @@ BROKEN: list[tuple[str, Features, type[StokerError], str]] = [
 
 @pytest.mark.parametrize(("name", "changes", "error", "message"), BROKEN, ids=[message for *_, message in BROKEN])
 @pytest.mark.slow
-def test_what_a_record_lacks_is_named_with_its_place_and_another_takes_it(
+def test_what_a_record_lacks_is_named_with_its_number_and_another_replaces_it(
     tmp_path: Path, name: str, changes: Features, error: type[StokerError], message: str
 ) -> None:
     path = tmp_path / "train-00000-of-00001"
@@ -262,7 +262,7 @@ def test_what_a_record_lacks_is_named_with_its_place_and_another_takes_it(
     ],
 )
 @pytest.mark.slow
-def test_a_damaged_value_is_named_with_its_place(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
+def test_a_damaged_value_is_named_with_its_record(tmp_path: Path, name: str, stored: bytes, message: str) -> None:
     path = tmp_path / "train-00000-of-00001"
     field_records.write(path, {5: {name: ("bytes", [stored])}}, records=8)
     with pytest.raises(ExampleError, match="record 5 at byte") as raised:
@@ -271,7 +271,7 @@ def test_a_damaged_value_is_named_with_its_place(tmp_path: Path, name: str, stor
     assert (raised.value.path, raised.value.record) == (str(path), 5)
 
 
-def test_a_damaged_value_of_a_substitute_is_named_with_its_own_place(tmp_path: Path) -> None:
+def test_a_damaged_value_of_a_substitute_is_named_with_its_own_record(tmp_path: Path) -> None:
     path = tmp_path / "train-00000-of-00001"
     field_records.write(path, {0: {"number": ("none", [])}, 1: {"meta": ("bytes", [b"{"])}}, records=2)
     settings = {"transform": stoker.Resize(4), "shuffle": False, "batch_size": 1, "on_bad": "substitute", "seed": 0}
@@ -365,10 +365,10 @@ def test_parts_of_a_mix_give_their_own_fields(train: stoker.Dataset, tmp_path: P
     ],
 )
 def test_a_field_of_a_mix_is_of_one_kind(tmp_path: Path, first: Any, second: Any) -> None:
-    for place, (kind, note) in (("one", first), ("two", second)):
+    for folder, (kind, note) in (("one", first), ("two", second)):
         records = [{"image": pictures.jpeg(8, 8, n), "label": 0, "note": note, "weight": n / 2} for n in range(2)]
         known = {"image": fields.Image(), "label": fields.Label(), "note": kind, "weight": fields.Float()}
-        stoker.build(records, tmp_path / place, fields=known, progress=False)
+        stoker.build(records, tmp_path / folder, fields=known, progress=False)
     mixed = stoker.mix([stoker.open(tmp_path / name) for name in ("one", "two")])
     assert mixed.fields == {"weight": fields.Float()}
     assert sorted(load(mixed, ["weight"], batch_size=4).fields["weight"].tolist()) == [0, 0, 0.5, 0.5]
@@ -435,15 +435,18 @@ def test_a_built_dataset_gives_by_name_what_it_was_built_from(tmp_path: Path) ->
     with stoker.Loader(dataset, 14, transform=stoker.TopLeft(20), fields=list(FIELDS)) as loader:
         (batch,) = loader
     assert isinstance(batch.fields["track"], fields.Padded)  # as the dataset says
-    places = [meta["i"] - 1 for meta in batch.fields["meta"]]
-    assert sorted(places) == list(range(14))
+    positions = [meta["i"] - 1 for meta in batch.fields["meta"]]
+    assert sorted(positions) == list(range(14))
     for name, column in batch.fields.items():
         for row, actual in enumerate(rows(column, 14)):
-            expected = records[places[row]][name]
+            expected = records[positions[row]][name]
             if name in PLANES:
                 expected = expected[:20, :20]
             assert np.array_equal(actual, expected), name
-    assert all(np.array_equal(batch.images[row], records[place]["image"][:20, :20]) for row, place in enumerate(places))
+    assert all(
+        np.array_equal(batch.images[row], records[position]["image"][:20, :20])
+        for row, position in enumerate(positions)
+    )
 
 
 def test_a_loader_without_fields_has_none(train: stoker.Dataset) -> None:

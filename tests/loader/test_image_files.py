@@ -102,8 +102,8 @@ def test_members_of_a_tar_are_read_in_place(tmp_path: Path) -> None:
     with tarfile.open(path) as tar:
         offsets = [member.offset_data for member in tar]
     names = [f"{i}.JPEG" for i in range(FILES)]
-    placed = {"archives": ["images.tar"], "archive_of": [0] * FILES, "offsets": offsets}
-    source = file_set(str(tmp_path), names, [len(encoded) for encoded in data], **placed)
+    members = {"archives": ["images.tar"], "archive_of": [0] * FILES, "offsets": offsets}
+    source = file_set(str(tmp_path), names, [len(encoded) for encoded in data], **members)
     assert [source.read(i) for i in range(FILES)] == data
     assert source.where(3) == (str(path), -1, offsets[3])
     assert (everything(source) == expected(data)).all()

@@ -91,8 +91,8 @@ def test_opening_shards_of_other_origin_writes_nothing_beside_them(
 ) -> None:
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "user-cache"))
     before = sorted(shard.parent.rglob("*"))
-    for place in (shard, shard.parent, shard.parent / "train-*"):
-        stoker.open(place)
+    for path in (shard, shard.parent, shard.parent / "train-*"):
+        stoker.open(path)
     assert sorted(shard.parent.rglob("*")) == before
     assert len(list(cached_indexes(tmp_path / "user-cache"))) == 1
     assert main(["index", str(shard)]) == 0

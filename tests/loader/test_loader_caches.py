@@ -105,9 +105,9 @@ def test_a_bad_image_is_never_kept(tmp_path: Path) -> None:
 
 
 def test_a_memory_cache_serves_one_dataset(train: stoker.Dataset, tmp_path_factory: pytest.TempPathFactory) -> None:
-    place = tmp_path_factory.mktemp("other")
-    write_shards(place, 8, 1)
-    other = stoker.open(place, keys=KEYS)
+    folder = tmp_path_factory.mktemp("other")
+    write_shards(folder, 8, 1)
+    other = stoker.open(folder, keys=KEYS)
     cache = stoker.MemoryCache("10MB", keep="decoded")
     epochs(train, cache=cache)
     with pytest.raises(ConfigError, match="this cache holds samples of another dataset"):

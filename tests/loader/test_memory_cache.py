@@ -24,9 +24,9 @@ RECORDS = 24
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    place = tmp_path_factory.mktemp("shards")
-    write_shards(place, RECORDS, 2)
-    return stoker.open(place)
+    folder = tmp_path_factory.mktemp("shards")
+    write_shards(folder, RECORDS, 2)
+    return stoker.open(folder)
 
 
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:

@@ -24,9 +24,9 @@ TRANSFORM = stoker.Resize(8, hflip=0.5)
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[stoker.Dataset]:
     datasets = []
     for number, size in enumerate(SIZES):
-        place = tmp_path_factory.mktemp(f"part-{number}")
-        write_shards(place, size, 1)
-        datasets.append(stoker.open(place, keys=KEYS))
+        folder = tmp_path_factory.mktemp(f"part-{number}")
+        write_shards(folder, size, 1)
+        datasets.append(stoker.open(folder, keys=KEYS))
     return datasets
 
 
@@ -34,15 +34,15 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> list[stoker.Dataset]:
 def test_turns_are_those_of_the_twin_wherever_one_looks(counts: list[int], data: st.DataObject) -> None:
     expected = twin.turns(counts)
     positions = data.draw(st.lists(st.integers(0, sum(counts) - 1), min_size=1, max_size=50))
-    part, place = interleave(np.array(positions, np.uint64), counts)
-    assert list(zip(part.tolist(), place.tolist(), strict=True)) == [expected[position] for position in positions]
+    part, number = interleave(np.array(positions, np.uint64), counts)
+    assert list(zip(part.tolist(), number.tolist(), strict=True)) == [expected[position] for position in positions]
 
 
 @given(COUNTS)
 def test_every_stretch_of_an_epoch_has_the_proportions_of_the_whole(counts: list[int]) -> None:
-    part, place = interleave(np.arange(sum(counts), dtype=np.uint64), counts)
+    part, numbers = interleave(np.arange(sum(counts), dtype=np.uint64), counts)
     for number, count in enumerate(counts):
-        assert place[part == number].tolist() == list(range(count))
+        assert numbers[part == number].tolist() == list(range(count))
         until = np.cumsum(part == number)
         exact = np.arange(1, sum(counts) + 1) * count / sum(counts)
         assert (abs(until - exact) < len(counts)).all()

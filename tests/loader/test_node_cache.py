@@ -21,11 +21,11 @@ RECORDS = 24
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Path:
-    place = tmp_path / "shards"
-    place.mkdir()
-    write_shards(place, RECORDS, 2)
-    stoker.open(place)  # writes the indexes, so that what a test sees change is its own doing
-    return place
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    write_shards(folder, RECORDS, 2)
+    stoker.open(folder)  # writes the indexes, so that what a test sees change is its own doing
+    return folder
 
 
 def samples_of(dataset: stoker.Dataset) -> _native.SampleSource:
@@ -38,8 +38,8 @@ def behind(cache: NodeCache, dataset: stoker.Dataset) -> _native.CachedSource:
     return source
 
 
-def read_all(cache: NodeCache, place: Path) -> None:
-    dataset = stoker.open(place)
+def read_all(cache: NodeCache, folder: Path) -> None:
+    dataset = stoker.open(folder)
     source = behind(cache, dataset)
     for number in range(len(dataset)):
         assert source.read(number) == dataset.records.read(number)
@@ -49,8 +49,8 @@ def disk_bytes(directory: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in directory.iterdir())
 
 
-def state_of(place: Path) -> dict[str, tuple[int, int]]:
-    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in place.rglob("*")}
+def state_of(folder: Path) -> dict[str, tuple[int, int]]:
+    return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
 
 
 def test_hits_give_the_same_bytes_also_to_later_runs(shards: Path, tmp_path: Path) -> None:
@@ -127,12 +127,12 @@ def test_a_manifest_stands_for_its_bytes_wherever_they_lie(dataset: Path, tmp_pa
 
 
 def test_a_file_that_grew_or_was_replaced_is_read_as_it_is(photos: Path, tmp_path: Path) -> None:
-    place = tmp_path / "photos"
-    (place / "fish").mkdir(parents=True)
+    folder = tmp_path / "photos"
+    (folder / "fish").mkdir(parents=True)
     for path in sorted((photos / "train").rglob("*.*"))[:6]:
-        (place / "fish" / path.name).write_bytes(path.read_bytes())
+        (folder / "fish" / path.name).write_bytes(path.read_bytes())
     cache = NodeCache(tmp_path / "cache", "50MB")
-    opened = stoker.open(place)
+    opened = stoker.open(folder)
     source = behind(cache, opened)
     path = Path(opened.records.where(0)[0])
     was = path.read_bytes()
@@ -141,7 +141,7 @@ def test_a_file_that_grew_or_was_replaced_is_read_as_it_is(photos: Path, tmp_pat
     assert cache.stats().hits == 0
     path.with_suffix(".new").write_bytes(was[::-1])
     path.with_suffix(".new").replace(path)
-    assert behind(NodeCache(tmp_path / "cache", "50MB"), stoker.open(place)).read(0) == was[::-1]
+    assert behind(NodeCache(tmp_path / "cache", "50MB"), stoker.open(folder)).read(0) == was[::-1]
 
 
 def test_the_budget_is_what_the_disk_gives_and_what_came_first_stays(shards: Path, tmp_path: Path) -> None:
@@ -156,17 +156,17 @@ def test_the_budget_is_what_the_disk_gives_and_what_came_first_stays(shards: Pat
 
 
 def other_shards(tmp_path: Path, name: str, records: int = 30) -> Path:
-    place = tmp_path / name
-    place.mkdir()
-    write_shards(place, records, 1)
-    stoker.open(place)
-    return place
+    folder = tmp_path / name
+    folder.mkdir()
+    write_shards(folder, records, 1)
+    stoker.open(folder)
+    return folder
 
 
 def test_entries_that_are_not_in_use_are_evicted_the_oldest_first(shards: Path, tmp_path: Path) -> None:
     old, older = other_shards(tmp_path, "old", 31), other_shards(tmp_path, "older")
-    for place in (older, old):
-        read_all(NodeCache(tmp_path / "cache", "1MB"), place)
+    for folder in (older, old):
+        read_all(NodeCache(tmp_path / "cache", "1MB"), folder)
     directory = CacheDirectory(tmp_path / "cache")
     keys = [entry.key for entry in directory.entries()]
     used = sum(entry.disk_bytes for entry in directory.entries())
@@ -240,24 +240,24 @@ def test_a_directory_of_other_things_is_refused(shards: Path, tmp_path: Path) ->
 def test_without_its_tag_a_cache_is_left_as_it_is_and_training_goes_on(
     shards: Path, tmp_path: Path, damage: str
 ) -> None:
-    place = tmp_path / "cache"
-    read_all(NodeCache(place, "1MB"), shards)
-    (place / TAG_NAME).write_bytes((place / TAG_NAME).read_bytes()[:-1])
+    folder = tmp_path / "cache"
+    read_all(NodeCache(folder, "1MB"), shards)
+    (folder / TAG_NAME).write_bytes((folder / TAG_NAME).read_bytes()[:-1])
     if damage == "lost":
-        (place / TAG_NAME).unlink()
+        (folder / TAG_NAME).unlink()
     if damage == "all but another tag":
-        for path in (path for path in place.iterdir() if path.name != TAG_NAME):
+        for path in (path for path in folder.iterdir() if path.name != TAG_NAME):
             path.unlink()
-    before = {path.name: path.read_bytes() for path in place.iterdir()}
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     dataset = stoker.open(shards, keys=stoker.RecordKeys("image/encoded", "image/class/label", 0))
     with (
         pytest.warns(UserWarning, match=r"CACHEDIR\.TAG is damaged or missing; remove the directory to start"),
-        stoker.Loader(dataset, 5, transform=stoker.CenterCrop(8), cache=NodeCache(place, "1MB")) as loader,
+        stoker.Loader(dataset, 5, transform=stoker.CenterCrop(8), cache=NodeCache(folder, "1MB")) as loader,
     ):
         assert sum(len(batch) for batch in loader) == RECORDS
-    assert {path.name: path.read_bytes() for path in place.iterdir()} == before
-    shutil.rmtree(place)
-    read_all(NodeCache(place, "1MB"), shards)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    shutil.rmtree(folder)
+    read_all(NodeCache(folder, "1MB"), shards)
 
 
 @pytest.mark.parametrize("budget", ["12 parsecs", 0, "1KB", -5])

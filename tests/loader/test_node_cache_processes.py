@@ -23,11 +23,11 @@ RECORDS = 24
 
 @pytest.fixture
 def shards(tmp_path: Path) -> Path:
-    place = tmp_path / "shards"
-    place.mkdir()
-    write_shards(place, RECORDS, 2)
-    stoker.open(place)
-    return place
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    write_shards(folder, RECORDS, 2)
+    stoker.open(folder)
+    return folder
 
 
 def start(shards: Path, directory: Path, budget: int, *what: object) -> subprocess.Popen[str]:

@@ -33,9 +33,9 @@ OUTPUTS = [
 
 @pytest.fixture(scope="module")
 def annotated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("annotated") / "shard.tfrecord"
-    write_annotated(place, 8)
-    return place
+    shard_file = tmp_path_factory.mktemp("annotated") / "shard.tfrecord"
+    write_annotated(shard_file, 8)
+    return shard_file
 
 
 def images(text: str) -> list[Image.Image]:
@@ -43,8 +43,8 @@ def images(text: str) -> list[Image.Image]:
     return [Image.open(io.BytesIO(base64.b64decode(data))) for data in encoded]
 
 
-def first_batch(place: Path, **settings: Any) -> stoker.Batch:
-    with stoker.Loader(stoker.open(place), batch_size=5, **settings) as loader:
+def first_batch(shard_file: Path, **settings: Any) -> stoker.Batch:
+    with stoker.Loader(stoker.open(shard_file), batch_size=5, **settings) as loader:
         return next(iter(loader))
 
 
@@ -55,10 +55,10 @@ def test_pixels_are_shown_as_they_were_before_the_output(annotated: Path, output
         first_batch(annotated, transform=transform),
         first_batch(annotated, transform=transform, output=output),
     )
-    for place in range(5):
-        shown = original_pixels(batch.images[place], batch.origin.output)
+    for row in range(5):
+        shown = original_pixels(batch.images[row], batch.origin.output)
         near = 0 if output.dtype != "float16" else 1
-        assert np.abs(shown.astype(int) - plain.images[place]).max() <= near
+        assert np.abs(shown.astype(int) - plain.images[row]).max() <= near
     shown, expected = images(batch._repr_html_()), images(plain._repr_html_())
     assert len(shown) == len(expected) == 5
     for image, other in zip(shown, expected, strict=True):
@@ -78,14 +78,14 @@ def test_the_boxes_that_are_drawn_are_those_of_the_sample(annotated: Path, form:
     transform = stoker.Resize(40)
     ragged = first_batch(annotated, transform=transform, boxes=stoker.BoxOutput()).boxes
     batch = first_batch(annotated, transform=transform, boxes=form)
-    for place in range(5):
-        first, last = ragged.offsets[place : place + 2]
-        assert (corners_of(batch.boxes, place) == ragged.corners[first:last][: form.pad_to]).all()
+    for row in range(5):
+        first, last = ragged.offsets[row : row + 2]
+        assert (corners_of(batch.boxes, row) == ragged.corners[first:last][: form.pad_to]).all()
     assert len(corners_of(None, 0)) == 0
     plain = first_batch(annotated, transform=transform)
-    for place, (image, other) in enumerate(zip(images(batch._repr_html_()), images(plain._repr_html_()), strict=True)):
+    for row, (image, other) in enumerate(zip(images(batch._repr_html_()), images(plain._repr_html_()), strict=True)):
         changed = np.abs(np.asarray(image).astype(int) - np.asarray(other)).max(-1) > 30
-        assert changed.any() == (place % 4 > 0)
+        assert changed.any() == (row % 4 > 0)
 
 
 def test_several_transforms_are_shown_side_by_side(annotated: Path) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 def test_shards_of_other_origin_open_by_directory_pattern_or_file(tmp_path: Path) -> None:
     shards = write_shards(tmp_path, 11, 3)
-    for place in (tmp_path, str(tmp_path / "train-*-of-*3"), str(tmp_path)):
-        opened = stoker.open(place)
+    for path in (tmp_path, str(tmp_path / "train-*-of-*3"), str(tmp_path)):
+        opened = stoker.open(path)
         assert (len(opened), opened.split, len(opened.shards)) == (11, "train", 3)
         assert opened.labels.tolist() == list(range(1, 12))
     assert len(stoker.open(shards[1])) == 4

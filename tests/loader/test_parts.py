@@ -33,9 +33,9 @@ TRANSFORM = stoker.RandomResizedCrop(12, hflip=0.5)
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    place = tmp_path_factory.mktemp("records")
-    write_shards(place, RECORDS, 3)
-    return stoker.open(place)
+    folder = tmp_path_factory.mktemp("records")
+    write_shards(folder, RECORDS, 3)
+    return stoker.open(folder)
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +272,7 @@ def by_name(dataset: stoker.Dataset, seed: int, depth: int = 0) -> dict[str, int
 
 
 def names(dataset: stoker.Dataset) -> list[str]:
-    return [dataset[place].source for place in range(len(dataset))]
+    return [dataset[index].source for index in range(len(dataset))]
 
 
 @pytest.mark.parametrize("seed", [0, 2**63 + 5])
@@ -294,9 +294,9 @@ def test_random_parts_equal_their_twin(whole: stoker.Dataset, files: stoker.Data
 
 def test_samples_that_share_a_name_are_told_apart_by_their_images(tmp_path: Path) -> None:
     for number in range(24):
-        place = tmp_path / "photos" / "room" / f"s{number}"
-        place.mkdir(parents=True)
-        (place / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, number))
+        folder = tmp_path / "photos" / "room" / f"s{number}"
+        folder.mkdir(parents=True)
+        (folder / "rgb.jpg").write_bytes(pictures.jpeg(16, 12, number))
     (tmp_path / "photos/room/own.jpg").write_bytes(pictures.jpeg(16, 12, 99))
     for copy in ("t0", "t1"):  # these stay with the one whose bytes they have
         (tmp_path / "photos/room" / copy).mkdir()
@@ -343,7 +343,7 @@ def test_samples_stay_in_their_part(tmp_path: Path) -> None:
 
     def validation(dataset: stoker.Dataset) -> set[tuple[str, str]]:
         part = dataset.random_split([0.7, 0.3], seed=4)[1]
-        samples = [part[place] for place in range(len(part))]
+        samples = [part[index] for index in range(len(part))]
         return {(part.classes[sample.label].name, sample.source.rpartition("/")[2]) for sample in samples}
 
     old = {(name, f"{n}.jpg") for name, count in (("bee", 30), ("cat", 20)) for n in range(count)}

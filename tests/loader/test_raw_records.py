@@ -39,8 +39,8 @@ def record(i: int, stored: np.ndarray, **changes: tuple[str, list]) -> bytes:
     return tfrecord.frame(example.write(features | changes))
 
 
-def write(place: Path, frames: list[bytes]) -> Path:
-    path = place / "train-00000-of-00001.tfrecord"
+def write(folder: Path, frames: list[bytes]) -> Path:
+    path = folder / "train-00000-of-00001.tfrecord"
     path.write_bytes(b"".join(frames))
     return path
 

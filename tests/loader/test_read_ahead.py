@@ -1,4 +1,4 @@
-"""What is planned ahead when places are unknown, or no more samples are asked for."""
+"""What is planned ahead when extents are unknown, or no more samples are asked for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RECORD = 10
 
 
-def places(numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int64], ...]:
+def extents(numbers: NDArray[np.uint64], objects: NDArray[np.int32] | None = None) -> tuple[NDArray[np.int64], ...]:
     """Where samples lie: one behind the other in one file; of the second 4096 it is unknown."""
     if ((numbers >= 4096) & (numbers < 8192)).any():
         raise IndexMismatchError("the index does not describe its shard")
@@ -37,9 +37,9 @@ def planned(ranges: _native.RemoteRanges) -> list[int]:
     return samples
 
 
-def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
+def test_samples_whose_extents_are_unknown_are_left_to_the_readers() -> None:
     ranges = _native.RemoteRanges(2**20)
-    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19), 2**62)
+    planner = Planner(ranges, extents, RangeLimits(window=2**19, gap=0, longest=2**19), 2**62)
     planner.begin(in_order(range(3 * 4096)))
     planner.plan_until(3 * 4096)
     assert sorted(planned(ranges)) == [*range(4096), *range(8192, 3 * 4096)]
@@ -48,7 +48,7 @@ def test_samples_whose_places_are_unknown_are_left_to_the_readers() -> None:
 @pytest.mark.parametrize("count", [4096, 4000])
 def test_a_future_may_end_with_a_window_or_be_at_hand_already(count: int) -> None:
     ranges = _native.RemoteRanges(2**20)
-    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
+    planner = Planner(ranges, extents, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
     planner.begin(in_order(range(count)))
     planner.plan_until(count + 1)
     assert sorted(planned(ranges)) == list(range(count))
@@ -60,7 +60,7 @@ def test_a_future_may_end_with_a_window_or_be_at_hand_already(count: int) -> Non
 
 def test_the_thread_that_plans_outlives_them() -> None:
     ranges = _native.RemoteRanges(2**20)
-    planner = Planner(ranges, places, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
+    planner = Planner(ranges, extents, RangeLimits(window=2**19, gap=0, longest=2**19, uses=4096), 2**62)
     thread = threading.Thread(target=planner.run, daemon=True)
     thread.start()
     planner.begin(in_order(range(3 * 4096)))

@@ -157,8 +157,8 @@ def test_shards_without_an_index_are_read_through_once(bucket: StoreLocation, tm
     write_annotated(tmp_path / "train.tfrecord", 9)
     copy(tmp_path, bucket)
     path = bucket / "train.tfrecord"
-    for place in (bucket, path, bucket / "tr*.tfrecord"):
-        assert len(stoker.open(place)) == 9
+    for target in (bucket, path, bucket / "tr*.tfrecord"):
+        assert len(stoker.open(target)) == 9
     kept = list((tmp_path / "user-cache" / "indexes").iterdir())
     assert len(kept) == 1
     kept[0].write_bytes(b"0 17\n")
@@ -200,13 +200,13 @@ def test_a_kept_index_that_was_damaged_is_fetched_again(bucket: StoreLocation, d
 
 
 def test_images_and_tars_in_a_bucket_are_read_as_they_are(bucket: StoreLocation, photos: Path, tmp_path: Path) -> None:
-    place = stoker.open(photos, "train")
+    here = stoker.open(photos, "train")
     copy(photos, bucket / "photos")
     there = stoker.open(bucket / "photos", "train")
-    np.testing.assert_array_equal(there.labels, place.labels)
-    assert there[7].encoded == place[7].encoded
+    np.testing.assert_array_equal(there.labels, here.labels)
+    assert there[7].encoded == here[7].encoded
     for shuffle in (False, True):
-        assert_same(epochs(place, shuffle=shuffle), epochs(there, shuffle=shuffle, read_ahead=SMALL))
+        assert_same(epochs(here, shuffle=shuffle), epochs(there, shuffle=shuffle, read_ahead=SMALL))
     with tarfile.open(tmp_path / "some.tar", "w", format=tarfile.GNU_FORMAT) as tar:
         tar.add(photos / "train", ".")
     (bucket / "some.tar").write_atomically((tmp_path / "some.tar").read_bytes())

@@ -412,10 +412,10 @@ def test_damage_in_a_tar_is_that_of_the_field_alone(tmp_path: Path) -> None:
     source = write_webdataset(tmp_path / "src")
     tar = source / "000000.tar"
     data = tar.read_bytes()
-    place = data.index(b'{"b": 4, ')
+    offset = data.index(b'{"b": 4, ')
     opened = stoker.open(source)
     expected = load(opened, ["txt"])
-    tar.write_bytes(data[:place] + b"[" + data[place + 1 :])
+    tar.write_bytes(data[:offset] + b"[" + data[offset + 1 :])
     same(load(opened, ["txt"]), expected)
     with pytest.raises(ExampleError, match=r"at byte [0-9]+ \(0004.jpg\): the json of 0004.jpg in .* damaged"):
         load(opened, ["json"])

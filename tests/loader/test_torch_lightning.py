@@ -130,16 +130,16 @@ def test_a_run_goes_on_after_an_epoch(train: stoker.Dataset, tmp_path: Path) -> 
     assert first.seen + second.seen == epochs_of(train, 3)
 
 
-def stopped(dataset: stoker.Dataset, first: dict[str, Any], second: dict[str, Any], place: Path) -> list[list[int]]:
+def stopped(dataset: stoker.Dataset, first: dict[str, Any], second: dict[str, Any], folder: Path) -> list[list[int]]:
     """The batches of a fit and of one that goes on from a checkpoint taken after it."""
     models = (Seer(), Seer())
     with DataLoader(dataset, **SETTINGS) as training:
         begun = trainer(enable_checkpointing=False, **first)
         begun.fit(models[0], training)
-        begun.save_checkpoint(place / "stopped.ckpt")
+        begun.save_checkpoint(folder / "stopped.ckpt")
     with DataLoader(dataset, **SETTINGS) as training:
         goes_on = trainer(enable_checkpointing=False, **second)
-        goes_on.fit(models[1], training, ckpt_path=place / "stopped.ckpt", weights_only=True)
+        goes_on.fit(models[1], training, ckpt_path=folder / "stopped.ckpt", weights_only=True)
     return [keys for model in models for _, keys in model.seen]
 
 

@@ -97,8 +97,8 @@ def test_images_of_every_orientation(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["L", "RGBA"])
 def test_in_other_modes_and_of_shards_that_keep_the_files(mode: Any, tmp_path: Path) -> None:
     stored, upright = write_folders(tmp_path, "jpeg")
-    for name, place, settings in (("built", stored, {}), ("twin", upright, {}), ("turned", stored, {"exif": "apply"})):
-        stoker.build(place, tmp_path / name, shards=2, encode="png" if name == "turned" else None, **settings)
+    for name, source, settings in (("built", stored, {}), ("twin", upright, {}), ("turned", stored, {"exif": "apply"})):
+        stoker.build(source, tmp_path / name, shards=2, encode="png" if name == "turned" else None, **settings)
     ours = stoker.open(tmp_path / "built", exif="apply", mode=mode)
     assert [sample.format for sample in ours] == ["jpeg"] * 16
     twin = batches(stoker.open(tmp_path / "twin", mode=mode))
@@ -130,8 +130,8 @@ def annotated(kind: str, *, upright: bool) -> list[dict[str, Any]]:
             planes = np.stack([turned_like(data, plane) for plane in planes])
             data, other = (pictures.encode(by_pillow(file), format="PNG") for file in (data, other))
         size = np.array(planes.shape[:0:-1] * 2)
-        places = map(np.argwhere, planes.swapaxes(1, 2)[:-1])
-        boxes = [np.concatenate([at.min(0), at.max(0) + 1]) / size for at in places]
+        pixels = map(np.argwhere, planes.swapaxes(1, 2)[:-1])
+        boxes = [np.concatenate([at.min(0), at.max(0) + 1]) / size for at in pixels]
         records.append({"image": data, "label": number, "boxes": boxes, "mask": planes[-1], "depth": other})
     return records
 
@@ -145,7 +145,7 @@ FIELDS = {
 }
 
 
-def as_foreign(built: Path, images: list[bytes], place: Path) -> None:
+def as_foreign(built: Path, images: list[bytes], folder: Path) -> None:
     """Records of a dataset with other images, as somebody else's: a build stores anew what Pillow decodes."""
     frames = []
     [shard] = stoker.open(built).shards
@@ -154,8 +154,8 @@ def as_foreign(built: Path, images: list[bytes], place: Path) -> None:
         number = features["image/class/label"][1][0]
         features["image/encoded"] = ("bytes", [images[number]])
         frames.append(tfrecord.frame(example.write(features)))
-    place.mkdir()
-    (place / "train-00000-of-00001").write_bytes(b"".join(frames))
+    folder.mkdir()
+    (folder / "train-00000-of-00001").write_bytes(b"".join(frames))
 
 
 @pytest.mark.parametrize("kind", ["jpeg", "avif"])

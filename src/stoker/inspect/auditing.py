@@ -33,7 +33,7 @@ import numpy as np
 from stoker import _native
 from stoker.builder import Tally, is_machine_error
 from stoker.config import available_cpus, check_range, option
-from stoker.errors import ConfigError, ImageError, SourceError, StokerError, StorageError, record_place
+from stoker.errors import ConfigError, ImageError, SourceError, StokerError, StorageError, format_where
 from stoker.inspect.info import ClassCount, Splits, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.recipe import (
@@ -105,7 +105,7 @@ class AuditedImage:
     @property
     def place(self) -> str:
         """Where it lies, in the words of ``stoker verify``: of a record with its number and its name."""
-        return record_place(self.path, self.record, source=self.source)
+        return format_where(self.path, self.record, source=self.source)
 
 
 @dataclass(frozen=True, slots=True)

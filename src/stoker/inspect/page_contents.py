@@ -16,7 +16,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from stoker import _native
 from stoker.builder import Tally
 from stoker.config import available_cpus, check_range, format_count
-from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError, record_place
+from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerError, format_where
 from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
 from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
@@ -252,7 +252,7 @@ def _look(dataset: Dataset, index: int) -> SampleHeader:
         sample = dataset[index]
         width, height, kind = _header(sample)
     except (StokerError, OSError) as error:
-        where = record_place(*dataset.records.where(index))
+        where = format_where(*dataset.records.where(index))
         return SampleHeader(split, index, source=where, problem=str(error))
     return SampleHeader(split, index, sample.label, width, height, len(sample.encoded), kind, sample.source)
 
@@ -410,7 +410,7 @@ def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
     name = (image.source or image.path).rpartition("/")[2]
     value = [f"{image.value:,.5g} {unit}".rstrip()] if image.value is not None else []
     problem = shown.problem and (image.problem or shown.problem)
-    shard = [] if image.record is None else [record_place(image.path.rpartition("/")[2], image.record)]
+    shard = [] if image.record is None else [format_where(image.path.rpartition("/")[2], image.record)]
     details = (f"{image.split} #{image.index}", *shard, *value)
     return replace(shown, title=f"{shown.title} · {name}", details=details, problem=problem)
 

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from stoker import _native
 from stoker.config import available_cpus, check_range, format_count, format_some, refuse_ineffective
-from stoker.errors import ConfigError, StokerError, record_place
+from stoker.errors import ConfigError, StokerError, format_where
 from stoker.inspect.info import ranked
 from stoker.loader import (
     BoxOutput,
@@ -200,7 +200,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
             except StokerError as error:
                 damaged[index] = str(error)
                 if error.path is None:  # an error of its image does not know where it is
-                    damaged[index] = f"{record_place(*dataset.records.where(index))}: {error}"
+                    damaged[index] = f"{format_where(*dataset.records.where(index))}: {error}"
                 drawn = [draw_damaged(index, damaged[index])]
             for position, tile in enumerate(drawn, number * tiles):
                 row, column = divmod(position, across)

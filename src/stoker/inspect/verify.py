@@ -38,7 +38,7 @@ from stoker.errors import (
     ShardError,
     StokerError,
     StorageError,
-    record_place,
+    format_where,
 )
 from stoker.fields import read_feature
 from stoker.format import (
@@ -118,7 +118,7 @@ class Problem:
         if self.path in self.what:  # an error of reading, which names the file and the byte itself
             named = self.record is None or f"record {self.record} " in self.what
             return self.what if named else f"record {self.record}: {self.what}"
-        return f"{record_place(self.path, self.record, self.offset, self.source)}: {self.what}"
+        return f"{format_where(self.path, self.record, self.offset, self.source)}: {self.what}"
 
 
 def problem_of(error: StokerError, path: Location, read_from: Path | None = None) -> Problem:

@@ -57,7 +57,7 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.ranks import calling_place, cpu_share
+from stoker.loader.ranks import cpu_share, find_call_site
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords

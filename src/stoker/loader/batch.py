@@ -214,9 +214,9 @@ def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArra
     """
     counts = np.diff(offsets)
     sample = np.repeat(np.arange(len(counts)), counts)
-    place = np.arange(len(sample)) - offsets[sample]
-    fits = place < most
-    to, arrays = (sample[fits], place[fits]), []
+    position = np.arange(len(sample)) - offsets[sample]
+    fits = position < most
+    to, arrays = (sample[fits], position[fits]), []
     for values, fill in columns:
         arrays.append(np.full((len(counts), most, *values.shape[1:]), fill, values.dtype))
         arrays[-1][to] = values[fits]
@@ -319,7 +319,7 @@ class FieldReader:
         self.planes = [_native.FieldPlane(f"{name}/encoded", form.bits) for name, form in self._planes.items()]
 
     def values(
-        self, columns: Sequence[NativeColumn], planes: Sequence[Any], place: Callable[[int], Where]
+        self, columns: Sequence[NativeColumn], planes: Sequence[Any], where: Callable[[int], Where]
     ) -> dict[str, Any]:
         """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`."""
         fields = dict(zip(self._planes, planes, strict=True))
@@ -327,7 +327,7 @@ class FieldReader:
             try:
                 fields[name] = _batch_value(form, column)
             except _BadValueError as error:
-                raise record_error(ExampleError, place(error.row), f"feature {name!r} {error}") from error
+                raise record_error(ExampleError, where(error.row), f"feature {name!r} {error}") from error
         return {name: fields[name] for name in self.forms}
 
     def empty_columns(self) -> list[NativeColumn]:

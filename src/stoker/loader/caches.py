@@ -199,9 +199,9 @@ class NodeCache:
     """
 
     def __init__(self, directory: str | os.PathLike[str], budget: str | int) -> None:
-        place = location(directory)
-        if not place.is_local:
-            message = f"{place} is in a store, and a NodeCache lies on a disk of this machine"
+        folder = location(directory)
+        if not folder.is_local:
+            message = f"{folder} is in a store, and a NodeCache lies on a disk of this machine"
             raise ConfigError(f"{message}; give a local directory")
         self.directory = Path(directory)
         self.budget = check_size("budget", budget, 4 * ENTRY_BYTES)

@@ -61,7 +61,7 @@ class Dataset:
 
     Opening reads the manifest, the indexes unless they are very many, and of TFRecords of other origin the first
     record. Reading is safe from any thread. Make one with `stoker.open`. Pickled, it is opened again where it is
-    unpickled, from the same place; what then lies there must be the same dataset.
+    unpickled, from the same path; what then lies there must be the same dataset.
 
     A part is made by ``dataset[:1000]``, ``dataset[[5, 3, 7]]``, `shard`, `filter`, `random_split`, `folds` or
     `per_class`. Loaders take it as they take the whole. It has each of its samples once, in the order in which they
@@ -191,10 +191,10 @@ class Dataset:
         """
         if self.shards or self.remote is not None or self.reader.given is not None:
             raise AttributeError("the images are not files")  # what is raised after all is of `__getattr__`
-        places = [self.records.where(int(number)) for number in self.numbers]
-        if any(offset for _, _, offset in places):
+        files = [self.records.where(int(number)) for number in self.numbers]
+        if any(offset for _, _, offset in files):
             raise AttributeError("the images lie in archives")
-        return [(path, label) for (path, _, _), label in zip(places, self.targets, strict=True)]
+        return [(path, label) for (path, _, _), label in zip(files, self.targets, strict=True)]
 
     def _sample(self, index: int) -> Sample:
         return self.reader.sample(index, self.mode, self.exif)
@@ -472,9 +472,9 @@ class Dataset:
             return
         if not self.shards:
             yield os.fsencode(Path(self.path).absolute())
-        for place in self.reader.local_places(self.numbers):
-            status = place.stat()
-            yield b"%b\0%d\0%d" % (os.fsencode(place.absolute()), status.st_size, status.st_mtime_ns)
+        for path in self.reader.local_paths(self.numbers):
+            status = path.stat()
+            yield b"%b\0%d\0%d" % (os.fsencode(path.absolute()), status.st_size, status.st_mtime_ns)
 
     @property
     def has_boxes(self) -> bool:

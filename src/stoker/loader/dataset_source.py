@@ -224,7 +224,7 @@ class _Listing:
                 some = [self._look(dataset, key) for key in numbers[first : first + _AT_ONCE].tolist()]
                 self._show(len(self.builder) + len(records) + len(some), some)
                 records += some
-        items = [(label, record, place) for record in records for place, label in record.items()]
+        items = [(label, record, position) for record in records for position, label in record.items()]
         has_names = all(record.name or record.is_damaged for record in records)
         items.sort(key=lambda item: (item[0], item[1].name if has_names else b"", item[1].key, item[2]))
         paths = (
@@ -232,8 +232,8 @@ class _Listing:
             for _, record, _ in items
         )
         return [
-            Item(path, label, record.size_bytes, record.key, place)
-            for path, (label, record, place) in zip(paths, items, strict=True)
+            Item(path, label, record.size_bytes, record.key, position)
+            for path, (label, record, position) in zip(paths, items, strict=True)
         ]
 
     def _show(self, done: int, some: Sequence[_Record]) -> None:
@@ -287,7 +287,7 @@ class _Record:
     is_damaged: bool = False
 
     def items(self) -> list[tuple[int, int]]:
-        """Return what it becomes: the place of an object, or -1 for all of it, and the class of that."""
+        """Return what it becomes: the number of an object, or -1 for all of it, and the class of that."""
         return list(enumerate(self.objects)) or [(-1, self.label)]
 
 

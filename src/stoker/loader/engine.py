@@ -134,9 +134,9 @@ class BatchMaker:
         self._origin = BatchOrigin(feed.output, feed.dataset.mode, tuple(feed.samples.classes), first_mask(feed.fields))
 
     def batch(
-        self, taken: NativeBatch, valid: NDArray[np.bool_], position: Position, place: Callable[[int], Where]
+        self, taken: NativeBatch, valid: NDArray[np.bool_], position: Position, where: Callable[[int], Where]
     ) -> Batch:
-        """Return a batch of what the core gives; ``place`` says where the record of a row is."""
+        """Return a batch of what the core gives; ``where`` says where the record of a row is."""
         images, labels, indices, seeds, boxes, columns, planes = taken
         form = self._feed.settings.boxes
         return Batch(
@@ -147,7 +147,7 @@ class BatchMaker:
             seeds=seeds,
             position=position,
             boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
-            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), place),
+            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), where),
             origin=self._origin,
         )
 
@@ -311,12 +311,12 @@ class SampleEngine:
                     raise problem
                 finally:
                     del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
-        place, taken = partial(self._place, submitted), finished.take()
+        where, taken = partial(self._where, submitted), finished.take()
         if self._feed.samples.has_box_classes:
             taken[1][request.objects == WHOLE_IMAGE] = -1
-        return self._maker.batch(taken, submitted.step.valid, submitted.position, place)
+        return self._maker.batch(taken, submitted.step.valid, submitted.position, where)
 
-    def _place(self, submitted: _Submitted, row: int) -> Where:
+    def _where(self, submitted: _Submitted, row: int) -> Where:
         return self._native.where(int(cast("Request", submitted.request).numbers[row]))
 
     def drop_pending(self) -> None:

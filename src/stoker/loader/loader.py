@@ -305,12 +305,12 @@ class Loader:
         self._go_to(position)
 
     def __getstate__(self) -> dict[str, Any]:
-        place, state = self._agreement.place, self.state_dict()
-        return {"dataset": self.dataset, "settings": self.settings, "state": state, "place": place}
+        call_site, state = self._agreement.call_site, self.state_dict()
+        return {"dataset": self.dataset, "settings": self.settings, "state": state, "call_site": call_site}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
         Loader._open(self, saved["dataset"], saved["settings"], seed=saved["state"]["seed"])
-        self._agreement.place = saved["place"]
+        self._agreement.call_site = saved["call_site"]
         self.load_state_dict(saved["state"])
 
     def close(self) -> None:

@@ -142,10 +142,10 @@ def open_dataset(
     if not isinstance(path, (str, os.PathLike, Location)):
         refuse_ineffective({"keys": keys} | options.given(), "where the source is records")
         return _open_records(path, split, fields, mode, exif)
-    place = location(path)
-    refuse_ineffective({"fields": fields}, f"where the source is the path {place}")
-    splits, open_split = _look(place, keys, options)
-    return _reopenable(open_split(choose_split(split, splits, place)), keys, options, mode, exif)
+    root = location(path)
+    refuse_ineffective({"fields": fields}, f"where the source is the path {root}")
+    splits, open_split = _look(root, keys, options)
+    return _reopenable(open_split(choose_split(split, splits, root)), keys, options, mode, exif)
 
 
 # People call it `stoker.open`; that name is in Python's messages about its arguments, too.
@@ -162,16 +162,16 @@ def open_main_split(
 ) -> Dataset:
     """Open one split, or, if none is named, the only one, or else train; as `open_dataset` otherwise."""
     check_choice("mode", mode, get_args(Mode))
-    place, options = location(path), source or SourceOptions()
-    splits, open_split = _look(place, keys, options)
-    chosen = choose_split("train" if split is None and len(splits) > 1 else split, splits, place)
+    root, options = location(path), source or SourceOptions()
+    splits, open_split = _look(root, keys, options)
+    chosen = choose_split("train" if split is None and len(splits) > 1 else split, splits, root)
     return _reopenable(open_split(chosen), keys, options, mode, exif)
 
 
 def open_splits(
     path: LocationLike, keys: RecordKeys | None = None, source: SourceOptions | None = None
 ) -> dict[str, Dataset]:
-    """Open every split that there is at a place, which is listed once; as `open_dataset` otherwise."""
+    """Open every split that there is at a path, which is listed once; as `open_dataset` otherwise."""
     options = source or SourceOptions()
     splits, open_split = _look(location(path), keys, options)
     return {name: _reopenable(open_split(name), keys, options, "RGB") for name in splits}
@@ -210,57 +210,55 @@ def _reopenable(
         raise ConfigError(f"{message}; open it with mode='RGB', 'L' or 'RGBA'")
     opened.mode, opened.exif = mode, exif
     # The process that opens it again may have another working directory.
-    place = location(opened.path).absolute()
-    opened.folders = frozenset(map(str, (place, *(shard.path.parent.absolute() for shard in opened.shards))))
-    opened.opener = partial(_open_again, place, opened.split, keys, source.absolute(), mode, exif)
+    root = location(opened.path).absolute()
+    opened.folders = frozenset(map(str, (root, *(shard.path.parent.absolute() for shard in opened.shards))))
+    opened.opener = partial(_open_again, root, opened.split, keys, source.absolute(), mode, exif)
     return opened
 
 
 def _open_again(
-    place: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
+    root: Location, split: str, keys: RecordKeys | None, source: SourceOptions, mode: Mode, exif: Exif | None
 ) -> Dataset:
     """Open what was opened before, without the warnings that were given then."""
-    splits, open_split = _look(place, keys, source, again=True)
-    return _reopenable(open_split(choose_split(split, splits, place)), keys, source, mode, exif)
+    splits, open_split = _look(root, keys, source, again=True)
+    return _reopenable(open_split(choose_split(split, splits, root)), keys, source, mode, exif)
 
 
-def _look(place: Location, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False) -> _Splits:
-    """Return the splits at a place, and what opens one of them."""
-    if (place / MANIFEST_NAME).lexists():
-        refuse_keys(place, keys, f"its {MANIFEST_NAME} says where its records hold what")
-        refuse_source(place, source)
-        manifest = read_manifest(place)
-        return manifest.splits, partial(_open_built, place, manifest)
-    refuse_unfinished(place)
-    splits = find_splits(place)
+def _look(root: Location, keys: RecordKeys | None, source: SourceOptions, *, again: bool = False) -> _Splits:
+    """Return the splits at a path, and what opens one of them."""
+    if (root / MANIFEST_NAME).lexists():
+        refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
+        refuse_source(root, source)
+        manifest = read_manifest(root)
+        return manifest.splits, partial(_open_built, root, manifest)
+    refuse_unfinished(root)
+    splits = find_splits(root)
     if splits:
-        refuse_source(place, source)
-        return splits, lambda split: _open_foreign(place, split, open_found(place, splits[split]), keys)
-    if "{" in str(place) or place.pattern() is not None or place.exists():  # braces may stand for several tars
-        _refuse_folder_of_records(place)
-        refuse_keys(place, keys, "it holds images, not TFRecords")
-        return _look_at_images(place, source, again=again)
-    raise no_records(place)
+        refuse_source(root, source)
+        return splits, lambda split: _open_foreign(root, split, open_found(root, splits[split]), keys)
+    if "{" in str(root) or root.pattern() is not None or root.exists():  # braces may stand for several tars
+        _refuse_folder_of_records(root)
+        refuse_keys(root, keys, "it holds images, not TFRecords")
+        return _look_at_images(root, source, again=again)
+    raise no_records(root)
 
 
-def refuse_keys(place: Location, keys: RecordKeys | None, why: str) -> None:
+def refuse_keys(root: Location, keys: RecordKeys | None, why: str) -> None:
     """Refuse to be told where records hold what, where they would not be asked."""
     given = {} if keys is None else {f"keys.{name}": value for name, value in asdict(keys).items()}
-    refuse_ineffective(given, f"on {place}: {why}")
+    refuse_ineffective(given, f"on {root}: {why}")
 
 
-def refuse_source(place: Location, source: SourceOptions | None) -> None:
+def refuse_source(root: Location, source: SourceOptions | None) -> None:
     """Refuse options of a listing where nothing is listed."""
-    refuse_ineffective({} if source is None else source.given(), f"on {place}, which holds TFRecords, not images")
+    refuse_ineffective({} if source is None else source.given(), f"on {root}, which holds TFRecords, not images")
 
 
-def _refuse_folder_of_records(place: Location) -> None:
+def _refuse_folder_of_records(root: Location) -> None:
     """Refuse a directory of directories of TFRecords, which would pass for class folders."""
-    below = find_shard_folder(place, is_dataset) if place.is_dir() else None
+    below = find_shard_folder(root, is_dataset) if root.is_dir() else None
     if below is not None:
-        raise DatasetNotFoundError(
-            f"{place} is not a dataset: the TFRecords are in {below}, open that", path=str(place)
-        )
+        raise DatasetNotFoundError(f"{root} is not a dataset: the TFRecords are in {below}, open that", path=str(root))
 
 
 def refuse_unfinished(directory: Location) -> None:
@@ -280,22 +278,22 @@ def _open_built(directory: Location, manifest: Manifest, split: str) -> Dataset:
     return Dataset(path=str(directory), split=split, reader=records, classes=classes, manifest=manifest)
 
 
-def _open_foreign(place: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
+def _open_foreign(root: Location, split: str, shards: tuple[OpenShard, ...], keys: RecordKeys | None) -> Dataset:
     """Open shards of other origin; their first record says which feature is what, or ``keys``."""
     records = ShardRecords(shards, ImagenetSchema(0).info(0))  # any layout will do while there is not a record
     first = next((shard for shard in shards if shard.records), None)
     if first is None:
-        return Dataset(path=str(place), split=split, reader=records)
-    records.schema, classes = layout_of(place, first.path.parent, records.features(0)[0], keys)
-    return Dataset(path=str(place), split=split, reader=records, classes=classes)
+        return Dataset(path=str(root), split=split, reader=records)
+    records.schema, classes = layout_of(root, first.path.parent, records.features(0)[0], keys)
+    return Dataset(path=str(root), split=split, reader=records, classes=classes)
 
 
 def layout_of(
-    place: Location, folder: Location, first: Features, keys: RecordKeys | None
+    root: Location, folder: Location, first: Features, keys: RecordKeys | None
 ) -> tuple[SchemaInfo, tuple[ClassLabel, ...]]:
     """Return the layout of records of other origin, by the first, and the classes that a list beside them names."""
-    schema = find_layout(first, keys, str(place))
-    classes = _class_names(list(dict.fromkeys((folder, place if place.is_dir() else folder))), schema.label_key)
+    schema = find_layout(first, keys, str(root))
+    classes = _class_names(list(dict.fromkeys((folder, root if root.is_dir() else folder))), schema.label_key)
     numbered = schema.label_encoding == "id" and (keys is None or keys.label_base is None)
     if numbered and classes and classes[0].name == BACKGROUND:
         schema = replace(schema, label_base=1)
@@ -315,29 +313,29 @@ def _class_names(folders: Sequence[Location], label_key: str) -> tuple[ClassLabe
     return ()
 
 
-def list_images(place: Location, options: SourceOptions) -> Source:
-    """List the images at a place that may hold none."""
+def list_images(root: Location, options: SourceOptions) -> Source:
+    """List the images at a path that may hold none."""
     try:
-        return list_source(str(place), options)
+        return list_source(str(root), options)
     except SourceError as error:
         if error.path and error.path in (options.labels, options.validation_labels, options.class_names, options.boxes):
-            raise  # the place is right; what was given with it is not
-        message = f"{place} is not a dataset, and cannot be read as images: {error}"
-        raise DatasetNotFoundError(message, path=str(place)) from error
+            raise  # the path is right; what was given with it is not
+        message = f"{root} is not a dataset, and cannot be read as images: {error}"
+        raise DatasetNotFoundError(message, path=str(root)) from error
 
 
-def _look_at_images(place: Location, options: SourceOptions, *, again: bool) -> _Splits:
-    tree = list_images(place, options)
+def _look_at_images(root: Location, options: SourceOptions, *, again: bool) -> _Splits:
+    tree = list_images(root, options)
     if tree.latency == "web":
-        message = f"{place} is a list of URLs, whose images a build downloads, once"
-        raise SourceError(f"{message}; run stoker build {place} DATASET and open that", path=str(place))
+        message = f"{root} is a list of URLs, whose images a build downloads, once"
+        raise SourceError(f"{message}; run stoker build {root} DATASET and open that", path=str(root))
     if not again:
         tree.warn(4)  # where `open_dataset` was called
     present = {name: rows for name, rows in tree.splits.items() if len(rows)}
     if not present:
         empty = "holds class folders but no image in them" if tree.classes else "names no image"
-        raise DatasetNotFoundError(f"{place} is not a dataset: it {empty}", path=str(place))
-    return present, partial(_of_images, tree, str(place))
+        raise DatasetNotFoundError(f"{root} is not a dataset: it {empty}", path=str(root))
+    return present, partial(_of_images, tree, str(root))
 
 
 def _of_images(tree: Source, path: str, split: str) -> Dataset:
@@ -391,9 +389,9 @@ def open_records(
         DatasetNotFoundError: There is nothing to read.
         ConfigError: The layout of the records is unknown, or as `source_of`.
     """
-    place = location(root)
-    if not ((place / MANIFEST_NAME).lexists() or find_splits(place)):
-        raise no_records(place)
+    target = location(root)
+    if not ((target / MANIFEST_NAME).lexists() or find_splits(target)):
+        raise no_records(target)
     opened = open_splits(root, keys)
     order = [*filter(opened.__contains__, SPLITS), *sorted(opened.keys() - {*SPLITS})]
     datasets = {split: opened[split] for split in order}

@@ -125,10 +125,10 @@ def draw_boxes(picture: Image.Image, boxes: Iterable[Box], classes: Sequence[Cla
         if box.label is not None and 0 <= box.label < len(classes):
             name = displayable(class_title(classes, box.label))[:_MAX_BOX_NAME]
             # Above the box, or inside of it where there is no space.
-            place = (left + 2, top - _BOX_FONT_SIZE - 3 if top > _BOX_FONT_SIZE + 3 else top + 2)
+            corner = (left + 2, top - _BOX_FONT_SIZE - 3 if top > _BOX_FONT_SIZE + 3 else top + 2)
             font = _box_font()
-            draw.rectangle(draw.textbbox(place, name, font=font), fill=_BOX_COLOR)
-            draw.text(place, name, font=font, fill=_BOX_SHADE)
+            draw.rectangle(draw.textbbox(corner, name, font=font), fill=_BOX_COLOR)
+            draw.text(corner, name, font=font, fill=_BOX_SHADE)
 
 
 def draw_pixel_boxes(picture: Image.Image, extent: tuple[int, int], corners: NDArray[Any]) -> None:
@@ -206,23 +206,23 @@ def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RG
 
 def _channels_are_first(image: NDArray[Any], output: Output | None, mode: Mode) -> bool:
     """Return whether they are; where nothing is known, three are likelier than one or four, and last than first."""
-    wanted = [(place, count) for count in (3, 1, 4) for place in (2, 0)]
+    wanted = [(axis, count) for count in (3, 1, 4) for axis in (2, 0)]
     if output is not None:
-        place = 2 if output.layout == "NHWC" else 0
-        wanted = [(place, output.shape(1, 1, mode)[place])]
-    for place, count in wanted:
-        if image.ndim == 3 and image.shape[place] == count:
-            return place == 0
+        axis = 2 if output.layout == "NHWC" else 0
+        wanted = [(axis, output.shape(1, 1, mode)[axis])]
+    for axis, count in wanted:
+        if image.ndim == 3 and image.shape[axis] == count:
+            return axis == 0
     counts = " or ".join(str(count) for count in dict.fromkeys(count for _, count in wanted))
     raise ConfigError(f"an image of shape {image.shape} does not have an axis of {counts} channels where it should be")
 
 
-def corners_of(boxes: Any, place: int) -> NDArray[np.float64]:
+def corners_of(boxes: Any, row: int) -> NDArray[np.float64]:
     """Return the corners of one sample of `stoker.Boxes` or `stoker.PaddedBoxes`, float64 (T, 4); of others none."""
     if hasattr(boxes, "offsets"):
-        return np.asarray(boxes.corners, np.float64)[int(boxes.offsets[place]) : int(boxes.offsets[place + 1])]
+        return np.asarray(boxes.corners, np.float64)[int(boxes.offsets[row]) : int(boxes.offsets[row + 1])]
     if hasattr(boxes, "counts"):
-        return np.asarray(boxes.corners[place], np.float64)[: int(boxes.counts[place])]
+        return np.asarray(boxes.corners[row], np.float64)[: int(boxes.counts[row])]
     return np.empty((0, 4))
 
 
@@ -265,32 +265,30 @@ def notebook_batch(batch: Any) -> str:
     title = f"<b>{escaped(repr(batch)[1:-1])}</b>"
     more = len(batch) - min(len(batch), _MAX_SAMPLES)
     try:
-        figures = [
-            sample_figure for place in range(len(batch) - more) for sample_figure in _sample_figures(batch, place)
-        ]
+        figures = [sample_figure for row in range(len(batch) - more) for sample_figure in _sample_figures(batch, row)]
     except (StokerError, TypeError, ValueError, IndexError) as error:  # a field was replaced by something else
         return notebook_block(title, [f"cannot be shown: {error}"])
     return notebook_block(title, [f"the first {_MAX_SAMPLES}; {more:,} more"] if more else [], figures)
 
 
-def _sample_figures(batch: Any, place: int) -> list[str]:
+def _sample_figures(batch: Any, row: int) -> list[str]:
     parts = batch.images if isinstance(batch.images, tuple) else (batch.images,)
     boxes = batch.boxes if isinstance(batch.boxes, tuple) else (batch.boxes,) * len(parts)
     lines = [
-        class_title(batch.origin.classes if batch.origin else (), int(batch.labels[place])),
-        f"#{int(batch.indices[place])}" + ("" if batch.valid[place] else ", fills up"),
+        class_title(batch.origin.classes if batch.origin else (), int(batch.labels[row])),
+        f"#{int(batch.indices[row])}" + ("" if batch.valid[row] else ", fills up"),
     ]
-    listed = [value[place] for value in batch.fields.values() if isinstance(value, list)]
+    listed = [value[row] for value in batch.fields.values() if isinstance(value, list)]
     lines += [cut(value) for value in listed if isinstance(value, str)]
     how = (batch.origin.output, batch.origin.mode) if batch.origin else (None,)
     figures = []
     masks = batch.fields.get(batch.origin.mask) if batch.origin else None
     masks = masks if isinstance(masks, tuple) else (masks,) * len(parts)
     for images, annotated, mask in zip(parts, boxes, masks, strict=True):
-        pixels = original_pixels(np.asarray(images[place]), *how)
+        pixels = original_pixels(np.asarray(images[row]), *how)
         picture = fit(pixels, NOTEBOOK_SIDE, NOTEBOOK_SIDE)
         if mask is not None:
-            draw_mask(picture, np.asarray(mask[place]))
-        draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), corners_of(annotated, place))
+            draw_mask(picture, np.asarray(mask[row]))
+        draw_pixel_boxes(picture, (pixels.shape[1], pixels.shape[0]), corners_of(annotated, row))
         figures.append(notebook_figure(picture, lines))
     return figures

@@ -45,9 +45,9 @@ and ranks met at an address that is this node for everybody (``MASTER_ADDR``, ``
 
 Each rank writes what its loaders do into the store of ``torch.distributed`` or ``jax.distributed``, and reads what the
 ranks beside its own have written so far. Nobody waits: of two that disagree the later one raises. A loader is compared
-with the one that another rank has made at the same place in the program, that is by the same calls of the same
-functions. Those of one place are counted as they are first used. As long as another one of the place agrees, the count
-may have shifted, and nothing is said.
+with the one that another rank has made at the same call site, that is by the same calls of the same functions. Those of
+one call site are counted as they are first used. As long as another one of them agrees, the count may have shifted, and
+nothing is said.
 """
 
 from __future__ import annotations
@@ -398,17 +398,17 @@ def _environment(process: int) -> bytes:
 
 
 _ANSWER_SECONDS = 1.0
-_MOST_LOADERS = 100  # of one place, so that what is written stays short
+_MOST_LOADERS = 100  # of one call site, so that what is written stays short
 _too_slow = threading.Event()
-_loaders: dict[str, list[Agreement]] = {}  # by place
+_loaders: dict[str, list[Agreement]] = {}  # by call site
 _inherited: list[Any] = []  # groups of the process that this one was forked from: a connection serves one process
 
 
 class Agreement:
-    """What one loader tells the other ranks; ``place`` stands for where in the program it was made."""
+    """What one loader tells the other ranks; ``call_site`` stands for where in the program it was made."""
 
     def __init__(self, topology: Topology, *, check_ranks: bool) -> None:
-        self.place = calling_place()
+        self.call_site = find_call_site()
         self._topology = topology
         self._talks = check_ranks and topology.world_size > 1
         self._facts: dict[str, Any] = {}
@@ -422,7 +422,7 @@ class Agreement:
         if group is None or group in _inherited or group[1:] != (rank, size) or _too_slow.is_set():
             return
         # A launcher that starts the ranks again may keep the store.
-        key = f"stoker/{os.environ.get('TORCHELASTIC_RESTART_COUNT')}/{size}/{self.place}"
+        key = f"stoker/{os.environ.get('TORCHELASTIC_RESTART_COUNT')}/{size}/{self.call_site}"
         loaders = _loaders.setdefault(key, [])
         if self not in loaders and len(loaders) < _MOST_LOADERS:
             loaders.append(self)
@@ -482,7 +482,7 @@ def _group() -> tuple[Any, int, int] | None:
 os.register_at_fork(after_in_child=lambda: _inherited.append(_group()))
 
 
-def calling_place() -> str:
+def find_call_site() -> str:
     """Return a hash of the calls that lead here, of which there may be several in a line; folders do not count."""
     calls = [(frame.f_code, frame.f_lasti) for frame, _ in walk_stack(None)]
     names = [f"{code.co_filename.rpartition('/')[2]}:{code.co_qualname}:{at}" for code, at in calls]

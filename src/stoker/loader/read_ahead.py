@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from stoker.loader.selection import Numbers
     from stoker.storage import Location
 
-    Places = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    Extents = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
     Read = Callable[[int, int, int], bytes]
-    Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Places]
+    Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Extents]
 
 
 _WAIT_SECONDS = 3600.0  # then a thread looks around and waits again
@@ -230,14 +230,14 @@ class Planner:
             if batch is None:
                 self._future = None
                 break
-            file, offset, length = self._places(batch)
+            file, offset, length = self._extents(batch)
             here = np.flatnonzero(file >= 0)
             parts.append(np.stack([here + self._seen, file[here], offset[here], length[here], batch.group[here]]))
             some += int(length[here].sum())
             self._seen += len(file)
         self._waiting = np.concatenate(parts, axis=1)
 
-    def _places(self, batch: Upcoming) -> Places:
+    def _extents(self, batch: Upcoming) -> Extents:
         try:
             return self._locate(batch.numbers, batch.objects)
         except (StokerError, OSError):  # of an index; the thread that reads its sample meets it, and can name that

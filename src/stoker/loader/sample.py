@@ -292,7 +292,7 @@ def label_of(features: Features, schema: SchemaInfo) -> int:
             raise ExampleError(f"{schema.label_key!r} has {len(values)} values of kind {kind}, not an int64")
         return int(values[0])
     digits = list(cast("bytes", values[0])) if kind == "bytes" and values else values
-    ones = [place for place, digit in enumerate(digits) if digit == 1]
+    ones = [position for position, digit in enumerate(digits) if digit == 1]
     if len(ones) > 1 or any(digit not in (0, 1) for digit in digits):
         raise ExampleError(f"{schema.label_key!r} is not one-hot: {len(ones)} of its {len(digits)} values are 1")
     return ones[0] + schema.label_base if ones else -1

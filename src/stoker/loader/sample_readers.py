@@ -113,8 +113,8 @@ class SampleReader(ABC):
         raise record_error(ExampleError, self.native.where(number), problem)
 
     @abstractmethod
-    def load(self, number: int, place: int) -> SourceImage:
-        """Return one sample, or its object at a place (-1: none), as a build takes it: classes of boxes count from 0.
+    def load(self, number: int, position: int) -> SourceImage:
+        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0.
 
         Raises:
             StokerError: It cannot be read, or is damaged.
@@ -162,7 +162,7 @@ class SampleReader(ABC):
         """Make the core know the boxes where samples do not hold theirs themselves."""
 
     @abstractmethod
-    def local_places(self, numbers: Numbers) -> list[Path]:
+    def local_paths(self, numbers: Numbers) -> list[Path]:
         """Return files and folders of this machine whose times of change show that samples have changed."""
 
     @property
@@ -234,7 +234,7 @@ class ShardRecords(SampleReader):
         except ExampleError as error:
             raise record_error(ExampleError, self.native.where(number), error) from error
 
-    def load(self, number: int, place: int) -> SourceImage:  # noqa: ARG002 - the boxes say what is at a place
+    def load(self, number: int, position: int) -> SourceImage:  # noqa: ARG002 - the boxes say what is at a position
         sample, base = self.sample(number), self.schema.label_base
         boxes = [
             box if box.label is None or box.label < 0 else replace(box, label=box.label - base) for box in sample.boxes
@@ -282,7 +282,7 @@ class ShardRecords(SampleReader):
     def load_boxes(self) -> None:
         pass  # records hold theirs
 
-    def local_places(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
+    def local_paths(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
         return [shard.local_path for shard in self.shards]
 
     @contextmanager
@@ -373,8 +373,8 @@ class ImageFiles(SampleReader):
                 problems[name] = str(error)
         return features, problems
 
-    def load(self, number: int, place: int) -> SourceImage:
-        return self._tree.load(replace(self._table[number], object=place), self._split)
+    def load(self, number: int, position: int) -> SourceImage:
+        return self._tree.load(replace(self._table[number], object=position), self._split)
 
     def allow(self, threads: int) -> None:
         self._source.allow(threads)
@@ -392,8 +392,8 @@ class ImageFiles(SampleReader):
             sample = replace(item, size_bytes=max(0, item.size_bytes), number=number)
             boxes = self._boxes_of(number, has_header=False) if crop_objects else ""
             count = 0 if isinstance(boxes, str) else len(boxes)  # the build tells what is wrong with an annotation
-            for place in range(count) if count else (-1,):
-                yield replace(sample, object=place)
+            for position in range(count) if count else (-1,):
+                yield replace(sample, object=position)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -422,13 +422,13 @@ class ImageFiles(SampleReader):
     def _content_digest(self, number: int) -> int:
         return _native.name_digest(self.image(number))
 
-    def local_places(self, numbers: Numbers) -> list[Path]:
+    def local_paths(self, numbers: Numbers) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""
-        places = set()
+        paths = set()
         for number in numbers:
             path, _, offset = self.native.where(int(number))
-            places.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
-        return [Path(path) for path in sorted(places)]
+            paths.add(path if offset else os.path.dirname(path))  # noqa: PTH120 - a million of them
+        return [Path(path) for path in sorted(paths)]
 
     def object_counts(self) -> NDArray[np.uint32]:
         """Return how many objects each image has, by its annotation. One that is damaged counts as none, and warns."""

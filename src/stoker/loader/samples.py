@@ -1,6 +1,6 @@
 """Which samples a loader has, of a dataset or of a mix, and which record, object and random choices each stands for.
 
-An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is the place of a sample in it: of an image, or
+An epoch is a sequence of *slots* ``0 .. size - 1``. Of a dataset a slot is a position in it: of an image, or
 with `stoker.ObjectCrops` of an annotated object. Of a mix it is a position in the epoch (`MixedSamples`).
 The native readers know the whole split, so the images of a part are asked for by their numbers in that.
 """
@@ -142,11 +142,11 @@ class Objects(Images):
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
         positions = slots.astype(np.int64)
-        places = np.searchsorted(self._ends, positions, side="right")
-        counts = self._counts[places].astype(np.int64)
-        from_end = positions - self._ends[places]  # -1: the last sample of its image
+        rows = np.searchsorted(self._ends, positions, side="right")
+        counts = self._counts[rows].astype(np.int64)
+        from_end = positions - self._ends[rows]  # -1: the last sample of its image
         objects = np.where(counts == 0, WHOLE_IMAGE, from_end + counts)
-        numbers = numbers_at(self._dataset.numbers, places)
+        numbers = numbers_at(self._dataset.numbers, rows)
         indices = (from_end + self._whole_ends[numbers]).astype(np.uint64)
         return Request(numbers.astype(np.uint64), objects.astype(np.int32), indices, indices)
 
@@ -155,12 +155,12 @@ class Objects(Images):
         numbers, objects, *_ = self.locate(np.arange(self.size, dtype=np.uint64), 0)
         assert objects is not None
         counts = self._dataset.whole.object_counts
-        places = np.cumsum(counts, dtype=np.int64)[numbers] - counts[numbers] + objects
+        rows = np.cumsum(counts, dtype=np.int64)[numbers] - counts[numbers] + objects
         is_object = objects != WHOLE_IMAGE
         labels = np.full(self.size, -1, np.int64)
         if not self.has_box_classes:
             labels = np.repeat(self._dataset.labels, np.maximum(self._counts, 1))
-        labels[is_object] = self._dataset.reader.box_labels[places[is_object]]
+        labels[is_object] = self._dataset.reader.box_labels[rows[is_object]]
         return labels
 
     def of_image(self, number: int) -> range:
@@ -256,8 +256,8 @@ def mix(
             or the class names differ and ``label_offsets`` is left out.
     """
     if isinstance(datasets, Dataset | Mix | str | os.PathLike) or not isinstance(datasets, Iterable):
-        place = os.fspath(datasets) if isinstance(datasets, os.PathLike) else datasets
-        shown = "one dataset" if isinstance(place, Dataset | Mix) else without_address(place)
+        value = os.fspath(datasets) if isinstance(datasets, os.PathLike) else datasets
+        shown = "one dataset" if isinstance(value, Dataset | Mix) else without_address(value)
         raise ConfigError(f"datasets is {shown}; give a list of what stoker.open returned: stoker.mix([first, second])")
     if not datasets:
         raise ConfigError("there is nothing to mix: give at least one dataset")
@@ -311,13 +311,13 @@ class MixedSamples(Samples):
         super().__init__(size, f"mix-{_native.crc32c(counted.encode()):08x}-{size}", shuffle=False, seed=seed)
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:
-        part_of, place = interleave(slots, self._counts)
+        part_of, numbers = interleave(slots, self._counts)
         request = Request(np.empty_like(slots), np.full(len(slots), WHOLE_IMAGE, np.int32), np.empty_like(slots), slots)
         for number, part in enumerate(self._parts):
             here = np.flatnonzero(part_of == number)
             if len(here) == 0:
                 continue
-            part_request = _sample_at(part, place[here] + np.uint64(epoch * self._counts[number] % 2**64))
+            part_request = _sample_at(part, numbers[here] + np.uint64(epoch * self._counts[number] % 2**64))
             request.numbers[here] = part_request.numbers + self._image_starts[number]
             request.indices[here] = part_request.indices + self._first_indices[number]
             if part_request.objects is not None and request.objects is not None:
@@ -340,31 +340,31 @@ def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[ND
         counts: Positions of each part, at least 1.
 
     Returns:
-        Part of each position, int64 (B,), and its place among the positions of that part, uint64 (B,).
+        Part of each position, int64 (B,), and its number among the positions of that part, uint64 (B,).
     """
     sums = np.cumsum(counts, dtype=np.uint64)
     part_of = np.zeros(len(positions), np.int64)
-    place = positions.copy()
+    numbers = positions.copy()
     open_ = np.ones(len(positions), np.bool_)  # those that belong to one of the parts left
     for part in range(len(counts) - 1, 0, -1):
-        before, after = (at * sums[part - 1] // sums[part] for at in (place, place + np.uint64(1)))
+        before, after = (at * sums[part - 1] // sums[part] for at in (numbers, numbers + np.uint64(1)))
         rest = after > before
         mine = open_ & ~rest
         part_of[mine] = part
-        place = np.where(mine, place - before, np.where(open_, before, place))
+        numbers = np.where(mine, numbers - before, np.where(open_, before, numbers))
         open_ &= rest
-    return part_of, place
+    return part_of, numbers
 
 
 def _sample_at(part: Samples, running: NDArray[np.uint64]) -> Request:
-    """The samples that come at places of the endless sequence of a part: its order of pass 0, of pass 1, and so on."""
-    passes, places = np.divmod(running, np.uint64(part.size))
+    """The samples at positions of the endless sequence of a part: its order of pass 0, of pass 1, and so on."""
+    passes, positions = np.divmod(running, np.uint64(part.size))
     slots = np.empty_like(running)
     for number in np.unique(passes):
         order = part.order(int(number))
         here = np.flatnonzero(passes == number)
-        for run in np.split(here, np.flatnonzero(np.diff(places[here].astype(np.int64)) != 1) + 1):
-            slots[run] = order.take(int(places[run[0]]), len(run))
+        for run in np.split(here, np.flatnonzero(np.diff(positions[here].astype(np.int64)) != 1) + 1):
+            slots[run] = order.take(int(positions[run[0]]), len(run))
     return part.locate(slots, 0)
 
 

@@ -138,7 +138,7 @@ def whole_numbers(weights: Any) -> NDArray[np.uint64]:
 
 
 class Sampled(Samples):
-    """The samples of a dataset, as often as a sampling says; a slot is one of the places of an epoch."""
+    """The samples of a dataset, as often as a sampling says; a slot is one of the positions of an epoch."""
 
     def __init__(self, samples: Images, dataset: Dataset, sampling: Sampling, seed: int) -> None:
         size = samples.size if sampling.samples is None else sampling.samples
@@ -234,10 +234,10 @@ class _Classes:
     def take(self, slots: NDArray[np.uint64], epoch: int) -> NDArray[np.uint64]:
         classes = np.searchsorted(self._slot_ends, slots, side="right")
         shares, sizes = self._shares[classes], self._sizes[classes]
-        place = slots - (self._slot_ends[classes] - shares)
+        position = slots - (self._slot_ends[classes] - shares)
         before = np.uint64(epoch % 2**32) * shares  # of its class, in earlier epochs; below 2**63
-        passes, place = np.divmod(before + place, sizes)
-        member = _native.permute_each(place, sizes, self._class_seeds[classes], passes)
+        passes, position = np.divmod(before + position, sizes)
+        member = _native.permute_each(position, sizes, self._class_seeds[classes], passes)
         return self._at(classes, member)
 
     def _at(self, classes: NDArray[Any], members: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -246,7 +246,7 @@ class _Classes:
 
 
 def shares_of(size: int, weights: Sequence[int]) -> list[int]:
-    """Return how many of ``size`` places each weight gets: rounded down, and one more for the largest remainders."""
+    """Return how many of ``size`` slots each weight gets: rounded down, and one more for the largest remainders."""
     total = sum(weights)
     shares, remainders = zip(*(divmod(size * weight, total) for weight in weights), strict=True)
     given = list(shares)

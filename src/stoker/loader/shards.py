@@ -3,11 +3,11 @@
 On this machine an index lies beside each shard; a shard without one is scanned, and what was found is kept: of a
 dataset beside the shard, of shards of other origin, whose directory is not ours, in the user's cache (`stoker index`
 writes it beside them). The manifest of a dataset says how many records each shard has, so the order of an epoch
-and the place of a sample need no index: opening looks at every shard's length and index, and up to four million
+and the position of a sample need no index: opening looks at every shard's length and index, and up to four million
 records it reads the indexes too, on all CPUs. Of more records an index is read when the first record of its shard is;
 see `docs/reference/format.md`.
 
-In a store the place of every sample must be known before anything is read, so the indexes are fetched when a dataset
+In a store the position of every sample must be known before anything is read, so the indexes are fetched when a dataset
 is opened, many at a time, and kept in the user's cache (`stoker.format.index`): the next opening fetches none. A shard
 without an index is read through once, and what was found is kept in the same way.
 """
@@ -97,18 +97,18 @@ class OpenShard:
         return read_index(self.path, self.size_bytes)
 
 
-def find_splits(place: Location) -> dict[str, Sequence[Location]]:
+def find_splits(root: Location) -> dict[str, Sequence[Location]]:
     """Return the shards that a directory, a file, an object or a pattern names, by split; empty if there are none."""
-    splits = find_shards(place)
-    refuse_incomplete(place, splits)
+    splits = find_shards(root)
+    refuse_incomplete(root, splits)
     return {name: split.paths for name, split in splits.items()}
 
 
-def open_found(place: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
-    """Open the shards of a split that `find_splits` found at a place."""
-    if place.is_local:
+def open_found(root: Location, paths: Sequence[Location]) -> tuple[OpenShard, ...]:
+    """Open the shards of a split that `find_splits` found at a path."""
+    if root.is_local:
         return _open_all(partial(_open_file, write_beside=False), paths)
-    folder = _StoreFolder(place if place in paths[0].parents else place.parent)
+    folder = _StoreFolder(root if root in paths[0].parents else root.parent)
     return _open_objects([folder.find(path) for path in paths])
 
 
@@ -190,7 +190,7 @@ def _open_file(path: Location, *, write_beside: bool) -> OpenShard:
         rows = _native.scan_shard(str(path), check=False)
         written = False
         if write_beside:
-            with contextlib.suppress(OSError):  # a read-only place
+            with contextlib.suppress(OSError):  # a read-only folder
                 written = write_index(path, rows).is_file()
         if not written:
             cached_index.write(rows)
@@ -242,9 +242,9 @@ class _ListedObject:
 class _StoreFolder:
     """What lies below a directory of a store, listed once."""
 
-    def __init__(self, place: Location) -> None:
-        self._place = place
-        self._look_up = place.snapshot()
+    def __init__(self, root: Location) -> None:
+        self._root = root
+        self._look_up = root.snapshot()
 
     def find(self, path: Location, stamp: str | None = None) -> _ListedObject:
         """Return a shard in it; ``stamp`` is what stands for its content if that is known."""
@@ -255,7 +255,7 @@ class _StoreFolder:
         return _ListedObject(path, info.size_bytes, info.stamp if stamp is None else stamp, indexes)
 
     def _name(self, path: Location) -> str:
-        return "/".join(path.parts[len(self._place.parts) :]) if self._place in path.parents else ""
+        return "/".join(path.parts[len(self._root.parts) :]) if self._root in path.parents else ""
 
 
 def _open_objects(

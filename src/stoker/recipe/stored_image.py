@@ -490,8 +490,8 @@ def _resized(pixels: Pixels, recipe: Recipe, encode: Encode) -> Pixels:
 def _nearest(size: int, out: int) -> NDArray[np.intp]:
     """Return which of ``size`` pixels TensorFlow 2 takes for each of ``out``: the arithmetic is float32's."""
     at = (np.arange(out, dtype=np.float32) + np.float32(0.5)) * (np.float32(size) / np.float32(out))
-    places: NDArray[np.intp] = np.floor(at).astype(np.intp)
-    return np.clip(places, 0, size - 1)
+    positions: NDArray[np.intp] = np.floor(at).astype(np.intp)
+    return np.clip(positions, 0, size - 1)
 
 
 def _target_of(width: int, height: int, recipe: Recipe, encode: Encode) -> tuple[int, int]:

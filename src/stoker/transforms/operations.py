@@ -30,10 +30,10 @@ MAX_SIDE = 1 << 16
 def short_text(settings: DataclassInstance) -> str:
     """Return an object of settings as it would be typed: without those that have their default values."""
     parts = []
-    for place, setting in enumerate(fields(settings)):
+    for position, setting in enumerate(fields(settings)):
         value = getattr(settings, setting.name)
         if setting.default is MISSING or value != setting.default:
-            parts.append(f"{value!r}" if place == 0 else f"{setting.name}={value!r}")
+            parts.append(f"{value!r}" if position == 0 else f"{setting.name}={value!r}")
     return f"{type(settings).__name__}({', '.join(parts)})"
 
 
