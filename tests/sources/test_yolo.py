@@ -63,6 +63,36 @@ def test_an_image_without_a_suffix_has_its_text(tmp_path: Path) -> None:
     assert boxes(list_source(str(root))) == {"train images/train/1": [Box(0.375, 0.25, 0.625, 0.75, 0)]}
 
 
+def test_classes_may_be_written_as_fractions(tmp_path: Path) -> None:
+    """As ``numpy.savetxt`` has them."""
+    text = {"1": "1.000000000000000000e+00 5.0e-01 0.5 0.25 0.5\n0.0 0.5 0.5 0.25 0.5\n"}
+    root = dataset(tmp_path, "names: [cat, dog]\ntrain: images/train\n", "images/train/1.jpg", **text)
+    own = [Box(0.375, 0.25, 0.625, 0.75, label) for label in (1, 0)]
+    assert boxes(list_source(str(root))) == {"train images/train/1.jpg": own}
+
+
+@pytest.mark.parametrize(
+    ("images", "classes"),
+    [
+        ("images/{}", "classes.txt"),
+        ("images/{}", "labels/classes.txt"),
+        ("images/{}", "labels/train/classes.txt"),
+        ("{}/images", "classes.txt"),
+        ("{}/images", "train/labels/classes.txt"),
+    ],
+)
+def test_splits_are_folders_of_images_beside_a_text_of_classes(images: str, classes: str, tmp_path: Path) -> None:
+    for split, text in (("train", "1 0.5 0.5 0.25 0.5\n"), ("val", "")):
+        top = images.format(split)
+        fill(tmp_path, f"{top}/1.jpg", f"{(labels := top.replace('images', 'labels'))}/1.txt")
+        (tmp_path / labels / "1.txt").write_text(text)
+    (tmp_path / classes).write_text("cat\ndog\n")
+    tree = list_source(str(tmp_path))
+    assert tree.classes == (b"cat", b"dog")
+    own = {f"train {images.format('train')}/1.jpg": [Box(0.375, 0.25, 0.625, 0.75, 1)]}
+    assert boxes(tree) == {**own, f"validation {images.format('val')}/1.jpg": []}
+
+
 def test_plan_and_info_name_the_folder_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = dataset(tmp_path, "names: [cat]\ntrain: images/train\nval: images/val\n")
     for split in ("train", "val"):
@@ -275,7 +305,9 @@ def test_a_folder_that_is_not_there_is_a_warning(tmp_path: Path) -> None:
         ("0 0.5 0.5 0.1 nan", "a number is no fraction of the image's sides, from 0 to 1"),
         ("0 320 240 64 48", "a number is no fraction of the image's sides, from 0 to 1"),
         ("-1 0.5 0.5 0.1 0.1", "there is no class -1"),
-        ("cat 0.5 0.5 0.1 0.1", "invalid literal for int() with base 10: b'cat'"),
+        ("0.5 0.5 0.5 0.1 0.1", "there is no class 0.5"),
+        ("nan 0.5 0.5 0.1 0.1", "there is no class nan"),
+        ("cat 0.5 0.5 0.1 0.1", "could not convert string to float: b'cat'"),
         ("0 0.5 0.5 0.1 x", "could not convert string to float: b'x'"),
     ],
 )

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
 _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
 """Lists of the classes: of LabelImg and Label Studio, of darknet and CVAT, of Roboflow's export for darknet."""
+_BOTH = {"images", "labels"}
 _MAX_BYTES = 2**20
 _TRIED, _HEAD_BYTES, _LOOKED_AT, _IMAGE_BYTES = 8, 2**12, 32, 2**16
 _BOX_NUMBERS, _MIN_NUMBERS = 4, 6
@@ -92,23 +93,28 @@ def _claim(look: Look) -> _Contents | None:
 
 def _without_yaml(look: Look) -> _Contents | None:
     """Return what a list of the classes says where texts lie in ``labels`` beside ``images``, or beside the images."""
-    folders = look.look_into(look.path).folders
-    splits = splits_among({*map(os.fsencode, folders)})
-    if {"images", "labels"} <= {*folders}:
-        tops, texts = {"train": ("images",)}, look.path / "labels"
-        is_beside = False
-        if not all(name.endswith(".txt") for name in look.look_into(texts).files or ("",)):
-            return None
+    folders, is_beside = look.look_into(look.path).folders, False
+    splits = {os.fsdecode(name): split for name, split in splits_among({*map(os.fsencode, folders)}).items()}
+    if {*folders} >= _BOTH:
+        inner = splits_among({*map(os.fsencode, look.look_into(look.path / "images").folders)})
+        tops = {split: f"images/{os.fsdecode(name)}" for name, split in inner.items()} or {"train": "images"}
+    elif splits and all({*look.look_into(look.path / name).folders} >= _BOTH for name in splits):
+        tops = {split: f"{name}/images" for name, split in splits.items()}
     else:
         alone = "" if splits or not folders else folders[0]
-        tops = {split: (os.fsdecode(name),) for name, split in splits.items()} or {"train": (alone,)}
-        texts, is_beside = look.path / next(iter(tops.values()))[0], True
-        if len(folders) > max(1, len(splits)) or not _are_boxes(look, texts):
-            return None
-    path = first_file((look.path, texts), _CLASSES)
+        tops, is_beside = {split: name for name, split in splits.items()} or {"train": alone}, True
+    first = next(iter(tops.values()))
+    texts = look.path / (first if is_beside else first.replace("images", "labels"))
+    if is_beside and (len(folders) > max(1, len(splits)) or not _are_boxes(look, texts)):
+        return None
+    if not is_beside and not all(name.endswith(".txt") for name in look.look_into(texts).files or ("",)):
+        return None
+    path = first_file((look.path, look.path / "labels", texts), _CLASSES)
     if path is None:
         return None
-    return _Contents(path, look.path.resolve(), _names(path, _lines(path)), tops, is_beside)
+    return _Contents(
+        path, look.path.resolve(), _names(path, _lines(path)), {split: (top,) for split, top in tops.items()}, is_beside
+    )
 
 
 def _are_boxes(look: Look, folder: Location) -> bool:
@@ -382,12 +388,12 @@ def _parse(words: list[bytes], classes: int) -> tuple[int, list[float]]:
     numbers = [float(word) for word in words[1:]]
     if len(numbers) != _BOX_NUMBERS and (len(numbers) < _MIN_NUMBERS or len(numbers) % 2):
         raise ValueError(f"{len(words)} words, not a class and 4 numbers, or 3 or more points")
-    label = int(words[0])
-    if not 0 <= label < classes:
-        raise ValueError(f"there is no class {label}")
+    label = float(words[0])  # as NumPy writes it
+    if not 0 <= label < classes or label % 1:
+        raise ValueError(f"there is no class {label:g}")
     if not all(math.isfinite(number) and 0 <= number <= _MOST_FRACTION for number in numbers):
         raise ValueError("a number is no fraction of the image's sides, from 0 to 1")
-    return label, numbers
+    return int(label), numbers
 
 
 @dataclass(frozen=True, slots=True)
