@@ -146,14 +146,31 @@ def test_annotations_of_other_tools_are_told_once(name: str, folders: tuple[str,
     assert source.warnings == (f"{message}, and labels or captions into metadata.csv, beside file_name",)
 
 
+@pytest.mark.parametrize("folder", ["", "data/", "train/"])
 @pytest.mark.parametrize("ending", ["mask", "trimap"])
-def test_masks_beside_flat_images_are_no_images(tmp_path: Path, ending: str) -> None:
+def test_masks_beside_images_are_told_with_a_line_that_parts_them(tmp_path: Path, ending: str, folder: str) -> None:
     ends = {".jpg": "RGB", f"_{ending}.png": "L"}
-    files = {f"{i}{end}": picture(i, mode) for i in range(3) for end, mode in ends.items()}
-    with pytest.raises(
-        SourceError, match=rf"0_{ending}\.png beside 0\.jpg in .*, an image and its mask; move the masks"
-    ):
-        listed(write(tmp_path, files))
+    root = tmp_path / "a b"
+    write(root, {f"{folder}{i}{end}": picture(i, mode) for i in range(3) for end, mode in ends.items()})
+    message = refusal(root)
+    assert f"0_{ending}.png beside 0.jpg in {(root / folder)}, an image and its mask; to read both, " in message
+    if folder == "train/":
+        assert "move the masks to a folder masks/ beside images/" in message
+        return
+    typed, _, given = message.partition("type: ")[2].partition("; and give ")
+    subprocess.run(typed, shell=True, check=True)
+    source = listed(root / folder)
+    assert given.startswith(str(root / folder))
+    assert ([*source.fields], len(source.table)) == (["mask"], 3)
+
+
+def test_pairs_of_folders_of_other_names_are_told_with_a_line_that_names_them(tmp_path: Path) -> None:
+    folders = {"x": "RGB", "y": "L"}
+    write(tmp_path, {f"{name}/{i}.png": picture(i, mode) for name, mode in folders.items() for i in range(3)})
+    typed = refusal(tmp_path).partition("if these are masks, type: ")[2].partition("; if its folders")[0]
+    subprocess.run(typed, shell=True, check=True)
+    source = listed(tmp_path)
+    assert ([*source.fields], len(source.table)) == (["mask"], 3)
 
 
 def test_a_folder_called_after_masks_at_its_end_has_masks(tmp_path: Path) -> None:

@@ -90,10 +90,12 @@ def _claim(look: Look) -> _Contents | None:
     if not any(map(is_image_name, files)) or (not seen and any(b"/" in name for name in files)):
         return None
     for path, listing in listings.items():
-        masks = masks_among(base / os.fsdecode(path), [os.fsdecode(name) for name, _ in listing.files])
+        masks = masks_among(
+            base / os.fsdecode(path), [os.fsdecode(name) for name, _ in listing.files], is_lone=not path
+        )
         if masks is not None:
-            message = f"{look.root} holds {masks}; move the masks to a folder masks/ beside images/"
-            raise SourceError(f"{message}, or name the images by a pattern such as '*.jpg'", path=look.root)
+            message = f"{look.root} holds {masks}, or name the images by a pattern such as '*.jpg'"
+            raise SourceError(message, path=look.root)
     # A list of validation images, a COCO file or a table may say more of the images.
     lists = find_validation_labels((*look.layout.tops, look.path.resolve().parent), None)
     is_told = lists or look.once(find_coco) or find_tables(look, base, look.files_near(base))

@@ -299,7 +299,7 @@ def _known_layout(look: Look, top: Location, names: Sequence[str]) -> str | None
     seen: list[str | None] = [f"{folder} with the folders in it that lie beside it; move it away" for folder in copies]
     seen += [_data_set(look, lone[0], is_lone=True)] if len(lone) == 1 < len(names) == len(below) else []
     seen += [_beside_masks(top, names), *(_beside_masks(folder, folders) for folder, (folders, _, _) in inner.items())]
-    seen += [masks_among(folder, files) for folder, (_, files, _) in inner.items()]
+    seen += [masks_among(folder, files, is_lone=len(names) == 1) for folder, (_, files, _) in inner.items()]
     cities = [folder for folder, (_, files, _) in inner.items() if any(map(_OF_A_CITY.search, files))]
     if cities and len(cities) == len(inner):
         hint = belonging_beside(look) or "gtFine/, with their masks, belongs beside leftImg8bit/"
@@ -321,6 +321,7 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
     if images and masks and len(names) <= 2 * len([*images, *masks]):
         hint = "; of YOLO's labels, classes.txt or data.yaml beside them has to name the classes"
         hint = hint if masks[0] == "labels" else ""
+        hint += "; a mask is called as its image, 1.png, or more, 1_mask.png" if "mask" in masks[0].lower() else ""
         files = (child.name for child in (top / masks[0]).some_children() if child.name.endswith(b".json"))
         coco = next(filter(is_coco, (top / masks[0] / os.fsdecode(name) for name in files)), None)
         hint += (
@@ -340,7 +341,7 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     *above, folder = _alone_in(look, folder) if is_lone else [folder]
     folders, files, _ = look.look_into(folder)
     tabled = (place for place in above if any(is_table(place / name) for name in look.look_into(place).files))
-    if is_lone and (masks := masks_among(folder, files)):
+    if is_lone and (masks := masks_among(folder, files, is_lone=True)):
         return masks
     splits = splits_among({*map(os.fsencode, folders)})
     if (
@@ -353,14 +354,20 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     return None
 
 
-def masks_among(folder: Location, files: Sequence[str]) -> str | None:
-    """Return what was seen if many files are called after others in their folder, as masks of these."""
+def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str | None:
+    """Return what was seen if many files are called after others in their folder, as masks of these, and what to do."""
     stems = {name.rpartition(".")[0]: name for name in files if may_be_image(os.fsencode(name))}
     images = {stem: _MASK_ENDING.sub("", stem) for stem in stems if _MASK_ENDING.search(stem)}
     masks = [(stem, own + end) for stem, own in images.items() for end in _IMAGE_ENDINGS if own + end in stems]
     if not masks or _FEW * len(masks) < len(stems):
         return None
-    return f"{stems[masks[0][0]]} beside {stems[masks[0][1]]} in {folder}, an image and its mask"
+    mask, image = masks[0]
+    message = f"{stems[mask]} beside {stems[image]} in {folder}, an image and its mask; to read both,"
+    if not (is_lone and folder.is_local):
+        return f"{message} move the masks to a folder masks/ beside images/"
+    all_masks = "*" + shlex.quote(stems[mask].removeprefix(images[mask]))
+    typed = f"cd {shlex.quote(str(folder))} && mkdir images masks && mv {all_masks} masks && mv *.* images"
+    return f"{message} type: ({typed}); and give {folder}"
 
 
 def _paired(look: Look, images: Location, masks: Location) -> str | None:
@@ -371,7 +378,10 @@ def _paired(look: Look, images: Location, masks: Location) -> str | None:
         return None
     called = _MASKS.fullmatch(_class_words(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
     if called or (all(_grey(look, masks)) and not any(_grey(look, images))):
-        return f"files in {masks.name}/ with the names of those in {images.name}/, to which they belong"
+        message = f"files in {masks.name}/ with the names of those in {images.name}/, to which they belong"
+        typed = f"(cd {shlex.quote(str(images.parent))} && mv {shlex.quote(images.name)} images && mv"
+        typed += f" {shlex.quote(masks.name)} masks)"
+        return message + f"; if these are masks, type: {typed}" * (images.is_local and all(_grey(look, masks)))
     return None
 
 
