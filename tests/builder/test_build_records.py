@@ -526,9 +526,9 @@ def test_none_is_an_empty_text_no_number_or_no_class_and_told_once(as_given: Any
     with pytest.warns(SourceWarning) as caught:
         build(as_given(given), tmp_path / "out")
     assert [str(each.message) for each in caught] == told
-    found = samples(tmp_path / "out")
-    assert {name for name, sample in found.items() if sample.label < 0} == {"7", "9"}
-    assert [found["7"].fields["caption"], str(found["7"].fields["score"])] == ["", "nan"]
+    by_name = samples(tmp_path / "out")
+    assert {name for name, sample in by_name.items() if sample.label < 0} == {"7", "9"}
+    assert [by_name["7"].fields["caption"], str(by_name["7"].fields["score"])] == ["", "nan"]
     if as_given is not iter:
         with pytest.warns(SourceWarning) as caught:
             opened = stoker.open(as_given(given))
