@@ -84,7 +84,7 @@ def test_caches_hold_pixels_and_not_paths(own_copy: BenchImages) -> None:
     }
     for batches in running.values():
         list(itertools.islice(batches, 2 * IMAGES))
-    for path in own_copy.place("files").rglob("*"):
+    for path in own_copy.path_of("files").rglob("*"):
         if path.is_file():
             path.write_bytes(b"")
     for key in ("cache-memory", "cache-file"):

@@ -49,9 +49,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def built(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("built") / "dataset"
-    assert main(["build", str(folder), str(place), "--shards", "2", "--quiet"]) == 0
-    return place
+    target = tmp_path_factory.mktemp("built") / "dataset"
+    assert main(["build", str(folder), str(target), "--shards", "2", "--quiet"]) == 0
+    return target
 
 
 def name_of(sample: stoker.Sample) -> str:
@@ -84,14 +84,14 @@ def test_batches_have_the_pixels_of_pillow(built: Path, folder: Path, shown: sto
     expected = {
         name: transform.show(Image.fromarray(whole(FILES[name])), shown, transform.Draws(0, 0, 0)) for name in NAMES
     }
-    for place in (built, folder):
-        samples = stoker.open(place)
+    for source in (built, folder):
+        samples = stoker.open(source)
         with stoker.Loader(samples, 8, transform=shown, threads=2) as loader:
             seen = []
             for batch in loader:
                 for row, index in enumerate(batch.indices):
                     name = name_of(samples[int(index)])
-                    assert (batch.images[row] == expected[name]).all(), (name, place)
+                    assert (batch.images[row] == expected[name]).all(), (name, source)
                     assert batch.labels[row] == LABELS[name]
                     seen.append(name)
         assert sorted(seen) == NAMES
@@ -161,5 +161,5 @@ def test_batches_of_tensorflow_are_those_of_the_loader(built: Path) -> None:
 
 
 def test_classes_are_those_of_the_folders(built: Path, folder: Path) -> None:
-    for place in (built, folder):
-        assert [known.name for known in stoker.open(place).classes] == list(CLASSES)
+    for source in (built, folder):
+        assert [known.name for known in stoker.open(source).classes] == list(CLASSES)

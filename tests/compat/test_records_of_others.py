@@ -176,10 +176,10 @@ def test_shards_are_found_by_content(
     (directory / name).write_bytes(COMPRESS[compression](framed([record(label, label) for label in range(3)])))
     (directory / "README").write_text("Three pictures.\n")
     (directory / "notes.txt").write_text("and words\n")
-    for place in (directory / name, directory, directory / "*"):
-        assert stoker.open(place).labels.tolist() == [0, 1, 2]
-        assert stoker_does("info", place) == 0
-        assert stoker_does("verify", place) == 0
+    for path in (directory / name, directory, directory / "*"):
+        assert stoker.open(path).labels.tolist() == [0, 1, 2]
+        assert stoker_does("info", path) == 0
+        assert stoker_does("verify", path) == 0
         assert "verified 1 shard, 3 records" in capsys.readouterr().out
     assert stoker_does("repack", directory, tmp_path / "out") == 0
     assert labels_in(tmp_path / "out") == Counter(range(3))
@@ -195,8 +195,8 @@ def test_shards_in_a_bucket_are_found_by_content(
     (tmp_path / "other/README").write_text("One picture.\n")
     bucket = place_in("s3", request, monkeypatch)
     copy(tmp_path / "other", bucket / "other")
-    for place in ("other", "other/a.tfrec", "other/*"):
-        assert stoker.open(f"{bucket}/{place}").labels.tolist() == [4]
+    for path in ("other", "other/a.tfrec", "other/*"):
+        assert stoker.open(f"{bucket}/{path}").labels.tolist() == [4]
 
 
 def test_names_of_any_extension_say_split_and_number(tmp_path: Path) -> None:
@@ -252,10 +252,10 @@ def test_what_is_not_a_shard_is_a_usage_error(
         tmp_path / "none": "there is no such file or directory",
         tmp_path / "pipe": "it is a pipe or a device; give a TFRecord",
     }
-    for place, message in messages.items():
-        assert stoker_does(command, place) == 2, place
+    for path, message in messages.items():
+        assert stoker_does(command, path) == 2, path
         error = capsys.readouterr().err
-        assert str(place) in error
+        assert str(path) in error
         assert message in error
 
 
@@ -265,10 +265,10 @@ def test_a_folder_of_tfds_is_not_taken_for_class_folders(
     inner = tmp_path / "tfds/my/1.0.0"
     inner.parent.mkdir(parents=True)
     fake_records.rename(inner)
-    for place in (tmp_path / "tfds", tmp_path / "tfds/my"):
+    for path in (tmp_path / "tfds", tmp_path / "tfds/my"):
         with pytest.raises(DatasetNotFoundError, match=f"the TFRecords are in {inner}, open that"):
-            stoker.open(place)
-        for words in (["build", place, tmp_path / "out"], ["plan", place], ["repack", place, tmp_path / "out"]):
+            stoker.open(path)
+        for words in (["build", path, tmp_path / "out"], ["plan", path], ["repack", path, tmp_path / "out"]):
             assert stoker_does(*words) == 2
             assert str(inner) in capsys.readouterr().err
     assert len(stoker.open(inner)) == 20
@@ -338,8 +338,8 @@ def test_a_file_that_may_not_be_read_is_an_error_only_among_shards(
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for place in (tmp_path / "pipe", tmp_path / "p*", tmp_path):
-        assert stoker_does("info", place) == 2
+    for path in (tmp_path / "pipe", tmp_path / "p*", tmp_path):
+        assert stoker_does("info", path) == 2
 
 
 @pytest.mark.parametrize(
@@ -384,15 +384,15 @@ def test_an_index_is_not_written_for_other_keys(odd_keys: Path, capsys: pytest.C
     assert stoker_does("index", odd_keys, "--image-key", "jpeg", "--label-key", "cls", "--label-base", "0") == 0
 
 
-def commands(place: object, out: Path) -> dict[str, list[object]]:
+def commands(path: object, out: Path) -> dict[str, list[object]]:
     return {
-        "info": ["info", place],
-        "verify": ["verify", place],
-        "show": ["show", place, "--out", out / "sheet.png"],
-        "page": ["info", place, "--html", out / "page.html"],
-        "bench": ["bench", place, "--only", "stoker", "--seconds", "0.1", "--rounds", "1", "--batch-size", "4"],
-        "doctor": ["doctor", place, "--seconds", "0.1", "--batch-size", "4"],
-        "repack": ["repack", place, out / "new"],
+        "info": ["info", path],
+        "verify": ["verify", path],
+        "show": ["show", path, "--out", out / "sheet.png"],
+        "page": ["info", path, "--html", out / "page.html"],
+        "bench": ["bench", path, "--only", "stoker", "--seconds", "0.1", "--rounds", "1", "--batch-size", "4"],
+        "doctor": ["doctor", path, "--seconds", "0.1", "--batch-size", "4"],
+        "repack": ["repack", path, out / "new"],
     }
 
 
@@ -420,11 +420,11 @@ def test_every_command_takes_keys_and_says_so(
 def test_keys_without_an_effect_are_refused(
     dataset: Path, photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for place, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
+    for path, why in ((dataset, "its manifest.json says"), (photos, "it holds images, not TFRecords")):
         with pytest.raises(ConfigError, match=why):
-            stoker.open(place, "train", keys=stoker.RecordKeys(label_base=1))
-        assert stoker_does("show", place, "--out", tmp_path / "a.png", "--image-key", "x") == 2
-        assert f"--image-key has no effect on {place}: {why}" in capsys.readouterr().err
+            stoker.open(path, "train", keys=stoker.RecordKeys(label_base=1))
+        assert stoker_does("show", path, "--out", tmp_path / "a.png", "--image-key", "x") == 2
+        assert f"--image-key has no effect on {path}: {why}" in capsys.readouterr().err
     for words in (["info"], ["verify"]):
         assert stoker_does(*words, dataset, "--label-key", "x") == 2
 

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def groups(place: Path, own: str, files: dict[str, str]) -> float | None:
+def groups(folder: Path, own: str, files: dict[str, str]) -> float | None:
     """The limit in a made-up tree of control groups; ``own`` is what ``/proc/self/cgroup`` says."""
-    (place / "own").write_text(own)
+    (folder / "own").write_text(own)
     for name, text in files.items():
-        path = place / "mount" / name
+        path = folder / "mount" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    return cpu_limit(place / "mount", place / "own")
+    return cpu_limit(folder / "mount", folder / "own")
 
 
 def version_1(folder: str, quota: str, period: str) -> dict[str, str]:

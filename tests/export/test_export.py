@@ -86,9 +86,9 @@ def record(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def rich(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A dataset with a field of every kind."""
-    place = tmp_path_factory.mktemp("rich") / "dataset"
-    stoker.build([record(number) for number in range(12)], place, fields=FIELDS, shards=2, progress=False)
-    return place
+    folder = tmp_path_factory.mktemp("rich") / "dataset"
+    stoker.build([record(number) for number in range(12)], folder, fields=FIELDS, shards=2, progress=False)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +125,8 @@ def test_a_folder_of_classes_is_the_dataset_again(plain: Path, tmp_path: Path) -
     stoker.build(tmp_path / "out", tmp_path / "again", progress=False)
     for split in ("train", "validation"):
         want = samples(stoker.open(plain, split))
-        for place in (tmp_path / "out", tmp_path / "again"):
-            dataset = stoker.open(place, split)
+        for folder in (tmp_path / "out", tmp_path / "again"):
+            dataset = stoker.open(folder, split)
             assert [known.name for known in dataset.classes] == ["ant", "bee"]
             kept = [(sample.encoded, sample.label, Path(sample.source).name) for sample in samples(dataset)]
             assert kept == [(sample.encoded, sample.label, sample.source) for sample in want]
@@ -454,9 +454,9 @@ def test_names_are_made_safe_and_unique(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"train-00000-of-00001", "out"}
 
 
-def damage(plain: Path, place: Path) -> Path:
-    shutil.copytree(plain, place)
-    shard = sorted(place.glob("train*"))[0]
+def damage(plain: Path, folder: Path) -> Path:
+    shutil.copytree(plain, folder)
+    shard = sorted(folder.glob("train*"))[0]
     data = bytearray(shard.read_bytes())
     data[60] ^= 1
     shard.write_bytes(data)
@@ -568,9 +568,9 @@ def test_what_cannot_be_written_is_refused_by_name(rich: Path, tmp_path: Path, m
     def built(name: str, what: dict[str, Any], value: Any = "a", **settings: Any) -> Path:
         records = [{"image": pictures.jpeg(20, 20, 1), "label": 0, **dict.fromkeys(what, value)}]
         label = {"label": fields.Label(settings.pop("names", ["a"]))}
-        place = tmp_path / name
-        stoker.build(records, place, fields={"image": fields.Image(), **label, **what}, progress=False, **settings)
-        return place
+        folder = tmp_path / name
+        stoker.build(records, folder, fields={"image": fields.Image(), **label, **what}, progress=False, **settings)
+        return folder
 
     raw = built("raw", {}, preset="dlbs", encode="raw", resize="square:16")
     with pytest.raises(ConfigError, match="raw pixels, not image files; 'stoker repack --encode png'"):

@@ -52,17 +52,17 @@ class Stage:
 
     def fresh(self, case: Case) -> Path:
         """A new folder with a source and a dataset of its own, as a case wants them."""
-        place = Path(tempfile.mkdtemp(dir=self.work))
-        shutil.copytree(self.source, place / "source")
-        shutil.copytree(self.dataset, place / "dataset")
-        case.prepare(place)
-        return place
+        folder = Path(tempfile.mkdtemp(dir=self.work))
+        shutil.copytree(self.source, folder / "source")
+        shutil.copytree(self.dataset, folder / "dataset")
+        case.prepare(folder)
+        return folder
 
 
-def build_it(place: Path) -> Any:
+def build_it(folder: Path) -> Any:
     """A build of two shards."""
     try:
-        report = stoker.build(place / "source", place / "out", shards=2, threads=2, progress=False)
+        report = stoker.build(folder / "source", folder / "out", shards=2, threads=2, progress=False)
     except TooManyRejectsError as error:
         report = error.report
     return told(report)
@@ -73,16 +73,16 @@ def told(report: BuildReport) -> Any:
     return [report.manifest.dataset_id, [f"{reject.key}: {reject.reason}" for reject in report.rejects]]
 
 
-def repack_it(place: Path) -> Any:
+def repack_it(folder: Path) -> Any:
     """The dataset as a dataset of other shards."""
-    source = open_records(str(place / "dataset"), None)
-    settings = BuildSettings(SourceSettings(str(place / "dataset")), shards=ShardSettings(train=3), threads=2)
-    return told(build_tree(source, settings, place / "out"))
+    source = open_records(str(folder / "dataset"), None)
+    settings = BuildSettings(SourceSettings(str(folder / "dataset")), shards=ShardSettings(train=3), threads=2)
+    return told(build_tree(source, settings, folder / "out"))
 
 
-def index_it(place: Path) -> Any:
+def index_it(folder: Path) -> Any:
     """Indexes for all shards."""
-    for shard in index_shards([str(place / "dataset")]):
+    for shard in index_shards([str(folder / "dataset")]):
         if shard.problem is not None:
             raise OSError(shard.problem.what)
     return "indexed"
@@ -91,33 +91,33 @@ def index_it(place: Path) -> Any:
 def export_to(form: Any) -> Callable[[Path], Any]:
     """An export of the dataset; a tar or Parquet file for each record."""
 
-    def act(place: Path) -> Any:
-        report = stoker.export(place / "dataset", place / "out", form, shard_size=1, progress=False)
+    def act(folder: Path) -> Any:
+        report = stoker.export(folder / "dataset", folder / "out", form, shard_size=1, progress=False)
         return {name: split.records for name, split in report.splits.items()}
 
     return act
 
 
-def nothing_exported(place: Path, _: Expected, where: str) -> None:
+def nothing_exported(folder: Path, _: Expected, where: str) -> None:
     """The destination is there, and has nothing in it; nor is anything left beside it."""
-    assert sorted(path.name for path in place.iterdir()) == ["dataset", "out", "source"], where
-    assert list((place / "out").iterdir()) == [], where
+    assert sorted(path.name for path in folder.iterdir()) == ["dataset", "out", "source"], where
+    assert list((folder / "out").iterdir()) == [], where
 
 
-def without_indexes(place: Path) -> None:
+def without_indexes(folder: Path) -> None:
     """Leave shards alone."""
-    for path in [*(place / "dataset").glob("*.idx"), place / "dataset" / "manifest.json"]:
+    for path in [*(folder / "dataset").glob("*.idx"), folder / "dataset" / "manifest.json"]:
         path.unlink()
 
 
-def verify_it(place: Path) -> Any:
+def verify_it(folder: Path) -> Any:
     """What a check says of the dataset."""
-    return [str(problem) for problem in verify_dataset(place / "dataset", threads=2).problems]
+    return [str(problem) for problem in verify_dataset(folder / "dataset", threads=2).problems]
 
 
-def feed_it(place: Path, **settings: Any) -> Any:
+def feed_it(folder: Path, **settings: Any) -> Any:
     """An epoch: indices, labels and pixels of all samples in their order."""
-    train = stoker.open(place / "dataset", "train")
+    train = stoker.open(folder / "dataset", "train")
     settings |= {"shuffle": True, "seed": 0, "threads": 2}
     with stoker.Loader(train, batch_size=2, transform=stoker.Resize(16), **settings) as loader:
         return [
@@ -127,19 +127,19 @@ def feed_it(place: Path, **settings: Any) -> Any:
         ]
 
 
-def feed_cached(place: Path) -> Any:
+def feed_cached(folder: Path) -> Any:
     """Two epochs, the second out of a node cache; what goes wrong with the cache is a warning at most."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cache = NodeCache(place / "cache", "1MB")
-        return [feed_it(place, cache=cache), feed_it(place, cache=cache)]
+        cache = NodeCache(folder / "cache", "1MB")
+        return [feed_it(folder, cache=cache), feed_it(folder, cache=cache)]
 
 
-def look_up(place: Path) -> Any:
+def look_up(folder: Path) -> Any:
     """Where records lie, by indexes that the user's cache keeps."""
-    os.environ["STOKER_CACHE_DIR"] = str(place / "user")
+    os.environ["STOKER_CACHE_DIR"] = str(folder / "user")
     extents = []
-    for shard in sorted((place / "dataset").glob("*.tfrecord")):
+    for shard in sorted((folder / "dataset").glob("*.tfrecord")):
         cached = CachedIndex.of(shard)
         rows = cached.read()
         if rows is None:
@@ -149,14 +149,14 @@ def look_up(place: Path) -> Any:
     return extents
 
 
-def no_half_shard(place: Path, expected: Expected, where: str) -> None:
+def no_half_shard(folder: Path, expected: Expected, where: str) -> None:
     """Whatever has its final name is whole; a manifest is there only with everything else."""
-    left = files_of(place / "out")
+    left = files_of(folder / "out")
     for name, content in left.items():
         if name != "build.journal" and ".tmp-" not in name:
             assert content == expected.files[name], f"{where}: {name} is not what it is in the end"
         if name.endswith(".tfrecord"):
-            path = place / "out" / name
+            path = folder / "out" / name
             rows = read_index(path, path.stat().st_size)
             assert rows.tolist() == _native.scan_shard(str(path)).tolist(), where
     assert "manifest.json" not in left or expected.files.keys() <= left.keys(), where
@@ -174,9 +174,9 @@ def files_but_temporary(folder: Path) -> dict[str, str]:
     return {name: content for name, content in files_of(folder).items() if ".tmp-" not in name}
 
 
-def same_dataset(place: Path, expected: Expected, where: str) -> None:
+def same_dataset(folder: Path, expected: Expected, where: str) -> None:
     """Reading leaves everything as it is."""
-    assert files_of(place / "dataset") == expected.files, where
+    assert files_of(folder / "dataset") == expected.files, where
 
 
 @dataclass(frozen=True)
@@ -185,8 +185,8 @@ class Case:
 
     Attributes:
         name: What it is called.
-        act: Done in a place; tells what came of it.
-        on: Part of the path of the files that fail, in the place.
+        act: Done in a folder; tells what came of it.
+        on: Part of the path of the files that fail, in the folder.
         kinds: Which calls fail.
         error: How.
         how: What happens at the call.
@@ -194,7 +194,7 @@ class Case:
         check_left: Looks at what is left behind.
         blamed: An error must name one of these.
         tolerates: Whether what the action tells is right, given what it tells without a fault.
-        prepare: Makes a new place ready.
+        prepare: Makes a new folder ready.
         keeps_litter: Whether files under temporary names may stay behind.
     """
 
@@ -216,21 +216,21 @@ class Case:
         """Whether the process is killed."""
         return self.how in (KILL, TEAR)
 
-    def fault_in(self, place: Path) -> Fault:
-        """The fault, for one place."""
-        return Fault(f"{place}/{self.on}", self.kinds, self.error, self.how)
+    def fault_in(self, folder: Path) -> Fault:
+        """The fault, for one folder."""
+        return Fault(f"{folder}/{self.on}", self.kinds, self.error, self.how)
 
-    def contents(self, place: Path) -> dict[str, str]:
+    def contents(self, folder: Path) -> dict[str, str]:
         """The files that must be the same in the end."""
-        return files_but_temporary(place / self.folder) if self.keeps_litter else files_of(place / self.folder)
+        return files_but_temporary(folder / self.folder) if self.keeps_litter else files_of(folder / self.folder)
 
     def finished(self, stage: Stage) -> Expected:
         """What comes of it without a fault."""
-        place = stage.fresh(self)
-        outcome: Outcome = in_child(lambda: self.act(place), None)
+        folder = stage.fresh(self)
+        outcome: Outcome = in_child(lambda: self.act(folder), None)
         assert not outcome.error, outcome.trace
         sys.stdout.flush()
-        return Expected(outcome.value, self.contents(place))
+        return Expected(outcome.value, self.contents(folder))
 
 
 def one_reject(value: Any, expected: Any) -> bool:

@@ -33,21 +33,21 @@ def play(case: Case, stage: Stage, most: int) -> dict[str, Any]:
     seen: Counter[str] = Counter()
     tried = 1 if case.how in (SHORT_ALWAYS, INTERRUPT_OFTEN) else min(most, count)  # these two meet all calls at once
     for position in sorted({1 + (count - 1) * number // max(1, tried - 1) for number in range(tried)}):
-        place = stage.fresh(case)
-        outcome = in_child(lambda place=place: case.act(place), case.fault_in(place), position)
+        folder = stage.fresh(case)
+        outcome = in_child(lambda folder=folder: case.act(folder), case.fault_in(folder), position)
         where = f"{case.name}, call {position}: {outcome}\n{outcome.trace}"
         assert outcome.status == 0 or case.dies, where
         if outcome.error:
             assert ours(case, outcome), where
         elif outcome.status == 0:
             assert case.tolerates(outcome.value, expected.value), where
-        case.check_left(place, expected, where)
+        case.check_left(folder, expected, where)
         seen[outcome.error or ("killed" if outcome.status else "as if nothing had happened")] += 1
-        again = in_child(lambda place=place: case.act(place), None)
+        again = in_child(lambda folder=folder: case.act(folder), None)
         assert not again.error, f"{where}\nand again: {again}\n{again.trace}"
         assert case.tolerates(again.value, expected.value), f"{where}\nand again: {again}"
-        assert case.contents(place) == expected.files, f"{where}: other files than without a fault"
-        shutil.rmtree(place)
+        assert case.contents(folder) == expected.files, f"{where}: other files than without a fault"
+        shutil.rmtree(folder)
     return {"calls": count, **seen}
 
 

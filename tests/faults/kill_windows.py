@@ -53,15 +53,15 @@ def run(*words: object) -> str:
     return out.getvalue()
 
 
-def looked_at(place: Path) -> dict[str, Any]:
-    """What each reader sees in a place; of one that refuses it, why."""
+def looked_at(folder: Path) -> dict[str, Any]:
+    """What each reader sees in a folder; of one that refuses it, why."""
     readers: dict[str, Callable[[], Any]] = {
         "open": lambda: {
-            name: [len(dataset), [c.name for c in dataset.classes]] for name, dataset in open_splits(place).items()
+            name: [len(dataset), [c.name for c in dataset.classes]] for name, dataset in open_splits(folder).items()
         },
-        "plan": lambda: _some(run("plan", place, "--json"), "items", "bytes", "classes", "splits"),
-        "info": lambda: _info(_some(run("info", place, "--json"), "dataset_id", "state", "splits", "classes")),
-        "verify": lambda: _some(run("verify", place, "--json"), "records", "size_bytes", "shards", "problems"),
+        "plan": lambda: _some(run("plan", folder, "--json"), "items", "bytes", "classes", "splits"),
+        "info": lambda: _info(_some(run("info", folder, "--json"), "dataset_id", "state", "splits", "classes")),
+        "verify": lambda: _some(run("verify", folder, "--json"), "records", "size_bytes", "shards", "problems"),
     }
     seen = {}
     for name, read in readers.items():
@@ -93,10 +93,10 @@ class Case:
 
     Attributes:
         name: What it is called.
-        words: How it is called in a place.
-        prepare: Makes a place ready.
-        read: What is read, in the place.
-        out: What it writes, in the place.
+        words: How it is called in a folder.
+        prepare: Makes a folder ready.
+        read: What is read, in the folder.
+        out: What it writes, in the folder.
         readers: Who must not see a part. ``info`` tells what a manifest says, also where shards are missing.
     """
 
@@ -108,26 +108,26 @@ class Case:
     readers: tuple[str, ...] = ("open", "plan", "info", "verify")
 
 
-def two_splits(place: Path) -> None:
-    write_dataset(place / "dataset", {"train": [3, 3], "validation": [2]})
+def two_splits(folder: Path) -> None:
+    write_dataset(folder / "dataset", {"train": [3, 3], "validation": [2]})
 
 
-def two_datasets(place: Path) -> None:
-    two_splits(place)
-    write_dataset(place / "other", {"train": [2], "validation": [1]})
+def two_datasets(folder: Path) -> None:
+    two_splits(folder)
+    write_dataset(folder / "other", {"train": [2], "validation": [1]})
 
 
-def images(place: Path) -> None:
-    run("sample", place / "photos", "--classes", 2, "--images", 2, "--validation", 1)
+def images(folder: Path) -> None:
+    run("sample", folder / "photos", "--classes", 2, "--images", 2, "--validation", 1)
 
 
-def built(place: Path) -> None:
-    images(place)
-    run("build", place / "photos", place / "out", "--shards", 1)
+def built(folder: Path) -> None:
+    images(folder)
+    run("build", folder / "photos", folder / "out", "--shards", 1)
 
 
 def export(to: str) -> Callable[[Path], list[object]]:
-    return lambda place: ["export", place / "dataset", place / "out", "--to", to, "--shard-size", 4000]
+    return lambda folder: ["export", folder / "dataset", folder / "out", "--to", to, "--shard-size", 4000]
 
 
 CASES = [
@@ -175,9 +175,9 @@ def small_downloads(folder: Path) -> Iterator[None]:
             server.terminate()
 
 
-def told(value: Any, place: Path) -> str:
-    """What a reader saw, without the path of the place."""
-    return json.dumps(value, sort_keys=True).replace(str(place), "PLACE")
+def told(value: Any, folder: Path) -> str:
+    """What a reader saw, without the path of the folder."""
+    return json.dumps(value, sort_keys=True).replace(str(folder), "FOLDER")
 
 
 def play(case: Case, work: Path, most: int) -> dict[str, int]:
@@ -191,16 +191,16 @@ def play(case: Case, work: Path, most: int) -> dict[str, int]:
     assert not prepared.error, prepared.trace
 
     def fresh() -> Path:
-        place = Path(tempfile.mkdtemp(dir=work)) / "place"
-        shutil.copytree(stage, place)
-        return place
+        folder = Path(tempfile.mkdtemp(dir=work)) / "folder"
+        shutil.copytree(stage, folder)
+        return folder
 
-    place = fresh()
-    fault = Fault(str(place), KINDS, 0, KILL)
-    views = [told(look(place / case.read), place)]
-    count = positions(lambda: run(*case.words(place)), fault)
-    views.append(told(look(place / case.read), place))
-    finished = files_below(place / case.out)
+    folder = fresh()
+    fault = Fault(str(folder), KINDS, 0, KILL)
+    views = [told(look(folder / case.read), folder)]
+    count = positions(lambda: run(*case.words(folder)), fault)
+    views.append(told(look(folder / case.read), folder))
+    finished = files_below(folder / case.out)
     assert count > 1, case.name
     whole = [json.loads(view) for view in views]
     tried = min(most, count)
@@ -208,28 +208,30 @@ def play(case: Case, work: Path, most: int) -> dict[str, int]:
     both = [(position, how) for position in chosen for how in (KILL, KILL_AFTER)]
     seen: Counter[str] = Counter()
     for position, how in both if most >= count else both[::2][::2] + both[1::2][1::2]:
-        place = fresh()
-        died = in_child(lambda place=place: run(*case.words(place)), replace(fault, path=str(place), how=how), position)
+        folder = fresh()
+        died = in_child(
+            lambda folder=folder: run(*case.words(folder)), replace(fault, path=str(folder), how=how), position
+        )
         where = f"{case.name}, {'before' if how == KILL else 'after'} call {position} of {count}: {died}"
         assert died.status == -signal.SIGKILL, where
-        for reader, view in json.loads(told(look(place / case.read), place)).items():
+        for reader, view in json.loads(told(look(folder / case.read), folder)).items():
             if reader not in case.readers:
                 continue
             refuses = str(view).startswith(REFUSED)
             assert refuses or view in [state[reader] for state in whole], f"{where}: {reader} saw a part: {view}"
             seen["refused" if refuses else "as before or whole"] += 1
-        again = in_child(lambda place=place: run(*case.words(place)), None)
-        is_whole = files_below(place / case.out) == finished
+        again = in_child(lambda folder=folder: run(*case.words(folder)), None)
+        is_whole = files_below(folder / case.out) == finished
         assert is_whole, f"{where}\nand again: {again}\n{again.trace}"
         assert not again.error or "new or empty folder" in again.message, f"{where}\nand again: {again}"
-        assert [path.name for path in place.glob(".*")] == [], where
-        shutil.rmtree(place.parent)
+        assert [path.name for path in folder.glob(".*")] == [], where
+        shutil.rmtree(folder.parent)
     return {"calls": count, **seen}
 
 
-def look(place: Path) -> dict[str, Any]:
+def look(folder: Path) -> dict[str, Any]:
     """As `looked_at`, in a process of its own."""
-    outcome = in_child(lambda: looked_at(place), None)
+    outcome = in_child(lambda: looked_at(folder), None)
     assert not outcome.error, outcome.trace
     return dict(outcome.value)
 

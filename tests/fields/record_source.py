@@ -68,15 +68,15 @@ def build_records(
     return build_tree(memory_source(records, fields), build_settings, destination)
 
 
-def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[Path, int]:
+def with_second_record(dataset: Path, folder: Path, changes: Features) -> tuple[Path, int]:
     """A copy whose second record has other features, as the manifest and the checksums have it; and where it begins."""
-    shutil.copytree(dataset, place)
-    shard = place / SHARD
+    shutil.copytree(dataset, folder)
+    shard = folder / SHARD
     first, second = tfrecord.scan(shard.read_bytes())
     held = {key: value for key, value in (example.parse(second.payload) | changes).items() if value is not None}
     data = tfrecord.frame(first.payload) + tfrecord.frame(example.write(held))
     shard.write_bytes(data)
-    (place / f"{SHARD}.idx").write_text(f"0 {first.size}\n{first.size} {len(data) - first.size}\n")
+    (folder / f"{SHARD}.idx").write_text(f"0 {first.size}\n{first.size} {len(data) - first.size}\n")
     split = read_manifest(dataset).splits["train"]
     listed = {"name": SHARD, "records": 2, "bytes": len(data), "crc32c": f"{_native.crc32c(data):08x}"}
     content: dict[str, Any] = {
@@ -84,5 +84,5 @@ def with_second_record(dataset: Path, place: Path, changes: Features) -> tuple[P
         "shards": [listed],
     }  # fmt: skip
     changed_split = Split(2, len(data), 0, split.class_counts, (Shard(SHARD, 2, len(data), _native.crc32c(data)),))
-    change_manifest(place, splits={"train": content}, dataset_id=dataset_id({"train": changed_split}))
-    return place, first.size
+    change_manifest(folder, splits={"train": content}, dataset_id=dataset_id({"train": changed_split}))
+    return folder, first.size

@@ -95,10 +95,10 @@ RECORDS = [record(number) for number in range(7)]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("built") / "set"
-    report = build_records(place, RECORDS, FIELDS, shards=2)
+    folder = tmp_path_factory.mktemp("built") / "set"
+    report = build_records(folder, RECORDS, FIELDS, shards=2)
     assert (report.outcome, report.rejects) == ("built", ())
-    return place
+    return folder
 
 
 def number_of(sample: stoker.Sample) -> int:
@@ -152,7 +152,7 @@ def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, 
     wanted = read_manifest(built).dataset_id
     assert build_records(tmp_path / "threads", RECORDS, FIELDS, shards=2, threads=4).manifest.dataset_id == wanted
     settings = BuildSettings(SourceSettings("/"), shards=ShardSettings(train=2), threads=1)
-    source, place = memory_source(RECORDS, FIELDS), tmp_path / "cut"
+    source, folder = memory_source(RECORDS, FIELDS), tmp_path / "cut"
     other = memory_source(RECORDS, FIELDS | {"tags": fields.Labels(["a", "b", "d"])})
 
     def interrupt(*, done: int, **_: int) -> None:
@@ -160,15 +160,15 @@ def test_the_same_bytes_with_any_threads_and_after_an_interruption(built: Path, 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build_tree(source, settings, place, interrupt)
+        build_tree(source, settings, folder, interrupt)
     with pytest.raises(DestinationError, match=r"unfinished build with other settings .*fields is "):
-        build_tree(other, settings, place)
-    report = build_tree(source, settings, place)
+        build_tree(other, settings, folder)
+    report = build_tree(source, settings, folder)
     assert (report.manifest.dataset_id, report.resumed_shards > 0) == (wanted, True)
-    assert build_tree(source, settings, place).outcome == "complete"
+    assert build_tree(source, settings, folder).outcome == "complete"
     with pytest.raises(DestinationError, match=r"finished dataset with other settings .*fields is "):
-        build_tree(other, settings, place)
-    assert (place / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
+        build_tree(other, settings, folder)
+    assert (folder / "manifest.json").read_bytes() == (built / "manifest.json").read_bytes()
 
 
 def test_a_dataset_without_fields_is_as_before(tmp_path: Path) -> None:
@@ -365,7 +365,7 @@ def test_files_of_masks_and_images_are_read_where_their_record_is(tmp_path: Path
     assert loaded == {"mask": huge_png(), "right_image": RECORDS[0]["right"], "caption": "mask.png"}
 
 
-def test_what_has_no_place_for_fields_says_so(tmp_path: Path) -> None:
+def test_presets_without_fields_say_so(tmp_path: Path) -> None:
     captions = {"caption": fields.Text()}
     for preset in ("imagenet-nvidia", "tfds", "dogs-onehot"):
         schema = find_preset(preset).make_schema(None)

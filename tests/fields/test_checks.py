@@ -1,4 +1,4 @@
-"""verify and info of datasets with fields: every changed field is found with its place, and info shows an example."""
+"""verify and info of datasets with fields: every changed field is found with its record, and info shows an example."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ RECORD = {
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("checked") / "set"
-    assert build_records(place, [RECORD, RECORD | {"tags": []}], FIELDS).rejects == ()
-    return place
+    folder = tmp_path_factory.mktemp("checked") / "set"
+    assert build_records(folder, [RECORD, RECORD | {"tags": []}], FIELDS).rejects == ()
+    return folder
 
 
 def png(pixels: np.ndarray[Any, Any]) -> bytes:
@@ -95,13 +95,15 @@ def test_a_dataset_with_fields_is_whole(dataset: Path) -> None:
         ({"more": ("bytes", [b""])}, "feature more is not in the schema"),
     ],
 )
-def test_what_is_wrong_with_a_field_is_found_with_its_place(
+def test_what_is_wrong_with_a_field_is_found_with_its_record(
     changes: Any, message: str, dataset: Path, tmp_path: Path
 ) -> None:
-    place, offset = with_second_record(dataset, tmp_path / "set", changes)
-    problems = verify_dataset(place).problems
+    folder, offset = with_second_record(dataset, tmp_path / "set", changes)
+    problems = verify_dataset(folder).problems
     assert problems
-    assert {(problem.path, problem.record, problem.offset) for problem in problems} == {(str(place / SHARD), 1, offset)}
+    assert {(problem.path, problem.record, problem.offset) for problem in problems} == {
+        (str(folder / SHARD), 1, offset)
+    }
     assert any(message in problem.what for problem in problems), problems
     assert all(len(str(problem)) < 800 for problem in problems)
 

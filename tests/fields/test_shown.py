@@ -29,13 +29,13 @@ GREEN = pictures.encode(Image.new("RGB", (SIDE, SIDE), (0, 255, 0)), format="PNG
 FIELDS = {"caption": fields.Text(), "mask": fields.Mask(), "green": fields.Image()}
 
 
-def tiles(place: Path, out: Path, caption: str) -> list[np.ndarray[Any, Any]]:
+def tiles(folder: Path, out: Path, caption: str) -> list[np.ndarray[Any, Any]]:
     """The three tiles of a dataset of one record: half of its mask is 1, the other 0."""
     mask = np.zeros((SIDE, SIDE), np.uint8)
     mask[:, SIDE // 2 :] = 1
     record = {"image": GREY, "caption": caption, "mask": mask, "green": GREEN}
-    build_records(place, [record], FIELDS)
-    report = show.write_sheet(place, out, show.SheetSpec())
+    build_records(folder, [record], FIELDS)
+    report = show.write_sheet(folder, out, show.SheetSpec())
     assert report.damaged == {}
     with Image.open(out) as image:
         sheet = np.asarray(image)
@@ -75,14 +75,14 @@ def test_a_mask_is_drawn_on_a_picture_of_another_size(bits: int) -> None:
         assert changed.tolist() == [[3 * x >= 2 * size[0] for x in range(size[0])]] * size[1]
 
 
-def half_masked(place: Path, caption: str = "two halves") -> stoker.Dataset:
+def half_masked(folder: Path, caption: str = "two halves") -> stoker.Dataset:
     """A dataset of a grey image whose right half has the class 1 in both of its masks."""
     mask = np.zeros((SIDE, SIDE), np.uint8)
     mask[:, SIDE // 2 :] = 1
     kinds = {"caption": fields.Text(), "mask": fields.Mask(), "other": fields.Mask(), "note": fields.Json()}
     record = {"image": GREY, "caption": caption, "mask": mask, "other": mask[::-1], "note": "no text"}
-    build_records(place, [record], kinds)
-    return stoker.open(place)
+    build_records(folder, [record], kinds)
+    return stoker.open(folder)
 
 
 def is_half_colored(picture: np.ndarray[Any, Any]) -> bool:
@@ -149,8 +149,8 @@ def test_a_sample_with_a_damaged_field_has_a_tile_that_says_so(tmp_path: Path) -
             ("mask/encoded", smaller, "field 'mask': the mask has 3 x 4 pixels, unlike the image"),
         ]
     ):
-        place, _ = with_second_record(tmp_path / "set", tmp_path / str(number), {key: ("bytes", [value])})
-        report = show.write_sheet(place, tmp_path / "sheet.png", show.SheetSpec())
+        folder, _ = with_second_record(tmp_path / "set", tmp_path / str(number), {key: ("bytes", [value])})
+        report = show.write_sheet(folder, tmp_path / "sheet.png", show.SheetSpec())
         assert list(report.damaged) == [1]
         assert message in report.damaged[1]
 

@@ -13,7 +13,7 @@ MUTATIONS = read_mutations(ROOT)
 
 
 @each("mutation", MUTATIONS)
-def test_a_mutation_is_one_place_of_the_code(mutation: Mutation) -> None:
+def test_a_mutation_applies_to_one_line_of_code(mutation: Mutation) -> None:
     text = (ROOT / mutation.file).read_text(encoding="utf-8")
     assert mutation.apply(text) != text
     assert mutation.tests

@@ -201,13 +201,13 @@ def tiff_pages(count: int) -> bytes:
     return b"II*\0\x08\0\0\0" + b"".join(pages)
 
 
-def jpeg_2000(*places: tuple[int, bytes]) -> bytes:
-    """A code stream of 16 x 16 with other bytes at places behind its marker SIZ."""
+def jpeg_2000(*changes: tuple[int, bytes]) -> bytes:
+    """A code stream of 16 x 16 with other bytes at offsets behind its marker SIZ."""
     buffer = io.BytesIO()
     Image.new("RGB", (16, 16)).save(buffer, "JPEG2000", no_jp2=True)
     data = bytearray(buffer.getvalue())
     start = data.index(b"\xff\x51")
-    for at, value in places:
+    for at, value in changes:
         data[start + at : start + at + len(value)] = value
     return bytes(data)
 

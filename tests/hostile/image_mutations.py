@@ -147,10 +147,10 @@ def _png_header(chunks: Chunks, random: Random) -> None:
 
 def _png_data(chunks: Chunks, random: Random) -> None:
     """Other compressed data, or the same in other chunks or compressed otherwise."""
-    places = [number for number, (kind, _) in enumerate(chunks) if kind == b"IDAT"]
-    if not places:
+    positions = [number for number, (kind, _) in enumerate(chunks) if kind == b"IDAT"]
+    if not positions:
         return
-    data = b"".join(chunks[number][1] for number in places)
+    data = b"".join(chunks[number][1] for number in positions)
     what = random.randrange(4)
     try:
         rows = zlib.decompress(data)
@@ -175,7 +175,7 @@ def _png_data(chunks: Chunks, random: Random) -> None:
     pieces = sorted(random.randint(0, len(data)) for _ in range(random.choice((0, 0, 1, 3, 30))))
     edges = [0, *pieces, len(data)]
     parts = [(b"IDAT", data[low:high]) for low, high in pairwise(edges)]
-    chunks[places[0] : places[-1] + 1] = parts
+    chunks[positions[0] : positions[-1] + 1] = parts
 
 
 def changed_png(data: bytes, random: Random) -> bytes:

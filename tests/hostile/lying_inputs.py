@@ -119,10 +119,10 @@ def sparse(path: Path, size: int, head: bytes = b"", tail: bytes = b"") -> Path:
 
 def source(folder: Path, name: str, data: bytes) -> None:
     """A folder of one class with one image of its own and one that is sound."""
-    place = folder / "source" / "class"
-    place.mkdir(parents=True)
-    (place / name).write_bytes(data)
-    (place / "sound.jpg").write_bytes(small_jpeg())
+    class_folder = folder / "source" / "class"
+    class_folder.mkdir(parents=True)
+    (class_folder / name).write_bytes(data)
+    (class_folder / "sound.jpg").write_bytes(small_jpeg())
 
 
 def shard_of(folder: Path, *records: bytes) -> Path:
@@ -152,14 +152,14 @@ def build(folder: Path, name: str = "source", **settings: Any) -> str:
     return f"{len(report.rejects)} rejects" + "".join(f": {reject.reason}" for reject in report.rejects[:1])
 
 
-def read(place: Path | Location, split: str = "train") -> str:
-    opened = stoker.open(place, split)
+def read(path: Path | Location, split: str = "train") -> str:
+    opened = stoker.open(path, split)
     with stoker.Loader(opened, 1, transform=stoker.Resize(64), threads=1) as loader:
         return f"{sum(len(batch.labels) for batch in loader)} images"
 
 
-def verify(place: Path) -> str:
-    report = verify_dataset(place, threads=1)
+def verify(path: Path) -> str:
+    report = verify_dataset(path, threads=1)
     return f"{len(report.problems)} problems" + "".join(f": {problem.what}" for problem in report.problems[:1])
 
 
@@ -416,7 +416,7 @@ def dataset_lies() -> Iterator[Lie]:
 
     def shard(folder: Path) -> None:
         built = dataset(folder)
-        path = next(place for place in built.iterdir() if place.name.startswith("train-"))
+        path = next(file for file in built.iterdir() if file.name.startswith("train-"))
         sparse(path, 30 * GIB, path.read_bytes())
 
     yield Lie("a shard of a dataset of 30 GiB", 30 * GIB, shard, DATASET)

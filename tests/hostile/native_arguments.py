@@ -247,9 +247,9 @@ def calls(  # noqa: PLR0915 - one table
     yield free("philox", counter=[0, 1, 2, 3], key=[0, 1])
     yield free("number_remote_files", count=1)
     objects = lambda: native.TransformSpec("ObjectCrops", {"size": [SIDE], "filter": "box"})  # noqa: E731
-    place = {"seed": 0, "epoch": 0, "index": 0}
-    yield method("TransformSpec.plan", objects, width=24, height=20, **place, object=(0.0, 0.1, 0.5, 1.0))
-    yield method("TransformSpec.apply", sound.transform, pixels=pixels, **place)
+    sample = {"seed": 0, "epoch": 0, "index": 0}
+    yield method("TransformSpec.plan", objects, width=24, height=20, **sample, object=(0.0, 0.1, 0.5, 1.0))
+    yield method("TransformSpec.apply", sound.transform, pixels=pixels, **sample)
     images = {"images": [whole], "indices": zero, "transform": sound.transform(), "seed": 0, "epoch": 0, "threads": 1}
     yield free("decode_loop", **images, decode="exact")
 
@@ -441,9 +441,9 @@ def arrays(sound: Any) -> list[Any]:
 def sequences(sound: tuple[Any, ...] | list[Any]) -> list[Any]:
     """Return tuples and lists of other lengths, or with one other item."""
     variants: list[Any] = [sound[:0], sound[:-1], (*sound, *sound), [*sound, *sound], sound * 1000]
-    for place in range(len(sound)):
-        before, after = sound[:place], sound[place + 1 :]
-        variants += [type(sound)([*before, value, *after]) for value in hostile("", sound[place])]
+    for position in range(len(sound)):
+        before, after = sound[:position], sound[position + 1 :]
+        variants += [type(sound)([*before, value, *after]) for value in hostile("", sound[position])]
     return variants
 
 

@@ -71,7 +71,7 @@ def with_chunk(data: bytes, before: bytes, name: bytes, body: bytes, sum_: int |
 
 
 def in_header(at: int, value: bytes) -> bytes:
-    """Another value at a place of the header: 0 width, 4 height, 8 bits, 9 colour type, 10 methods, 12 interlacing."""
+    """Other bytes at an offset in the header: 0 width, 4 height, 8 bits, 9 colour type, 10 methods, 12 interlacing."""
     return changed(plain(), b"IHDR", lambda body: body[:at] + value + body[at + len(value) :])
 
 
@@ -210,8 +210,8 @@ def webp(kind: str) -> bytes:
     return pictures.encode(image, format="WEBP", quality=70, lossless=kind == "lossless")
 
 
-def at(data: bytes, place: int, value: bytes) -> bytes:
-    return data[:place] + value + data[place + len(value) :]
+def at(data: bytes, offset: int, value: bytes) -> bytes:
+    return data[:offset] + value + data[offset + len(value) :]
 
 
 KINDS = ("lossy", "lossless", "with alpha", "animated")

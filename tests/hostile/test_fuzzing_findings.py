@@ -137,7 +137,7 @@ def test_a_description_of_a_cache_that_is_damaged(tmp_path: Path, text: bytes) -
 
 
 def test_a_member_that_begins_before_its_archive(tmp_path: Path) -> None:
-    """The end of a zip says where its list begins; a byte too many there moves every member to a negative place."""
+    """The end of a zip says where its list begins; a byte too many there moves every member to a negative offset."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("made/a.txt", b"abc")

@@ -48,7 +48,7 @@ def behind(added: bytes, *, progressive: bool = False) -> bytes:
 
 
 def frame(at: int, value: bytes) -> bytes:
-    """A JPEG with another value at a place of its frame header."""
+    """A JPEG with another value at an offset in its frame header."""
     start = jpeg().index(b"\xff\xc0") + at
     return jpeg()[:start] + value + jpeg()[start + len(value) :]
 

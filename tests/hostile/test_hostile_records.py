@@ -43,9 +43,9 @@ def write(directory: Path, *payloads: bytes) -> Path:
     return directory
 
 
-def read(place: Path, **settings: Any) -> list[list[int]]:
+def read(folder: Path, **settings: Any) -> list[list[int]]:
     transform = stoker.Resize(16)
-    with stoker.Loader(stoker.open(place), batch_size=1, transform=transform, shuffle=False, **settings) as loader:
+    with stoker.Loader(stoker.open(folder), batch_size=1, transform=transform, shuffle=False, **settings) as loader:
         return [batch.labels.tolist() for batch in loader]
 
 
@@ -68,33 +68,33 @@ def test_a_record_that_cannot_be_used_is_named_by_everything(
 ) -> None:
     """``verify`` found nothing wrong with labels that are no numbers, and ``repack`` dropped them in silence."""
     changes, error, problem = BAD[case]
-    place = write(tmp_path / "records", payload(), payload(**changes))
+    folder = write(tmp_path / "records", payload(), payload(**changes))
     with pytest.raises(error, match=problem) as caught:
-        read(place)
+        read(folder)
     assert "record 1 at byte" in str(caught.value)
     assert str(caught.value).isprintable()
-    assert main(["verify", str(place)]) == 4
+    assert main(["verify", str(folder)]) == 4
     assert "record 1 at byte" in capsys.readouterr().out
-    assert main(["repack", str(place), str(tmp_path / "made")]) == 3
+    assert main(["repack", str(folder), str(tmp_path / "made")]) == 3
 
 
 @pytest.mark.parametrize("edge", [float("nan"), float("inf"), -float("inf")])
 def test_boxes_that_are_not_numbers(tmp_path: Path, edge: float) -> None:
-    place = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
+    folder = write(tmp_path / "records", payload(), payload(**{f"{BOX}xmin": ("float", [edge])}))
     with stoker.Loader(
-        stoker.open(place), batch_size=2, transform=stoker.Resize(16), boxes=stoker.BoxOutput()
+        stoker.open(folder), batch_size=2, transform=stoker.Resize(16), boxes=stoker.BoxOutput()
     ) as loader:
         (batch,) = loader
     assert batch.boxes.offsets.tolist() == [0, 1, 1]
-    assert main(["verify", str(place)]) == 4
+    assert main(["verify", str(folder)]) == 4
 
 
 @pytest.mark.parametrize("key", ["xmin", "ymax", "label"])
 def test_edges_that_do_not_pair(tmp_path: Path, key: str) -> None:
     kind = "int64" if key == "label" else "float"
-    place = write(tmp_path / "records", payload(), payload(**{f"{BOX}{key}": (kind, [1, 1])}))
+    folder = write(tmp_path / "records", payload(), payload(**{f"{BOX}{key}": (kind, [1, 1])}))
     with pytest.raises(ExampleError, match=r"record 1 at byte .* values for \d boxes"):
-        read(place, boxes=stoker.BoxOutput())
+        read(folder, boxes=stoker.BoxOutput())
 
 
 @pytest.mark.parametrize("label", [2**63 - 1, 2**31, 2**22 + 1])
@@ -102,15 +102,15 @@ def test_a_label_that_would_make_millions_of_classes(
     tmp_path: Path, label: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each class up to the largest label got a name, of which there were two thousand millions."""
-    place = write(tmp_path / "records", payload(), payload(**{LABEL: ("int64", [label])}))
-    assert main(["repack", str(place), str(tmp_path / "made")]) == 2
-    assert re.search(rf"{place}[^ ]*, record 1 at byte \d+: label {label} is not below", capsys.readouterr().err)
+    folder = write(tmp_path / "records", payload(), payload(**{LABEL: ("int64", [label])}))
+    assert main(["repack", str(folder), str(tmp_path / "made")]) == 2
+    assert re.search(rf"{folder}[^ ]*, record 1 at byte \d+: label {label} is not below", capsys.readouterr().err)
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_features(tmp_path: Path) -> None:
-    place = write(tmp_path / "records", payload(**{f"key {i}": ("int64", [i]) for i in range(100_000)}))
-    assert read(place) == [[1]]
+    folder = write(tmp_path / "records", payload(**{f"key {i}": ("int64", [i]) for i in range(100_000)}))
+    assert read(folder) == [[1]]
 
 
 def test_a_compressed_record_of_zeros(tmp_path: Path) -> None:

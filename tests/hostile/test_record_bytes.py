@@ -164,7 +164,7 @@ def test_a_million_features_without_a_name() -> None:
 
 
 def test_a_name_that_is_not_text() -> None:
-    """A key that is not UTF-8 would come out as an exception of Python's decoder, without a place."""
+    """A key that is not UTF-8 would come out as an exception of Python's decoder, without an offset."""
     for key in (b"\xff", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"ab\xe2\x82"):
         entry = example_twin.delimited(1, example_twin.delimited(1, key))
         assert fails_at(example_twin.delimited(1, entry)) == 6

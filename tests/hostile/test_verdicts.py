@@ -110,13 +110,13 @@ def put(data: bytes, at: int, value: bytes) -> bytes:
 
 
 def in_frame(data: bytes, at: int, value: bytes) -> bytes:
-    """Another value at a place of the frame header: 1 kind, 4 bits, 5 height, 7 width, 9 components, 11 sampling."""
+    """Another value at an offset in the frame header: 1 kind, 4 bits, 5 height, 7 width, 9 components, 11 sampling."""
     marker = b"\xff\xc0" if b"\xff\xc0\x00\x11" in data or b"\xff\xc0\x00\x0b" in data else b"\xff\xc2"
     return put(data, data.index(marker) + at, value)
 
 
 def in_scan(data: bytes, at: int, value: bytes, number: int = 0) -> bytes:
-    """Another value at a place of a scan's header; of three components 12 is the end of the band of coefficients."""
+    """Another value at an offset in a scan's header; of three components 12 is the end of the band of coefficients."""
     return put(data, scans(data)[number] + at, value)
 
 
@@ -315,11 +315,11 @@ def files() -> dict[str, bytes]:
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory, files: dict[str, bytes]) -> Path:
     """A folder of all files, of one class."""
-    place = tmp_path_factory.mktemp("odd") / "photos"
-    (place / "class").mkdir(parents=True)
+    folder = tmp_path_factory.mktemp("odd") / "photos"
+    (folder / "class").mkdir(parents=True)
     for number, data in enumerate(files.values()):
-        (place / "class" / f"{number:03}.jpg").write_bytes(data)
-    return place
+        (folder / "class" / f"{number:03}.jpg").write_bytes(data)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -338,14 +338,14 @@ def build(tree: Path, destination: Path, *options: str) -> dict[str, str]:
     return {name: rejects[f"class/{i:03}.jpg"] for i, name in enumerate(ROWS) if f"class/{i:03}.jpg" in rejects}
 
 
-def load(place: Path, shown: object, **settings: object) -> tuple[dict[str, str], dict[str, list[np.ndarray]]]:
+def load(path: Path, shown: object, **settings: object) -> tuple[dict[str, str], dict[str, list[np.ndarray]]]:
     """Why each file was refused, if it was, and the pixels of the others."""
     # With another seed all that are tried in place of one may be bad.
     settings = {"on_bad": "substitute", "max_bad": 1000, "batch_size": len(ROWS), "threads": 2, "seed": 0, **settings}
     names = list(ROWS)
     with (
         warnings.catch_warnings(),
-        stoker.Loader(stoker.open(str(place)), transform=shown, **settings) as loader,
+        stoker.Loader(stoker.open(str(path)), transform=shown, **settings) as loader,
     ):
         warnings.simplefilter("ignore", BadSampleWarning)
         batch = next(iter(loader))
@@ -426,7 +426,7 @@ WHOLES = (stoker.Resize(24), stoker.MultiCrop(stoker.TopLeft(8), stoker.Resize(2
 CROPS = (stoker.TopLeft(8), stoker.MultiCrop(stoker.TopLeft(8), stoker.TopLeft(6)))
 
 
-@pytest.mark.parametrize("place", ["tree", "shard"])
+@pytest.mark.parametrize("layout", ["tree", "shard"])
 @pytest.mark.parametrize(
     ("shown", "verdicts", "cache"),
     [
@@ -439,23 +439,23 @@ def test_loader(
     shown: object,
     verdicts: dict[str, bool],
     cache: str | None,
-    place: str,
+    layout: str,
     files: dict[str, bytes],
     request: pytest.FixtureRequest,
 ) -> None:
     """A cache changes nothing about what is refused."""
     kept = None if cache is None else stoker.MemoryCache("64MB", cache)
-    refused, pixels = load(request.getfixturevalue(place), shown, cache=kept)
+    refused, pixels = load(request.getfixturevalue(layout), shown, cache=kept)
     assert wrong(refused, verdicts) == []
     same_pixels(pixels, shown, files)
 
 
-@pytest.mark.parametrize("place", ["tree", "shard"])
+@pytest.mark.parametrize("layout", ["tree", "shard"])
 def test_crops_of_the_centre_have_the_pixels_of_pillow(
-    place: str, files: dict[str, bytes], request: pytest.FixtureRequest
+    layout: str, files: dict[str, bytes], request: pytest.FixtureRequest
 ) -> None:
     shown = stoker.CenterCrop(16, 24)
-    refused, pixels = load(request.getfixturevalue(place), shown)
+    refused, pixels = load(request.getfixturevalue(layout), shown)
     assert [name for name in refused if WHOLE[name]] == []
     assert [name for name in pixels if not UPPER[name]] == []
     same_pixels({name: images for name, images in pixels.items() if WHOLE[name]}, shown, files)

@@ -53,7 +53,7 @@ def channels_last(picture: Image.Image) -> Pixels:
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
 
-def place_for(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Pixels | None, Pixels]:
+def array_for(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[Pixels | None, Pixels]:
     """Where pixels may go, and all of the memory around it."""
     height, width, channels = shape
     around = np.full((3, height + 2, width + 5, channels), 77, dtype)
@@ -99,7 +99,7 @@ def test_the_pixels_are_those_of_pillow(
     picture = picture if region is None else picture.crop(region)
     height, width = (size, size) if isinstance(size, int) else size or (picture.height, picture.width)
     expected = channels_last(picture.resize((width, height), FILTERS[resampling]))
-    out, around = place_for(kind, expected.shape, expected.dtype)
+    out, around = array_for(kind, expected.shape, expected.dtype)
     decoded = image.decode(FILES[name], **settings, out=out)
     assert (decoded.shape, decoded.dtype) == (expected.shape, expected.dtype)
     assert (decoded == expected).all()
@@ -384,11 +384,11 @@ def test_info_gives_the_orientation(kind: str, orientation: int) -> None:
     assert pixels.shape[:2] == ((20, 10) if kind == "TIFF" and orientation > 4 else (10, 20))
 
 
-@pytest.mark.parametrize("place", ["before the pixels", "behind them"])
-def test_a_png_may_say_its_orientation_as_text(place: str) -> None:
+@pytest.mark.parametrize("where", ["before the pixels", "behind them"])
+def test_a_png_may_say_its_orientation_as_text(where: str) -> None:
     data = png(20, 10, 2, 8)
     profile = b"Raw profile type exif\0\0" + raw_profile(6)
-    at = 33 if place == "before the pixels" else len(data) - 12
+    at = 33 if where == "before the pixels" else len(data) - 12
     turned = data[:at] + chunk(b"zTXt", profile) + data[at:]
     assert image.info(data).orientation == 1
     with Image.open(io.BytesIO(turned)) as opened:

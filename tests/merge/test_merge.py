@@ -78,10 +78,10 @@ def test_shards_are_copied_byte_for_byte(pair: tuple[Path, Path], tmp_path: Path
     report = merge(pair, whole, link=link)
     assert (report.outcome, report.copied_shards, report.rewritten_shards) == ("merged", 6, 0)
     assert_sound(whole)
-    manifests = [read_manifest(place) for place in (*pair, whole)]
+    manifests = [read_manifest(folder) for folder in (*pair, whole)]
     for split in ("train", "validation"):
         old = [
-            place / shard.name for place, m in zip(pair, manifests, strict=False) for shard in m.splits[split].shards
+            folder / shard.name for folder, m in zip(pair, manifests, strict=False) for shard in m.splits[split].shards
         ]
         new = [whole / shard.name for shard in manifests[2].splits[split].shards]
         assert [path.name for path in new] == [
@@ -90,12 +90,12 @@ def test_shards_are_copied_byte_for_byte(pair: tuple[Path, Path], tmp_path: Path
         assert [path.read_bytes() for path in new] == [path.read_bytes() for path in old]
         assert [a.samefile(b) for a, b in zip(old, new, strict=True)] == [link] * len(old)
         contents = content(stoker.open(whole, split))
-        assert contents == [sample for place in pair for sample in content(stoker.open(place, split))]
+        assert contents == [sample for folder in pair for sample in content(stoker.open(folder, split))]
     merged, firsts = manifests[2], manifests[:2]
     assert merged.records == sum(m.records for m in firsts)
     assert merged.source.items == sum(m.source.items for m in firsts)
     assert merged.source.size_bytes == sum(m.source.size_bytes for m in firsts)
-    assert [r.key for r in read_rejects(whole)] == [r.key for place in pair for r in read_rejects(place)]
+    assert [r.key for r in read_rejects(whole)] == [r.key for folder in pair for r in read_rejects(folder)]
     assert merged.splits["train"].rejects == 1
     assert merge(pair, whole, link=link).outcome == "complete"
     assert main(["merge", *map(str, pair), str(whole), "--quiet"]) == 0
@@ -108,15 +108,15 @@ def test_classes_are_told_by_their_names(pair: tuple[Path, Path], other: Path, t
     assert_sound(whole)
     train = stoker.open(whole, "train")
     assert [known.name for known in train.classes] == ["ant", "bee", "aphid", "cat"]
-    assert content(train) == [sample for place in (*pair, other) for sample in content(stoker.open(place, "train"))]
+    assert content(train) == [sample for folder in (*pair, other) for sample in content(stoker.open(folder, "train"))]
     assert read_manifest(whole).splits["train"].class_counts == (8, 13, 2, 4)
     old = stoker.open(other, "train")
     new_ids = [2, 1, 3]
     for number in range(len(old)):
         expected = dict(old[number].features)
         expected["image/class/label"] = ("int64", [new_ids[old[number].label]])
-        place = len(train) - len(old) + number
-        record = train.records.read(place)
+        position = len(train) - len(old) + number
+        record = train.records.read(position)
         assert record == _native.write_example(expected)  # nothing else has changed, image bytes least of all
     again = tmp_path / "again"
     assert merge([whole, other], again).manifest.classes == 4
@@ -152,7 +152,9 @@ def test_compressed_and_named_shards(tmp_path: Path, options: list[str]) -> None
     whole = tmp_path / "whole"
     merge(parts, whole)
     assert_sound(whole)
-    assert content(stoker.open(whole, "train")) == [s for place in parts for s in content(stoker.open(place, "train"))]
+    assert content(stoker.open(whole, "train")) == [
+        s for folder in parts for s in content(stoker.open(folder, "train"))
+    ]
     if "tfds" in options:
         assert (whole / "birds-train.tfrecord-00003-of-00004").is_file()
         info = json.loads((whole / "dataset_info.json").read_bytes())
@@ -405,7 +407,7 @@ def test_mixes_of_boxes_need_the_same_classes_of_boxes(tmp_path: Path) -> None:
     second = with_boxes(tmp_path / "b", ["wing", "leg"], ["wing", 0], ["ant", "bee"], 10)
     same = with_boxes(tmp_path / "c", ["leg", "wing"], ["wing", None], ["ant", "bee"], 20)
     settings: Any = {"transform": stoker.Resize(8), "boxes": stoker.BoxOutput()}
-    dataset_a, dataset_b, dataset_c = (stoker.open(place) for place in (first, second, same))
+    dataset_a, dataset_b, dataset_c = (stoker.open(folder) for folder in (first, second, same))
     with stoker.Loader(stoker.mix([dataset_a, dataset_c]), 4, **settings) as loader:
         (batch,) = loader
     by_index = dict(zip(batch.indices.tolist(), batch.boxes.labels.tolist(), strict=True))
@@ -424,9 +426,9 @@ def test_mixes_of_boxes_need_the_same_classes_of_boxes(tmp_path: Path) -> None:
 
 
 def test_boxes_may_have_the_classes_of_their_images(tmp_path: Path) -> None:
-    place = with_boxes(tmp_path / "a", ["ant", "bee"], ["bee", None, None, 0], ["ant", "bee"], 0)
-    dataset = stoker.open(place, "train")
-    assert (dataset.schema.box_names, b"box_names" in (place / "manifest.json").read_bytes()) == ((), False)
+    folder = with_boxes(tmp_path / "a", ["ant", "bee"], ["bee", None, None, 0], ["ant", "bee"], 0)
+    dataset = stoker.open(folder, "train")
+    assert (dataset.schema.box_names, b"box_names" in (folder / "manifest.json").read_bytes()) == ((), False)
     by_name = {
         sample.source: (sample.label, sample.boxes[0].label) for sample in (dataset[number] for number in range(4))
     }
@@ -451,12 +453,12 @@ def test_classes_of_boxes_stay_in_repacked_datasets(tmp_path: Path) -> None:
 
 
 def test_labels_of_boxes_beyond_their_names_are_damage(tmp_path: Path) -> None:
-    place = with_boxes(tmp_path / "a", ["leg", "wing"], ["wing", None], ["ant", "bee"], 0)
-    schema = json.loads((place / "manifest.json").read_bytes())["schema"]
-    change_manifest(place, schema=schema | {"box_names": ["leg"]})
-    (problem,) = verify_dataset(place).problems
+    folder = with_boxes(tmp_path / "a", ["leg", "wing"], ["wing", None], ["ant", "bee"], 0)
+    schema = json.loads((folder / "manifest.json").read_bytes())["schema"]
+    change_manifest(folder, schema=schema | {"box_names": ["leg"]})
+    (problem,) = verify_dataset(folder).problems
     assert problem.what == "a box has the label 1, which is not in 0..0"
     for wrong, message in (("leg", "is not of the type list"), ([], "not names of classes"), ([1], "of a class is 1")):
-        change_manifest(place, schema=schema | {"box_names": wrong})
+        change_manifest(folder, schema=schema | {"box_names": wrong})
         with pytest.raises(ManifestError, match=f"schema.box_names.*{message}"):
-            read_manifest(place)
+            read_manifest(folder)

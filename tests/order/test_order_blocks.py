@@ -94,8 +94,8 @@ def test_epochs_seeds_and_windows_are_independent() -> None:
             assert np.count_nonzero(first == second) < 12
             assert np.count_nonzero((visits == others).all(axis=1)) == 0
         # Where the samples of the first block that is visited lie in each window: never the same twice.
-        places = [tuple(np.flatnonzero(part % np.uint64(block) == 0)) for part in first.reshape(-1, block * window)]
-        assert len(set(places)) == len(places)
+        positions = [tuple(np.flatnonzero(part % np.uint64(block) == 0)) for part in first.reshape(-1, block * window)]
+        assert len(set(positions)) == len(positions)
 
 
 def test_samples_of_a_window_look_random() -> None:

@@ -26,7 +26,7 @@ def test_a_full_shuffle_is_the_measure() -> None:
     assert measured.entropy == pytest.approx(sum(shares), abs=0.05)
 
 
-def test_without_a_shuffle_every_batch_comes_from_one_place() -> None:
+def test_without_a_shuffle_every_batch_comes_from_one_block() -> None:
     measured = shuffle_quality(order(False), 256)
     assert (measured.quality, measured.entropy, measured.blocks_read) == (0.0, 0.0, 1)
     assert measured.batches == 1004

@@ -125,10 +125,10 @@ def test_a_folder_of_them_is_opened_built_and_read(tmp_path: Path, capsys: pytes
     assert "odd file" not in planned
     assert main(["build", str(source), str(tmp_path / "out")]) == 0
     by_name = {sample.source: sample.decode() for sample in stoker.open(tmp_path / "out", "train")}
-    for place in (source, tmp_path / "out"):
-        for batch in stoker.Loader(stoker.open(place), 4, transform=stoker.Resize((HEIGHT, WIDTH))):
+    for path in (source, tmp_path / "out"):
+        for batch in stoker.Loader(stoker.open(path), 4, transform=stoker.Resize((HEIGHT, WIDTH))):
             for pixels, index in zip(batch.images, batch.indices, strict=True):
-                assert (pixels == by_name[stoker.open(place)[int(index)].source.rpartition("/")[2]]).all()
+                assert (pixels == by_name[stoker.open(path)[int(index)].source.rpartition("/")[2]]).all()
 
 
 def test_a_missing_plug_in_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,8 +107,8 @@ def test_a_transparent_colour_is_that_of_pillow(kind: tuple[int, int], data: st.
     color, bits = kind
     file = png(40, 40, color, bits, transparent=True, seed=data.draw(st.integers(0, 3)))
     with Image.open(io.BytesIO(file)) as image:
-        place = data.draw(st.integers(0, 39)), data.draw(st.integers(0, 39))
-        there = image.getpixel(place)
+        position = data.draw(st.integers(0, 39)), data.draw(st.integers(0, 39))
+        there = image.getpixel(position)
     values = list(there) if isinstance(there, tuple) else [there]
     if data.draw(st.booleans()):
         values = [data.draw(st.integers(0, 65535)) for _ in values]

@@ -39,14 +39,14 @@ def bounds(jitter) -> dict[str, tuple[float, float]]:
 
 def plan(bounds: dict[str, tuple[float, float]], draws) -> list[tuple[str, float]]:
     """Operations with their factors, in their order; ``bounds`` holds those that are done."""
-    shares, places = draws.words(COLOR, 0), draws.words(COLOR, 1)
+    shares, swaps = draws.words(COLOR, 0), draws.words(COLOR, 1)
     steps = [
         (name, bounds[name][0] + (bounds[name][1] - bounds[name][0]) * (shares[number] / 2**32))
         for number, name in enumerate(OPERATIONS)
         if name in bounds
     ]
     for last in range(len(steps), 1, -1):
-        other = places[last - 1] * last >> 32
+        other = swaps[last - 1] * last >> 32
         steps[last - 1], steps[other] = steps[other], steps[last - 1]
     return steps
 

@@ -42,10 +42,10 @@ class Message:
     def varint(self) -> int:
         """A base-128 number below 2**64."""
         start, value = self.at, 0
-        for place in range(10):
+        for position in range(10):
             (byte,) = self.take(1, start)
-            value += (byte % 128) * 128**place
-            if place == 9 and byte > 1:
+            value += (byte % 128) * 128**position
+            if position == 9 and byte > 1:
                 break
             if byte < 128:
                 return value

@@ -27,8 +27,8 @@ def image_hash(rgb: NDArray[np.uint8]) -> tuple[int, int]:
     height, width = rgb.shape[:2]
     grey = rgb.astype(np.int64) @ np.array([77, 150, 29])
     cells = overlaps(height) @ grey @ overlaps(width).T * 16 // (width * height)
-    frequency, place = np.arange(GRID)[:, None], np.arange(GRID)
-    waves = np.rint(np.cos((2 * place + 1) * frequency * np.pi / (2 * GRID)) * 2**14).astype(np.int64)
+    frequency, column = np.arange(GRID)[:, None], np.arange(GRID)
+    waves = np.rint(np.cos((2 * column + 1) * frequency * np.pi / (2 * GRID)) * 2**14).astype(np.int64)
     coefficients = waves @ cells @ waves.T
     chosen = [coefficients[bit // 8, bit % 8] for bit in range(64)]
     chosen[0] = coefficients[0, 8]

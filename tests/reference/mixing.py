@@ -10,7 +10,7 @@ def turns(counts: list[int]) -> list[tuple[int, int]]:
     left is divided in the same way among the others.
     """
     if len(counts) == 1:
-        return [(0, place) for place in range(counts[0])]
+        return [(0, number) for number in range(counts[0])]
     rest, total = sum(counts[:-1]), sum(counts)
     others, order, own = iter(turns(counts[:-1])), [], 0
     for position in range(total):

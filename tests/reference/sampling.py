@@ -69,8 +69,8 @@ def in_turn(labels: Sequence[int], weights: Sequence[int], size: int, seed: int,
         own_seed, _ = words((label & MASK, label >> 32, 2), seed)
         before = epoch % 2**32 * share
         for running in range(before, before + share):
-            passed, place = divmod(running, len(members))
-            samples.append(members[orders.order(len(members), own_seed, passed, place)])
+            passed, position = divmod(running, len(members))
+            samples.append(members[orders.order(len(members), own_seed, passed, position)])
     return samples
 
 

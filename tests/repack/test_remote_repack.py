@@ -38,17 +38,17 @@ def test_the_same_dataset(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = place_in(kind, request, monkeypatch)
+    remote = place_in(kind, request, monkeypatch)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    source = copy(dataset, place / "a")
-    assert main(["repack", str(source), str(place / "b"), *SMALL]) == 0
-    assert read_manifest(place / "b").dataset_id == repacked
-    assert not (place / "b/.stoker-build").exists()
+    source = copy(dataset, remote / "a")
+    assert main(["repack", str(source), str(remote / "b"), *SMALL]) == 0
+    assert read_manifest(remote / "b").dataset_id == repacked
+    assert not (remote / "b/.stoker-build").exists()
     if kind == "s3":
         assert main(["repack", str(source), str(tmp_path / "down"), *SMALL]) == 0
-        assert main(["repack", str(tmp_path / "local"), str(place / "c"), "--recipe", "keep"]) == 0
+        assert main(["repack", str(tmp_path / "local"), str(remote / "c"), "--recipe", "keep"]) == 0
         assert read_manifest(tmp_path / "down").dataset_id == repacked
-        assert main(["repack", f"{source}/train-*", str(place / "d"), *SMALL]) == 0
+        assert main(["repack", f"{source}/train-*", str(remote / "d"), *SMALL]) == 0
         assert main(["repack", str(source), str(source), *SMALL]) == 2
 
 
@@ -59,9 +59,9 @@ def test_records_are_listed_in_long_ranges(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = place_in("s3", request, monkeypatch, faulty_s3.url)
+    remote = place_in("s3", request, monkeypatch, faulty_s3.url)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    source = copy(dataset, place)
+    source = copy(dataset, remote)
     faulty_s3.forget()
     records = open_records(str(source), None)
     assert records.latency == "store"
@@ -75,12 +75,12 @@ def test_records_are_listed_in_long_ranges(
 def test_a_damaged_record_is_rejected(
     dataset: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = place_in("s3", request, monkeypatch)
+    remote = place_in("s3", request, monkeypatch)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    source = copy(dataset, place / "a")
+    source = copy(dataset, remote / "a")
     shard = next(iter(sorted(dataset.glob("train-*.tfrecord"))))
     data = bytearray(shard.read_bytes())
     data[len(data) // 2] ^= 1
     (source / shard.name).write_atomically(data)
-    assert main(["repack", str(source), str(place / "b"), *SMALL]) == 3
-    assert main(["repack", str(place / "nothing"), str(place / "c"), *SMALL]) == 2
+    assert main(["repack", str(source), str(remote / "b"), *SMALL]) == 3
+    assert main(["repack", str(remote / "nothing"), str(remote / "c"), *SMALL]) == 2

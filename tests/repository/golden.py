@@ -31,7 +31,7 @@ FILE = Path(__file__).with_suffix(".json")
 FOOTERS = "footers of pyarrow "
 """Begins the entry of what depends on who wrote a Parquet file, which only its own version can compare."""
 VARYING = ("stoker_version", "encoders", "checksum", "files", "source")
-"""Of a manifest: what depends on versions and places, or has entries of its own."""
+"""Of a manifest: what depends on versions and paths, or has entries of its own."""
 BUILD: dict[str, Any] = {"progress": False, "max_rejects": 100, "shard_size": 4000}
 
 
@@ -45,23 +45,23 @@ def golden(folder: Path) -> dict[str, Any]:
 def _of_layouts(folder: Path) -> dict[str, Any]:
     entries = {}
     for name, make in LAYOUTS.items():
-        place = folder / name
-        place.mkdir()
-        source = make(place / "source")
-        report = stoker.build(source, place / "built", **BUILD)
-        entries[name] = entry = _of_dataset(report, place / "built", folder)
+        target = folder / name
+        target.mkdir()
+        source = make(target / "source")
+        report = stoker.build(source, target / "built", **BUILD)
+        entries[name] = entry = _of_dataset(report, target / "built", folder)
         for split in report.manifest.splits:
-            entry[f"samples of {split}"] = [_named(sample) for sample in stoker.open(place / "built", split)]
+            entry[f"samples of {split}"] = [_named(sample) for sample in stoker.open(target / "built", split)]
             opened = stoker.open(source, split)
             entry[f"opened {split}"] = _opened(opened, folder)
             entry[f"batch of {split}"], entry[f"state of {split}"] = _batch(opened)
     varying = ("fingerprint", *(name for name in entries["parquet"] if name.startswith("state")))
     entries[FOOTERS + pa.__version__] = {name: entries["parquet"].pop(name) for name in varying}
     for name in ("tiny", "voc_folder", "coco_boxes"):
-        place = folder / f"objects of {name}"
+        target = folder / f"objects of {name}"
         source = LAYOUTS[name](folder / f"again {name}")
-        report = stoker.build(source, place, crop_objects=True, preset="dlbs", resize="off", **BUILD)  # as pixels
-        entries[place.name] = _of_dataset(report, place, folder)
+        report = stoker.build(source, target, crop_objects=True, preset="dlbs", resize="off", **BUILD)  # as pixels
+        entries[target.name] = _of_dataset(report, target, folder)
     return entries
 
 
@@ -96,9 +96,9 @@ def _of_records(folder: Path) -> dict[str, Any]:
         assert main(["repack", str(folder / "sequence"), str(folder / "repacked"), "--shards", "3"]) == 0
     entries["repacked"] = _files(folder / "repacked", folder)
     for to in ("folder", "webdataset", "parquet"):
-        place = folder / f"exported {to}"
-        stoker.export(folder / "sequence", place, to, shard_size=2000, progress=False)
-        entries[f"exported {to}"] = _files(place, folder)
+        target = folder / f"exported {to}"
+        stoker.export(folder / "sequence", target, to, shard_size=2000, progress=False)
+        entries[f"exported {to}"] = _files(target, folder)
     return entries
 
 
@@ -119,18 +119,18 @@ def _record(number: int) -> dict[str, Any]:
     }
 
 
-def _of_dataset(report: Any, place: Path, folder: Path) -> dict[str, Any]:
+def _of_dataset(report: Any, target: Path, folder: Path) -> dict[str, Any]:
     manifest = report.manifest
     return {
         "fingerprint": manifest.source.fingerprint,
         "dataset_id": manifest.dataset_id,
-        "files": _files(place, folder),
+        "files": _files(target, folder),
     }
 
 
-def _files(place: Path, folder: Path) -> dict[str, str]:
-    paths = sorted(path for path in place.rglob("*") if path.is_file())
-    return {path.relative_to(place).as_posix(): _digest(_content(path, folder)) for path in paths}
+def _files(target: Path, folder: Path) -> dict[str, str]:
+    paths = sorted(path for path in target.rglob("*") if path.is_file())
+    return {path.relative_to(target).as_posix(): _digest(_content(path, folder)) for path in paths}
 
 
 def _content(path: Path, folder: Path) -> bytes:

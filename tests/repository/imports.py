@@ -125,11 +125,11 @@ class Tree:
 
 def problems(tree: Tree, rules: Rules) -> list[str]:
     """Return everything in a tree that the rules forbid, and every rule that the tree has no use for."""
-    by_rule = [problem for check in (_unplaced, _upward, _third_party) for problem in check(tree, rules)]
+    by_rule = [problem for check in (_in_no_layer, _upward, _third_party) for problem in check(tree, rules)]
     return [*by_rule, *(problem for check in (_past_exports, _cycles, _repeated_classes) for problem in check(tree))]
 
 
-def _unplaced(tree: Tree, rules: Rules) -> Iterator[str]:
+def _in_no_layer(tree: Tree, rules: Rules) -> Iterator[str]:
     packages = {_package(module) for module in tree.modules if module not in _ENTRIES} | {"_native"}
     listed = Counter(name for layer in rules.layers for name in layer)
     yield from (f"{ROOT}.{name} is in no layer: add it to the list" for name in sorted(packages - set(listed)))
@@ -171,12 +171,14 @@ def _third_party(tree: Tree, rules: Rules) -> Iterator[str]:
         name = f"{ROOT}._native" if statement.target == f"{ROOT}._native" else top
         if top in _STANDARD or (top == ROOT and name == ROOT) or statement.importer == ROOT:
             continue
-        inside = [place for place in rules.only_in.get(name, []) if place == "*" or _is_in(statement.importer, place)]
-        used |= {(name, place) for place in inside}
+        inside = [
+            prefix for prefix in rules.only_in.get(name, []) if prefix == "*" or _is_in(statement.importer, prefix)
+        ]
+        used |= {(name, prefix) for prefix in inside}
         if not inside:
             yield f"{statement}: {name} may be imported only in {', '.join(rules.only_in.get(name, [])) or 'no module'}"
-    for name, places in rules.only_in.items():
-        yield from (f"{place} may import {name} and does not" for place in places if (name, place) not in used)
+    for name, prefixes in rules.only_in.items():
+        yield from (f"{prefix} may import {name} and does not" for prefix in prefixes if (name, prefix) not in used)
 
 
 def _cycles(tree: Tree) -> Iterator[str]:
@@ -218,5 +220,5 @@ def _package(module: str) -> str:
     return module.split(".")[1] if "." in module else module
 
 
-def _is_in(module: str, place: str) -> bool:
-    return module == f"{ROOT}.{place}" or module.startswith(f"{ROOT}.{place}.")
+def _is_in(module: str, prefix: str) -> bool:
+    return module == f"{ROOT}.{prefix}" or module.startswith(f"{ROOT}.{prefix}.")

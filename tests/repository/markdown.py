@@ -75,7 +75,7 @@ def commands(page: Path) -> Iterator[list[str]]:
 
 
 def links(page: Path) -> Iterator[tuple[Path, str]]:
-    """Every link to another place of the repository: the file, and the heading or an empty string."""
+    """Every link to another file of the repository: the file, and the heading or an empty string."""
     for match in _LINK.finditer(_FENCE.sub("", page.read_text(encoding="utf-8"))):
         target, _, heading = match["target"].partition("#")
         if not re.match(r"[a-z]+:", target):

@@ -17,7 +17,7 @@ class Seen(HTMLParser):
     """What is in one page.
 
     Attributes:
-        ids: Places that links can lead to.
+        ids: Anchors that links can lead to.
         loads: Addresses of what a browser loads by itself.
         menu: Addresses in the navigation.
         counts: How many elements of each kind the text of the page has.

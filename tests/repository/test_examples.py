@@ -31,21 +31,21 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @dataclass(frozen=True)
-class Place:
+class Surroundings:
     """What a person with a bucket or a cluster has: its addresses, and settings that clients find by themselves."""
 
     addresses: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def in_a_bucket(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
+def in_a_bucket(request: pytest.FixtureRequest, ends: ExitStack) -> Surroundings:
     server: GcsServer = request.getfixturevalue("gcs_server")
     # TensorFlow's gs:// knows no address but Google's.
     names = ends.enter_context(google_names.leading_to(server.endpoint))
-    return Place([f"gs://{server.make_bucket()}/dogs"], {**server.environment(), **names})
+    return Surroundings([f"gs://{server.make_bucket()}/dogs"], {**server.environment(), **names})
 
 
-def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
+def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Surroundings:
     del ends
     hdfs: HdfsServer = request.getfixturevalue("hdfs_server")
     cluster: SparkCluster = request.getfixturevalue("spark_cluster")
@@ -56,10 +56,10 @@ def on_a_cluster(request: pytest.FixtureRequest, ends: ExitStack) -> Place:
     text = "".join(f"{name} {value}\n" for name, value in settings.items())
     (configuration / "spark-defaults.conf").write_text(text)
     environment = {**hdfs.environment(), **cluster.environment(), "SPARK_CONF_DIR": str(configuration)}
-    return Place([f"{hdfs.url}/Projects/tiny", cluster.url], environment)
+    return Surroundings([f"{hdfs.url}/Projects/tiny", cluster.url], environment)
 
 
-PLACES = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_cluster}
+SURROUNDINGS = {"stanford_dogs_gcs": in_a_bucket, "tiny_imagenet_spark_hdfs": on_a_cluster}
 
 
 def frameworks(example: Path) -> list[str]:
@@ -73,12 +73,12 @@ def frameworks(example: Path) -> list[str]:
 def marks(example: Path) -> list[pytest.MarkDecorator]:
     """What an example needs."""
     needs = pytest.mark.needs(*frameworks(example))
-    return [needs, *([pytest.mark.servers] if example.stem in PLACES else [])]
+    return [needs, *([pytest.mark.servers] if example.stem in SURROUNDINGS else [])]
 
 
 def test_there_are_examples() -> None:
     trained = {"torch_training", "tensorflow_fit", "train_resnet_torch_ddp", "train_resnet_keras"}
-    assert {path.stem for path in EXAMPLES} >= {"train_transform", *trained, *PLACES}
+    assert {path.stem for path in EXAMPLES} >= {"train_transform", *trained, *SURROUNDINGS}
 
 
 @pytest.mark.parametrize(
@@ -88,13 +88,13 @@ def test_there_are_examples() -> None:
 @pytest.mark.slow
 def test_an_example_runs(example: Path, dataset: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     with ExitStack() as ends:
-        python, place = sys.executable, Place()
-        if example.stem in PLACES:
-            place = PLACES[example.stem](request, ends)
+        python, surroundings = sys.executable, Surroundings()
+        if example.stem in SURROUNDINGS:
+            surroundings = SURROUNDINGS[example.stem](request, ends)
         elif len(needed := frameworks(example)) == 1:  # which others need, too
             python = preloaded.python(*needed)
-        command = [python, str(example), str(dataset), *place.addresses]
-        environment = {**os.environ, "STOKER_CACHE_DIR": str(tmp_path / "cache"), **place.environment}
+        command = [python, str(example), str(dataset), *surroundings.addresses]
+        environment = {**os.environ, "STOKER_CACHE_DIR": str(tmp_path / "cache"), **surroundings.environment}
         result = subprocess.run(
             command, check=False, cwd=tmp_path, capture_output=True, text=True, timeout=180, env=environment
         )

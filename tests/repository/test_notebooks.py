@@ -21,16 +21,16 @@ PICTURES = {"inspect_dataset": 3, "ladder": 1}
 
 
 @pytest.fixture(scope="module")
-def place(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the notebooks run, with the photographs that they would make first."""
     root = tmp_path_factory.mktemp("notebooks")
     shutil.copytree(photos, root / "sample" / "photos")
     return root
 
 
-def execute(notebook: nbformat.NotebookNode, place: Path) -> None:
-    environment = {**os.environ, "STOKER_CACHE_DIR": str(place / "cache"), "IPYTHONDIR": str(place / "ipython")}
-    client = NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(place)}})
+def execute(notebook: nbformat.NotebookNode, folder: Path) -> None:
+    environment = {**os.environ, "STOKER_CACHE_DIR": str(folder / "cache"), "IPYTHONDIR": str(folder / "ipython")}
+    client = NotebookClient(notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.execute(env=environment)
 
 
@@ -53,9 +53,9 @@ def test_a_notebook_is_kept_without_its_output(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, place: Path) -> None:
+def test_a_notebook_runs(path: Path, folder: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
-    execute(notebook, place)
+    execute(notebook, folder)
     assert pictures(notebook) == PICTURES[path.stem]
 
 

@@ -70,9 +70,9 @@ def test_a_build_that_is_quiet_is_not_strict() -> None:
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     menu = seen(site / "index.html").menu
-    places = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS}
+    addresses = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES_OF_DOCS}
     generated = {"decisions/index.html", "source/examples/index.html"}
-    assert places | generated <= {address.partition("#")[0] for address in menu} | {"index.html"}
+    assert addresses | generated <= {address.partition("#")[0] for address in menu} | {"index.html"}
 
 
 @pytest.mark.parametrize("page", PAGES_OF_DOCS, ids=markdown.name)

@@ -57,7 +57,7 @@ class SparkCluster:
         self._workers = [self._worker(number) for number in range(size.workers)]
 
     def start(self) -> None:
-        """Start it, or start it again at the same place, and wait until all workers have reported to the master."""
+        """Start it, or start it again at the same address, and wait until all workers have reported to the master."""
         self._master.start()
         # A worker that finds no master waits long for its next try.
         self._master.wait_until(lambda: self._alive_workers() == 0, _READY_SECONDS)

@@ -56,7 +56,7 @@ def test_one_of_a_race_to_rename_wins(hdfs_server: HdfsServer) -> None:
     assert [b"%d" % number for number in winners] == [client.read("/smoke/race/final").read()]
 
 
-def test_it_has_the_same_files_at_the_same_place_after_a_restart(hdfs_server: HdfsServer) -> None:
+def test_it_has_the_same_files_at_the_same_address_after_a_restart(hdfs_server: HdfsServer) -> None:
     write(Client(hdfs_server.url), "/kept", BODY)
     hdfs_server.restart()
     assert Client(hdfs_server.url).read("/kept").read() == BODY

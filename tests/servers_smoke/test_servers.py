@@ -94,7 +94,7 @@ def test_s3_has_one_winner_of_a_race_to_create(s3_server: S3Server) -> None:
     assert [b"%d" % number for number in winners] == [obstore.get(store, "once").bytes()]
 
 
-def test_s3_has_the_same_objects_at_the_same_place_after_a_restart(s3_server: S3Server) -> None:
+def test_s3_has_the_same_objects_at_the_same_address_after_a_restart(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     assert s3_server.ask("PUT", f"/{bucket}/kept", BODY).status == 200
     s3_server.kill()

@@ -33,25 +33,25 @@ TRANSFORMS = st.sampled_from(
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("boxes") / "shard.tfrecord"
 
 
-def open_one(place: Path, extent: tuple, boxes: list, labels: list[int] | None) -> stoker.Dataset:
+def open_one(shard_file: Path, extent: tuple, boxes: list, labels: list[int] | None) -> stoker.Dataset:
     features = {"image/encoded": ("bytes", [pictures.jpeg(*extent, 1)]), "image/class/label": ("int64", [7])}
     for side, name in enumerate(("xmin", "ymin", "xmax", "ymax")):
         features[f"image/object/bbox/{name}"] = ("float", [box[side] for box in boxes])
     if labels is not None:
         features["image/object/bbox/label"] = ("int64", labels)
-    place.write_bytes(tfrecord.frame(example.write(features)))
-    return stoker.open(place)
+    shard_file.write_bytes(tfrecord.frame(example.write(features)))
+    return stoker.open(shard_file)
 
 
 @given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=TRANSFORMS, seed=SEEDS, least=LEAST, named=st.booleans())
 @settings(max_examples=150)
 @pytest.mark.slow
 def test_boxes_are_where_their_pixels_are(
-    place: Path,
+    shard_file: Path,
     extent: tuple,
     boxes: list,
     chosen: stoker.transforms.Transform,
@@ -61,7 +61,7 @@ def test_boxes_are_where_their_pixels_are(
     named: bool,
 ) -> None:
     assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
-    dataset = open_one(place, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
+    dataset = open_one(shard_file, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
     output = stoker.BoxOutput(min_visible=least)
     with stoker.Loader(dataset, batch_size=1, transform=chosen, seed=seed, boxes=output, threads=1) as loader:
         placed = next(iter(loader)).boxes
@@ -103,9 +103,9 @@ def test_padded_boxes_are_the_first_ones_of_each_sample(counts: list[int], most:
         first += count
 
 
-def test_a_box_that_is_all_there_is_never_lost(place: Path) -> None:
+def test_a_box_that_is_all_there_is_never_lost(shard_file: Path) -> None:
     for width in range(30, 130, 7):
-        dataset = open_one(place, (width, 40), [(0.0, 0.0, 1.0, 1.0)], None)
+        dataset = open_one(shard_file, (width, 40), [(0.0, 0.0, 1.0, 1.0)], None)
         output = stoker.BoxOutput(min_visible=1.0)
         with stoker.Loader(dataset, batch_size=1, transform=stoker.Resize(224), boxes=output, threads=1) as loader:
             assert next(iter(loader)).boxes.corners.tolist() == [[0, 0, 224, 224]]

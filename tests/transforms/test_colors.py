@@ -27,9 +27,9 @@ KEYS = stoker.RecordKeys("image/encoded", "image/class/label", 0)
 
 @pytest.fixture(scope="module")
 def train(tmp_path_factory: pytest.TempPathFactory) -> stoker.Dataset:
-    place = tmp_path_factory.mktemp("colors")
-    write_shards(place, 12, 1)
-    return stoker.open(place, keys=KEYS)
+    folder = tmp_path_factory.mktemp("colors")
+    write_shards(folder, 12, 1)
+    return stoker.open(folder, keys=KEYS)
 
 
 @given(BOUNDS, DRAWS, st.integers(1, 30), st.integers(1, 30))

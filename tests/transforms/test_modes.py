@@ -219,22 +219,22 @@ def shaped(pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
 
-def write_folder(place: Path, names: list[str]) -> Path:
-    (place / "class").mkdir(parents=True)
+def write_folder(folder: Path, names: list[str]) -> Path:
+    (folder / "class").mkdir(parents=True)
     for name in names:
-        (place / "class" / f"{name}.bin.JPEG").write_bytes(FILES[name][1])  # content decides, never the name
-    return place
+        (folder / "class" / f"{name}.bin.JPEG").write_bytes(FILES[name][1])  # content decides, never the name
+    return folder
 
 
-def write_shards(place: Path, names: list[str]) -> Path:
+def write_shards(folder: Path, names: list[str]) -> Path:
     records = [payload(number, FILES[name][1]) for number, name in enumerate(names)]
-    place.mkdir()
-    (place / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
-    return place
+    folder.mkdir()
+    (folder / "train-00000-of-00001.tfrecord").write_bytes(b"".join(map(tfrecord.frame, records)))
+    return folder
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
     """A folder and shards of all files, for each mode."""
     by_mode = {}
     for mode, channels in MODES.items():
@@ -261,7 +261,7 @@ def table() -> Iterator[dict[tuple[str, str], dict[str, list[int]]]]:
 @pytest.mark.parametrize("column", TRANSFORMS)
 @pytest.mark.parametrize("mode", MODES)
 def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
-    places: dict[str, tuple[Path, Path]],
+    folders: dict[str, tuple[Path, Path]],
     table: dict[tuple[str, str], dict[str, list[int]]],
     mode: Any,
     column: str,
@@ -275,8 +275,8 @@ def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
             name: shaped(transform.show(wholes[name], chosen, transform.Draws(SEED, 0, index)))
             for index, name in enumerate(names)
         }
-        for place in places[mode]:
-            train = stoker.open(place, mode=mode)
+        for folder in folders[mode]:
+            train = stoker.open(folder, mode=mode)
             assert len(train) == len(names)
             with stoker.Loader(train, batch_size=16, transform=chosen, seed=SEED, threads=2) as loader:
                 for batch in loader:
@@ -291,9 +291,9 @@ def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_one_sample_is_what_batches_show(places: dict[str, tuple[Path, Path]], mode: Any) -> None:
-    for place in places[mode]:
-        train = stoker.open(place, mode=mode)
+def test_one_sample_is_what_batches_show(folders: dict[str, tuple[Path, Path]], mode: Any) -> None:
+    for folder in folders[mode]:
+        train = stoker.open(folder, mode=mode)
         for index, name in enumerate(names_in(mode)):
             assert (train[index].decode() == shaped(np.asarray(whole(FILES[name][1], mode)))).all(), name
 
@@ -317,8 +317,8 @@ def test_what_pillow_does_not_convert_is_refused(tmp_path: Path) -> None:
     refused = {(mode, FILES[name][0]) for mode in MODES for name in FILES if is_refused(FILES[name][1], mode)}
     assert refused == {("I;16", row) for row in ROWS if "palette" in row}
     names = sorted((name for name in FILES if "palette" in name), key="{}.bin.JPEG".format)
-    for place in (write_folder(tmp_path / "folder", names), write_shards(tmp_path / "shards", names)):
-        train = stoker.open(place, mode="I;16")
+    for folder in (write_folder(tmp_path / "folder", names), write_shards(tmp_path / "shards", names)):
+        train = stoker.open(folder, mode="I;16")
         for index in range(len(train)):
             with pytest.raises(stoker.errors.ImageError, match=r"palette|'P'"):
                 train[index].decode()
@@ -370,7 +370,7 @@ def any_transform(draw: st.DrawFn, width: int, height: int) -> stoker.transforms
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any") / "shard"
 
 
@@ -378,12 +378,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(data=st.data(), width=sides, height=sides, mode=st.sampled_from(list(MODES)), seed=st.integers(0, 2**64 - 1))
 @settings(max_examples=250)
 def test_any_size_and_crop_has_the_pixels_of_pillow(
-    place: Path, data: st.DataObject, width: int, height: int, mode: Any, seed: int
+    shard_file: Path, data: st.DataObject, width: int, height: int, mode: Any, seed: int
 ) -> None:
     encoded, chosen = data.draw(any_file(width, height)), data.draw(any_transform(width, height))
-    place.unlink(missing_ok=True)
-    place.write_bytes(tfrecord.frame(payload(0, encoded)))
-    train = stoker.open(place, mode=mode)
+    shard_file.unlink(missing_ok=True)
+    shard_file.write_bytes(tfrecord.frame(payload(0, encoded)))
+    train = stoker.open(shard_file, mode=mode)
     with stoker.Loader(train, batch_size=1, transform=chosen, seed=seed, threads=1) as loader:
         if is_refused(encoded, mode):
             with pytest.raises(stoker.errors.ImageError):

@@ -49,12 +49,12 @@ def any_transform(draw: st.DrawFn, width: int, height: int) -> stoker.transforms
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("transforms") / "shard"
 
 
 def run(
-    place: Path,
+    shard_file: Path,
     features: example.Features,
     chosen: stoker.transforms.Transform,
     *,
@@ -63,9 +63,9 @@ def run(
     **more: int,
 ) -> np.ndarray:
     """What the engine makes of one record."""
-    place.write_bytes(tfrecord.frame(example.write(features)))
+    shard_file.write_bytes(tfrecord.frame(example.write(features)))
     records = _native.RecordSet()
-    records.add(str(place), _native.scan_shard(str(place)))
+    records.add(str(shard_file), _native.scan_shard(str(shard_file)))
     engine = _native.BatchEngine(
         source=_native.RecordSource(records, _native.RecordKeys(image_encoding=encoding, **KEYS)),
         transforms=[chosen.native()],
@@ -89,7 +89,7 @@ def run(
 @given(extents, st.sampled_from(["HWC", "CHW"]), draws_of, st.data())
 @pytest.mark.slow
 def test_a_raw_image_in_any_transform_equals_pillow(
-    place: Path, extent: tuple[int, int], order: str, draws: transform.Draws, data: st.DataObject
+    shard_file: Path, extent: tuple[int, int], order: str, draws: transform.Draws, data: st.DataObject
 ) -> None:
     width, height = extent
     pixels = pictures.pixels(width, height, draws.seed % 1000)
@@ -101,14 +101,14 @@ def test_a_raw_image_in_any_transform_equals_pillow(
         "width": ("int64", [width]),
         "order": ("bytes", [order.encode()]),
     }
-    seen = run(place, features, chosen, encoding="raw", draws=draws)
+    seen = run(shard_file, features, chosen, encoding="raw", draws=draws)
     assert (seen == transform.show(Image.fromarray(pixels), chosen, draws)).all()
 
 
 @given(extents, st.lists(boxes, min_size=1, max_size=4), draws_of, st.booleans(), st.data())
 @settings(max_examples=60)
 def test_an_object_is_cut_out_as_pillow_does(
-    place: Path, extent: tuple[int, int], objects: list, draws: transform.Draws, raw: bool, data: st.DataObject
+    shard_file: Path, extent: tuple[int, int], objects: list, draws: transform.Draws, raw: bool, data: st.DataObject
 ) -> None:
     width, height = extent
     pixels = pictures.pixels(width, height, draws.seed % 1000)
@@ -121,7 +121,7 @@ def test_an_object_is_cut_out_as_pillow_does(
         "width": ("int64", [width]),
         **{f"box/{side}": ("float", [box[i] for box in objects]) for i, side in enumerate(CORNERS)},
     }
-    seen = run(place, features, chosen, encoding="raw" if raw else "file", draws=draws, box=number)
+    seen = run(shard_file, features, chosen, encoding="raw" if raw else "file", draws=draws, box=number)
     whole = Image.fromarray(pixels) if raw else pictures.rgb(encoded)
     assert (seen == transform.show(whole, chosen, draws, objects[number])).all()
 
@@ -130,7 +130,7 @@ def test_an_object_is_cut_out_as_pillow_does(
 @settings(max_examples=40)
 @pytest.mark.slow
 def test_an_object_of_the_transforms_own_size_is_copied(
-    place: Path, size: int, data: st.DataObject, order: str, hflip: float
+    shard_file: Path, size: int, data: st.DataObject, order: str, hflip: float
 ) -> None:
     side = 64  # a power of two, so that the fractions are exact
     left, top = data.draw(st.integers(0, side - size)), data.draw(st.integers(0, side - size))
@@ -145,7 +145,7 @@ def test_an_object_of_the_transforms_own_size_is_copied(
         **{f"box/{name}": ("float", [corner]) for name, corner in zip(CORNERS, corners, strict=True)},
     }
     draws = transform.Draws(3, 0, 9)
-    seen = run(place, features, stoker.ObjectCrops(size, hflip), encoding="raw", draws=draws, box=0)
+    seen = run(shard_file, features, stoker.ObjectCrops(size, hflip), encoding="raw", draws=draws, box=0)
     expected = pixels[top : top + size, left : left + size]
     assert (seen == (expected[:, ::-1] if draws.flip(hflip) else expected)).all()
 
@@ -159,17 +159,17 @@ def test_the_rectangle_of_an_object_is_that_of_the_slow_twin(width: int, height:
 @given(sides, sides, st.integers(1, 40), flips, seeds)
 @settings(max_examples=40)
 def test_the_corner_of_a_jpeg_is_not_resampled(
-    place: Path, width: int, height: int, size: int, hflip: float, seed: int
+    shard_file: Path, width: int, height: int, size: int, hflip: float, seed: int
 ) -> None:
     data = pictures.jpeg(width, height, seed % 1000)
     draws = transform.Draws(seed, 0, 5)
     chosen = stoker.TopLeft(size, hflip)
     if size <= min(width, height):
-        seen = run(place, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
+        seen = run(shard_file, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
         assert (seen == transform.top_left(pictures.rgb(data), chosen, draws)).all()
         return
     with pytest.raises(stoker.errors.ImageError, match=f"is {width} x {height} .* at least {size} x {size}"):
-        run(place, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
+        run(shard_file, {"image": ("bytes", [data])}, chosen, encoding="file", draws=draws)
 
 
 int64s = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 70), st.sampled_from([2**31, 2**32, 2**62]))
@@ -178,27 +178,29 @@ int64s = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-3, 70), st.sam
 @given(int64s, int64s, st.integers(0, 400))
 @hypothesis.example(1, 1, 4)  # a byte too many for whole pixels
 @hypothesis.example(2**32, 2**32, 0)  # a product that is 0 in 64 bits
-def test_a_raw_image_is_read_only_if_its_shape_fits_its_length(place: Path, height: int, width: int, size: int) -> None:
+def test_a_raw_image_is_read_only_if_its_shape_fits_its_length(
+    shard_file: Path, height: int, width: int, size: int
+) -> None:
     features = {"image": ("bytes", [bytes(size)]), "height": ("int64", [height]), "width": ("int64", [width])}
     draws = transform.Draws(0, 0, 0)
     if height > 0 and width > 0 and height * width * 3 == size:
-        assert not run(place, features, stoker.Resize(4), encoding="raw", draws=draws).any()
+        assert not run(shard_file, features, stoker.Resize(4), encoding="raw", draws=draws).any()
         return
     with pytest.raises(stoker.errors.ExampleError, match=f"{size} bytes of pixels are not {height} x {width} x 3"):
-        run(place, features, stoker.Resize(4), encoding="raw", draws=draws)
+        run(shard_file, features, stoker.Resize(4), encoding="raw", draws=draws)
 
 
 digits = st.lists(st.one_of(st.just(0), st.integers(0, 1), st.integers(-2, 3)), max_size=12)
 
 
 @given(st.lists(digits, min_size=1, max_size=5), st.booleans(), st.integers(-3, 1000))
-def test_one_hot_labels_are_those_of_the_slow_twin(place: Path, labels: list, packed: bool, base: int) -> None:
+def test_one_hot_labels_are_those_of_the_slow_twin(shard_file: Path, labels: list, packed: bool, base: int) -> None:
     if packed:
         labels = [[digit % 256 for digit in label] for label in labels]
     stored = [("bytes", [bytes(label)]) if packed else ("int64", label) for label in labels]
-    place.write_bytes(b"".join(tfrecord.frame(example.write({"label": label})) for label in stored))
+    shard_file.write_bytes(b"".join(tfrecord.frame(example.write({"label": label})) for label in stored))
     records = _native.RecordSet()
-    records.add(str(place), _native.scan_shard(str(place)), "the shard")
+    records.add(str(shard_file), _native.scan_shard(str(shard_file)), "the shard")
     wrong = [i for i, label in enumerate(labels) if set(label) - {0, 1} or label.count(1) > 1]
     if not wrong:
         expected = [label.index(1) + base if 1 in label else -1 for label in labels]
