@@ -13,7 +13,7 @@ from sources.layouts import cityscapes
 from sources.making import fill, png
 from stoker import fields
 from stoker.cli.main import main
-from stoker.errors import SourceError, TooManyRejectsError
+from stoker.errors import SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import list_source
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ SHAPES = {
     "targets": ("images/{}.png", "masks/{}_targets.png"),
     "ground truth in front": ("images/{}.png", "gt/ground_truth_{}.png"),
     "two suffixes": ("train/images/{}_rgb.png", "train/gt/{}_label.png"),
+    "loveda": ("Train/Urban/images_png/{}.png", "Train/Urban/masks_png/{}.png"),
     "davis": ("JPEGImages/480p/bear/{}.png", "Annotations/480p/bear/{}.png"),
 }
 
@@ -75,6 +76,19 @@ def samples(dataset: stoker.Dataset) -> list[tuple[NDArray[Any], NDArray[Any]]]:
 def opened(path: Path) -> NDArray[Any]:
     with Image.open(path) as image:
         return np.array(image)
+
+
+def test_scenes_of_a_split_have_folders_of_pairs(tmp_path: Path) -> None:
+    for at, scene in enumerate(("Train/Rural", "Train/Urban", "Val/Rural")):
+        write(tmp_path, f"{scene}/images_png/1.png", f"{scene}/masks_png/1.png", at)
+    write(tmp_path, "Test/Rural/images_png/9.png", "Test/Rural/images_png/8.png")
+    with pytest.warns(SourceWarning, match="2 images without a mask, not used: Test/Rural/images_png/8.png, "):
+        train = stoker.open(tmp_path, "train")
+    assert [sample.source for sample in map(train.__getitem__, range(2))] == [
+        "Train/Rural/images_png/1.png",
+        "Train/Urban/images_png/1.png",
+    ]
+    assert np.array_equal(samples(train)[1][1], opened(tmp_path / "Train/Urban/masks_png/1.png"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ Names of folders tell which they are, and the split of their images, in any orde
     images/training/1.jpg           annotations/training/1.png           ADE20K
     leftImg8bit/train/ulm/          gtFine/train/ulm/                    Cityscapes
     train/1.png                     train_labels/1_L.png                 CamVid
+    Train/Urban/images_png/1.png    Train/Urban/masks_png/1.png          LoveDA
 
 Of two folders one may have any name where the other is called after masks. A mask has the name of its image, but for
 `_IMAGE_AFFIX` and `_MASK_AFFIX`, in a folder of the same name, or all masks lie in others than the images. Images have
@@ -49,7 +50,7 @@ _FOLDER = re.compile(
     rf"(?:(?P<split>{_SPLIT})[-_ ]?|default)?"
     rf"(?:(?P<images>{IMAGE_WORDS})"
     rf"|(?P<masks>(?:[-_0-9a-z]+[-_ ])?(?:{MASK_WORDS})(?:[-_ ]?(?:masks?|labels?|images?|imgs?))?))?"
-    rf"(?:[-_ ](?P<after>{_SPLIT}))?",
+    rf"(?:[-_ ](?P<after>{_SPLIT}|png|jpe?g|tiff?))?",
     re.IGNORECASE,
 )
 _IMAGE_AFFIX = re.compile(rb"^im(g|age)?s?[-_ ]?(?=[0-9])|[-_. ](leftImg8bit|image|img|rgb|sat)$", re.IGNORECASE)
@@ -121,6 +122,8 @@ def _claim(look: Look) -> _Contents | None:
         near = [folder for folder in folders if folder.role == "masks" and folder.split in (images.split, None)]
         likely = [own for masks in near if (own := _pair(images, masks, files)).is_likely]
         likely = [own for own in likely if b"gtFine" in own.masks] or likely
+        above = _folder_of(images.path[:-1])
+        likely = [own for own in likely if _folder_of(own.masks[:-1]) == above] or likely
         if len(likely) > 1:
             shown = " and ".join(os.fsdecode(own.masks) for own in likely)
             raise SourceError(f"{look.root} has masks of the same images in {shown}; keep one of them", path=look.root)
@@ -178,7 +181,11 @@ def _find(
     if not path and len(names) == 1 and not told:
         yield from _find(look, top, names[0] + b"/")
     elif split is not None and not told:
-        yield _Folder(path, "images", split)  # train/ may lie beside train_masks/
+        inner = (_find(look, top, path + name + b"/", None, split) for name in names)
+        first = list(next(inner, ()))
+        are_scenes = any(folder.role == "masks" for folder in first)
+        # Otherwise train/ may lie beside train_masks/.
+        yield from chain(first, *inner) if are_scenes else [_Folder(path, "images", split)]
     for name, (its_role, of) in told.items():
         yield from _find(look, top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
