@@ -16,6 +16,7 @@ from stoker.inspect.bench import BenchReport, BenchSpec, measure_configured, run
 from stoker.inspect.diagnosis import doctor
 from stoker.inspect.diagnosis_dataset import DatasetReport, DatasetSpec, examine
 from stoker.inspect.diagnosis_decision import DoctorReport
+from stoker.inspect.index import index_shards
 from stoker.inspect.info import (
     DEFAULT_RECORDS,
     ClassCount,
@@ -27,7 +28,7 @@ from stoker.inspect.info import (
 )
 from stoker.inspect.page_contents import audit_albums, dataset_portrait
 from stoker.inspect.show import SheetSpec, SheetTransform, write_sheet
-from stoker.inspect.verify import index_shards, verify_dataset
+from stoker.inspect.verify import verify_dataset
 
 if TYPE_CHECKING:
     from stoker.inspect import page  # needs the extra ``report``: imported where it is used

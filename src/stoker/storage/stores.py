@@ -28,7 +28,7 @@ BACKENDS = {
     "az": ("objects", "AzureBackend"),
     "abfs": ("objects", "AzureBackend"),
     "abfss": ("objects", "AzureBackend"),
-    "hf": ("web", "HubBackend"),
+    "hf": ("hub", "HubBackend"),
     "http": ("web", "WebBackend"),
     "https": ("web", "WebBackend"),
 }
