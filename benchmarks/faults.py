@@ -81,8 +81,8 @@ class Servers:
             os.environ.update(server.environment())
             yield cls(kind, server, proxy, folder)
 
-    def place(self) -> StoreLocation:
-        """Return an empty place."""
+    def make_folder(self) -> StoreLocation:
+        """Return an empty folder."""
         root = self.server.url if self.kind == "hdfs" else f"{self.kind}://{self.server.make_bucket()}"
         folder = location(f"{root}/{uuid.uuid4().hex[:8]}/set")
         assert isinstance(folder, StoreLocation)
@@ -104,20 +104,20 @@ class Trial:
         servers: The store.
         source: The images.
         whole: The dataset as it is built on a disk.
-        place: Where it is built to here.
+        folder: Where it is built to here.
     """
 
     servers: Servers
     source: Path
     whole: Path
-    place: StoreLocation = field(init=False)
+    folder: StoreLocation = field(init=False)
 
     def __post_init__(self) -> None:
-        self.place = self.servers.place()
+        self.folder = self.servers.make_folder()
 
     def start(self, more: Sequence[str] = (), environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """Begin a build, or go on with it."""
-        command = [sys.executable, "-c", _STOKER, *BUILD, str(self.source), str(self.place), *more]
+        command = [sys.executable, "-c", _STOKER, *BUILD, str(self.source), str(self.folder), *more]
         about = os.environ | self.servers.environment() | (environment or {})
         return subprocess.Popen(command, env=about, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
@@ -128,9 +128,9 @@ class Trial:
         return outcome_of(process.returncode, stderr)
 
     def objects(self) -> dict[str, int]:
-        """Return all objects of the place, by name."""
-        below = len(self.place.key) + 1
-        entries = list(self.place.store.entries(self.place.key.partition("/")[0]))
+        """Return all objects of the folder, by name."""
+        below = len(self.folder.key) + 1
+        entries = list(self.folder.store.entries(self.folder.key.partition("/")[0]))
         return {entry.key[below:]: entry.size_bytes for entry in entries}
 
     def result(self) -> tuple[bool, list[str]]:
@@ -139,19 +139,19 @@ class Trial:
         Returns:
             Whether every file is there with the right bytes, and which others there are.
         """
-        if not (self.place / "manifest.json").exists():
+        if not (self.folder / "manifest.json").exists():
             self.build()
         names = [path.relative_to(self.whole).as_posix() for path in self.whole.rglob("*") if path.is_file()]
         there = self.objects()
         same = all(name in there and self._same(name) for name in names)
-        return same and self._id(self.place) == self._id(self.whole), sorted(there.keys() - set(names))
+        return same and self._id(self.folder) == self._id(self.whole), sorted(there.keys() - set(names))
 
     def _same(self, name: str) -> bool:
-        return (self.place / name).read_bytes() == (self.whole / name).read_bytes()
+        return (self.folder / name).read_bytes() == (self.whole / name).read_bytes()
 
     @staticmethod
-    def _id(place: Path | StoreLocation) -> str:
-        return str(json.loads((place / "manifest.json").read_bytes())["dataset_id"])
+    def _id(folder: Path | StoreLocation) -> str:
+        return str(json.loads((folder / "manifest.json").read_bytes())["dataset_id"])
 
 
 def outcome_of(code: int, stderr: str) -> str:
@@ -259,7 +259,7 @@ def scratch_full(trial: Trial) -> str:
 def two_at_once(trial: Trial) -> str:
     """Two builds of the same, and one with another seed, at the same time."""
     same = [trial.start(), trial.start()]
-    while not (trial.place / ".stoker-build").exists() and any(process.poll() is None for process in same):
+    while not (trial.folder / ".stoker-build").exists() and any(process.poll() is None for process in same):
         time.sleep(0.01)
     other = trial.start(["--seed", "5"])
     outputs = [process.communicate(timeout=300)[1] for process in (*same, other)]

@@ -95,7 +95,7 @@ def measure(path: Path, line: str, args: argparse.Namespace) -> None:
         pairs = []
         for number in range(args.rounds):
             order = (0, 1) if number % 2 else (1, 0)
-            spent = {place: turn(loaders[place], args.seconds) for place in order}
+            spent = {position: turn(loaders[position], args.seconds) for position in order}
             pairs.append((spent[0], spent[1]))
     report(f"{line}: with a caption / without", pairs)
     if args.before:
@@ -103,7 +103,7 @@ def measure(path: Path, line: str, args: argparse.Namespace) -> None:
         pairs = []
         for number in range(args.rounds):
             order = (0, 1) if number % 2 else (1, 0)
-            spent = {place: turn_of_version(sources[place], path, line, args.seconds) for place in order}
+            spent = {position: turn_of_version(sources[position], path, line, args.seconds) for position in order}
             pairs.append((spent[0], spent[1]))
         report(f"{line}: this version / before, without fields", pairs)
 

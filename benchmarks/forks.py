@@ -60,10 +60,10 @@ def write_data(folder: Path) -> None:
     """Write small photographs, a quarter of them no JPEGs, and the dataset that is built of them."""
     random = np.random.default_rng(7)
     for number in range(IMAGES):
-        place = folder / "photos" / f"class-{number % 4}"
-        place.mkdir(parents=True, exist_ok=True)
+        class_folder = folder / "photos" / f"class-{number % 4}"
+        class_folder.mkdir(parents=True, exist_ok=True)
         pixels = Image.fromarray(random.integers(0, 256, (20, 24, 3), np.uint8))
-        pixels.save(place / f"{number:04d}.{'png' if number % 4 == 3 else 'jpg'}")
+        pixels.save(class_folder / f"{number:04d}.{'png' if number % 4 == 3 else 'jpg'}")
     words = ["build", str(folder / "photos"), str(folder / "dataset"), "--shards", str(SHARDS), "--quiet"]
     with contextlib.redirect_stdout(io.StringIO()):
         assert stoker_command(words) == 0

@@ -181,8 +181,8 @@ def in_turns(
         work()
     per_image: list[list[float]] = [[] for _ in works]
     for number in range(rounds):
-        for place in range(len(works)):
-            which = (place + number) % len(works)
+        for turn in range(len(works)):
+            which = (turn + number) % len(works)
             count, taken, began, end = 0, 0.0, clock(), time.monotonic() + seconds
             while taken <= 0 or time.monotonic() < end:  # the clock may go in steps of 10 ms
                 count += works[which]()

@@ -127,8 +127,8 @@ def play(args: Any, tail: str, change: tuple[Any, Any], epoch: tuple[Any, Any, A
     stops = range(0, steps + 1, args.every)
     samples = 0
     for stop in stops:
-        with tempfile.TemporaryDirectory() as place:
-            scratch = Path(place)
+        with tempfile.TemporaryDirectory() as temporary:
+            scratch = Path(temporary)
             (scratch / "state").write_text(json.dumps(begin))
             seen = run_world(args.dataset, tail, change[0], scratch, stop)
             if json.loads((scratch / "state").read_text())["epoch"] == begin["epoch"]:

@@ -30,7 +30,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import stoker
-from benchmarks.soak import COUNTED, EPOCHS, Look, Looking, Place, damaged_copy, memory_trends
+from benchmarks.soak import COUNTED, EPOCHS, Look, Looking, Workload, damaged_copy, memory_trends
 from stoker.storage import location
 from tests.servers import s3
 from tests.servers.faults import Answer, Fault, FaultProxy, Flip, Reset, Stall, Truncate
@@ -68,14 +68,14 @@ def faults() -> list[Fault]:
 
 def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until: float, step: float) -> dict[str, Any]:
     """Be one rank: read from checkpoint to checkpoint until a time of the clock, then say what was seen."""
-    place = Place(dataset, damaged_copy(dataset, scratch / "damaged"), scratch)
-    for known in place.courses:
-        with place.loader(known, batch_size=64) as loader:
+    workload = Workload(dataset, damaged_copy(dataset, scratch / "damaged"), scratch)
+    for known in workload.courses:
+        with workload.loader(known, batch_size=64) as loader:
             for epoch in range(EPOCHS):
                 loader.set_epoch(epoch)
-                list(place.batches(loader, known))
-    place.dataset = stoker.open(remote, "train")
-    place.samples = 0
+                list(workload.batches(loader, known))
+    workload.dataset = stoker.open(remote, "train")
+    workload.samples = 0
     caches = [None, stoker.MemoryCache("4MB"), stoker.NodeCache(scratch.parent / "node", NODE_CACHE)]
     looking, looks, course = Looking(scratch), list[Look](), 0
     states: list[tuple[int, int, int]] = []
@@ -83,9 +83,9 @@ def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until
     state: dict[str, Any] | None = None
     while len(states) < LEAST_LOADERS or time.time() < until:
         random = Random(len(states))  # the same on every rank
-        known = place.courses[course % len(place.courses)]
+        known = workload.courses[course % len(workload.courses)]
         steps = random.randint(1, MOST_STEPS)
-        with place.loader(
+        with workload.loader(
             known,
             batch_size=random.choice([5, 8, 16, 24]),
             rank=rank,
@@ -95,7 +95,7 @@ def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until
             cache=random.choice(caches),
         ) as loader:
             loader.load_state_dict(state or loader.state_dict())
-            for _ in place.batches(loader, known):
+            for _ in workload.batches(loader, known):
                 time.sleep(step)
                 steps -= 1
                 if not steps:
@@ -111,7 +111,7 @@ def train(dataset: str, remote: str, scratch: Path, rank: int, ranks: int, until
     return {
         "rank": rank,
         "pid": os.getpid(),
-        "samples": place.samples,
+        "samples": workload.samples,
         "states": states,
         "looks": [asdict(look) for look in looks],
     }

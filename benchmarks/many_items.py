@@ -55,12 +55,12 @@ def main() -> None:
         plan = make_plan(tree, settings, RecordSize(1.0))
         identity = plan_settings(plan, settings)
     with tempfile.TemporaryDirectory() as folder:
-        place = location(folder) / "listing"
+        file = location(folder) / "listing"
         with step("saved", args.images):
-            write_listing(place, tree, {})
-        print(f"{format_size(place.size())} on the disk")
+            write_listing(file, tree, {})
+        print(f"{format_size(file.size())} on the disk")
         with step("read again", args.images):
-            listing = read_listing(place)
+            listing = read_listing(file)
     assert listing is not None
     assert listing[1] is not None
     again = make_plan(listing[1], settings, RecordSize(1.0))

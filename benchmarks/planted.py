@@ -396,8 +396,8 @@ def in_a_store(dataset: str) -> Iterator[str]:
     from benchmarks import remote  # noqa: PLC0415 - needs the server's package, and only here
 
     remote._Delayed.seconds = LATENCY
-    with remote.bucket_with(Path(dataset)) as (_, place):
-        yield place
+    with remote.bucket_with(Path(dataset)) as (_, uri):
+        yield uri
 
 
 def build_datasets(photos: str, folder: Path) -> tuple[str, str]:

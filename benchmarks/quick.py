@@ -113,7 +113,7 @@ def make_tensors(folder: Path) -> Path:
 
 
 def read_tensors(folder: Path, shard: Path, rounds: int, seconds: float) -> Pairs:
-    """Raw tensors in random order, beside reading as many bytes at random places into an array."""
+    """Raw tensors in random order, beside reading as many bytes at random offsets into an array."""
     size = shard.stat().st_size // TENSORS
     rows = np.empty((256, size), np.uint8)
     chance = np.random.default_rng(17)
@@ -128,8 +128,8 @@ def read_tensors(folder: Path, shard: Path, rounds: int, seconds: float) -> Pair
             return sum(len(batch) for batch in loader)
 
         def theirs() -> int:
-            for row, place in enumerate(chance.permutation(TENSORS - 1).tolist()):
-                os.preadv(file, [rows[row % len(rows)]], place * size)
+            for row, number in enumerate(chance.permutation(TENSORS - 1).tolist()):
+                os.preadv(file, [rows[row % len(rows)]], number * size)
             return TENSORS - 1
 
         return in_turns(ours, theirs, rounds, seconds)

@@ -46,14 +46,14 @@ class Way:
 
     Attributes:
         name: What the table calls it.
-        place: Dataset to open.
+        uri: Dataset to open.
         latency: Seconds that are added to each request.
         settings: Of the loader.
         cached: Whether a node cache is kept from turn to turn.
     """
 
     name: str
-    place: str
+    uri: str
     latency: float
     settings: dict[str, Any]
     cached: bool = False
@@ -73,7 +73,7 @@ class _Delayed(S3Backend):
 def turn(way: Way, batch_size: int, cache: stoker.NodeCache | None) -> dict[str, float]:
     """One epoch with a new loader."""
     _Delayed.seconds = way.latency
-    dataset = stoker.open(way.place, split="train")
+    dataset = stoker.open(way.uri, split="train")
     transform = stoker.RandomResizedCrop(224, hflip=0.5)
     with stoker.Loader(
         dataset, batch_size=batch_size, transform=transform, seed=17, cache=cache, **way.settings
@@ -158,10 +158,10 @@ def bucket_with(dataset: Path) -> Iterator[tuple[S3Server, str]]:
     objects.S3Backend = _Delayed  # type: ignore[misc]
     with s3.running() as server, tempfile.TemporaryDirectory() as indexes:
         os.environ.update(server.environment(), STOKER_CACHE_DIR=indexes)
-        place = location(f"s3://{server.make_bucket()}/dataset")
+        folder = location(f"s3://{server.make_bucket()}/dataset")
         for path in (path for path in dataset.rglob("*") if path.is_file()):
-            (place / path.relative_to(dataset).as_posix()).write_atomically(path.read_bytes())
-        yield server, str(place)
+            (folder / path.relative_to(dataset).as_posix()).write_atomically(path.read_bytes())
+        yield server, str(folder)
 
 
 def main() -> None:

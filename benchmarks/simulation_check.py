@@ -82,9 +82,9 @@ def seconds_of_a_request(dataset: Dataset, setting: Setting, length: int) -> flo
         return statistics.mean(second for future in asked for second in future.result())
 
 
-def measured(place: str, setting: Setting, rounds: int) -> list[float]:
+def measured(uri: str, setting: Setting, rounds: int) -> list[float]:
     """Images a second of whole epochs."""
-    way = Way(setting.name, place, setting.latency, {"shuffle": setting.shuffle, "read_ahead": setting.read_ahead()})
+    way = Way(setting.name, uri, setting.latency, {"shuffle": setting.shuffle, "read_ahead": setting.read_ahead()})
     return [turn(way, BATCH, None)["images_per_second"] for _ in range(rounds)]
 
 
@@ -108,14 +108,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = []
-    with bucket_with(options.dataset) as (_, place):
-        dataset = stoker.open(place, split="train")
+    with bucket_with(options.dataset) as (_, uri):
+        dataset = stoker.open(uri, split="train")
         data = of_dataset(dataset)
         near = Setting("nothing added", 0.0, 32, "64MB")
-        rate = statistics.median(measured(place, near, options.rounds + 1)[1:])
+        rate = statistics.median(measured(uri, near, options.rounds + 1)[1:])
         print(f"{data}: {rate:.0f} images/s when nothing is added")
         for setting in SETTINGS:
-            speeds = measured(place, setting, options.rounds)
+            speeds = measured(uri, setting, options.rounds)
             expected, was = predicted(dataset, setting, rate), statistics.median(speeds)
             rows.append({"setting": setting.name, "measured": speeds, "predicted": expected, "ratio": expected / was})
             print(f"{setting.name:<44} measured {was:7.1f}  predicted {expected:7.1f}  {expected / was - 1:+.0%}")

@@ -87,7 +87,7 @@ class Known:
             assert known == number, f"{self.settings}: sample {key} has changed"
 
 
-class Place:
+class Workload:
     """A dataset, a damaged copy of it, and a scratch folder.
 
     Attributes:
@@ -167,20 +167,20 @@ def any_topology(random: Random) -> Topology:
     return Topology(random.choice([5, 8, 17]), random.randrange(world), world)
 
 
-def started(place: Place, random: Random) -> tuple[stoker.Loader, Known]:
+def started(workload: Workload, random: Random) -> tuple[stoker.Loader, Known]:
     """A loader that stands before any epoch."""
-    known = random.choice(place.courses)
-    loader = place.any_loader(random, known, any_topology(random))
+    known = random.choice(workload.courses)
+    loader = workload.any_loader(random, known, any_topology(random))
     loader.set_epoch(random.randrange(EPOCHS))
     return loader, known
 
 
-def to_the_end(place: Place, random: Random) -> None:
+def to_the_end(workload: Workload, random: Random) -> None:
     """A whole epoch, with a trace or without, and a look at the statistics."""
-    loader, known = started(place, random)
-    folder = Path(mkdtemp(dir=place.scratch))
+    loader, known = started(workload, random)
+    folder = Path(mkdtemp(dir=workload.scratch))
     with loader, stoker.trace(loader, folder / "t.json") if random.random() < 0.5 else nullcontext():
-        for _ in place.batches(loader, known):
+        for _ in workload.batches(loader, known):
             pass
         stats = loader.stats()
         assert stats.samples > 0
@@ -189,49 +189,49 @@ def to_the_end(place: Place, random: Random) -> None:
     folder.rmdir()
 
 
-def left(place: Place, random: Random) -> None:
+def left(workload: Workload, random: Random) -> None:
     """Left by ``break``; nothing is closed."""
-    loader, known = started(place, random)
-    for number, _ in enumerate(place.batches(loader, known)):
+    loader, known = started(workload, random)
+    for number, _ in enumerate(workload.batches(loader, known)):
         if number == random.randrange(3):
             break
 
 
-def iterator_kept(place: Place, random: Random) -> None:
+def iterator_kept(workload: Workload, random: Random) -> None:
     """The loader is closed, its iterator is not, and is part of a cycle that only the collector finds."""
-    loader, known = started(place, random)
-    batches = place.batches(loader, known)
+    loader, known = started(workload, random)
+    batches = workload.batches(loader, known)
     next(batches)
     loader.close()
     cycle: list[Any] = [batches, next]
     cycle.append(cycle)
 
 
-def failed(place: Place, random: Random) -> None:
+def failed(workload: Workload, random: Random) -> None:
     """The consumer raises; the error holds its frames, and with them batches, until it is released."""
-    loader, known = started(place, random)
+    loader, known = started(workload, random)
     try:
         with loader:
-            for _ in place.batches(loader, known):
+            for _ in workload.batches(loader, known):
                 raise Wrong
     except Wrong:
         return
 
 
-def turned_elsewhere(place: Place, random: Random) -> None:
+def turned_elsewhere(workload: Workload, random: Random) -> None:
     """Begins iterations and goes to other epochs before they are over."""
-    loader, known = started(place, random)
+    loader, known = started(workload, random)
     with loader:
         for _ in range(3):
-            next(place.batches(loader, known))
+            next(workload.batches(loader, known))
             loader.set_epoch(random.randrange(EPOCHS))
 
 
-def resumed(place: Place, random: Random) -> None:
+def resumed(workload: Workload, random: Random) -> None:
     """Goes on from a state with other ranks: what is left of the order comes, and nothing else."""
-    loader, known = started(place, random)
+    loader, known = started(workload, random)
     with loader:
-        for number, _ in enumerate(place.batches(loader, known)):
+        for number, _ in enumerate(workload.batches(loader, known)):
             if number == 2:
                 break
         state = loader.state_dict()
@@ -241,31 +241,31 @@ def resumed(place: Place, random: Random) -> None:
     rest: dict[int, list[int]] = {}
     with ExitStack() as stack:
         for rank in range(world):
-            other = stack.enter_context(place.any_loader(random, known, Topology(size, rank, world)))
+            other = stack.enter_context(workload.any_loader(random, known, Topology(size, rank, world)))
             other.load_state_dict(state)
-            for step, batch in enumerate(place.batches(other, known)):
+            for step, batch in enumerate(workload.batches(other, known)):
                 rest.setdefault(step, []).extend(batch.indices.tolist())
     keys = [key for step in sorted(rest) for key in rest[step]]
     order = known.order(state["epoch"])
     assert keys == order.take(state["consumed"], known.size - state["consumed"]).tolist()
 
 
-def damaged(place: Place, random: Random) -> None:
+def damaged(workload: Workload, random: Random) -> None:
     """Fails on a damaged record, and names it."""
-    known = place.courses[0]
+    known = workload.courses[0]
     try:
-        with place.loader(known, place.damaged, batch_size=8, threads=random.randint(1, 3)) as loader:
+        with workload.loader(known, workload.damaged, batch_size=8, threads=random.randint(1, 3)) as loader:
             for batch in loader:
-                place.samples += len(batch.indices)
+                workload.samples += len(batch.indices)
     except ShardError as error:
         if error.path is not None and error.record is not None:
             return
     raise AssertionError("the damage was not found, or not named")
 
 
-def opened(place: Place, _: Random) -> None:
+def opened(workload: Workload, _: Random) -> None:
     """Opened and never read; one is collected together with its dataset."""
-    dataset = stoker.open(place.dataset.path, "train")
+    dataset = stoker.open(workload.dataset.path, "train")
     sample = dataset[len(dataset) // 2]
     assert sample.encoded
     loader = stoker.Loader(dataset, batch_size=4, transform=stoker.Resize(16))
@@ -274,7 +274,7 @@ def opened(place: Place, _: Random) -> None:
     gc.collect(0)
 
 
-USES: list[Callable[[Place, Random], None]] = [
+USES: list[Callable[[Workload, Random], None]] = [
     to_the_end, left, iterator_kept, failed, turned_elsewhere, resumed, damaged, opened,
 ]  # fmt: skip
 
@@ -448,17 +448,17 @@ def damaged_copy(dataset: str, folder: Path) -> Path:
     return folder
 
 
-def use_many(place: Place, seed: int, errors: list[BaseException]) -> None:
+def use_many(workload: Workload, seed: int, errors: list[BaseException]) -> None:
     """What one thread does in a round."""
     random = Random(seed)
     try:
         for _ in range(USES_A_ROUND):
-            random.choice(USES)(place, random)
+            random.choice(USES)(workload, random)
     except BaseException as error:  # noqa: BLE001 - the main thread raises it
         errors.append(error)
 
 
-def run_round(place: Place, number: int) -> None:
+def run_round(workload: Workload, number: int) -> None:
     """Run the threads of one round.
 
     Raises:
@@ -466,7 +466,7 @@ def run_round(place: Place, number: int) -> None:
     """
     errors: list[BaseException] = []
     threads = [
-        threading.Thread(target=use_many, args=(place, number * THREADS + nth, errors), daemon=nth == 0)
+        threading.Thread(target=use_many, args=(workload, number * THREADS + nth, errors), daemon=nth == 0)
         for nth in range(THREADS)
     ]
     for thread in threads:
@@ -477,33 +477,33 @@ def run_round(place: Place, number: int) -> None:
         raise errors[0]
 
 
-def soak(place: Place, seconds: float) -> list[Look]:
+def soak(workload: Workload, seconds: float) -> list[Look]:
     """Run rounds for so long; return the looks behind them."""
-    looking, looks = Looking(place.scratch), []
+    looking, looks = Looking(workload.scratch), []
     began = printed = time.monotonic()
     number = 0
     while time.monotonic() - began < seconds or number < LEAST_ROUNDS:
-        run_round(place, number)
+        run_round(workload, number)
         number += 1
         looks.append(looking.look())
         if time.monotonic() - printed > PRINT_SECONDS:
             printed = time.monotonic()
-            print_looks(place, looks, seconds - (printed - began))
+            print_looks(workload, looks, seconds - (printed - began))
     return looks
 
 
-def print_looks(place: Place, looks: list[Look], left: float) -> None:
+def print_looks(workload: Workload, looks: list[Look], left: float) -> None:
     """One line of progress."""
     look = looks[-1]
     print(
-        f"{look.seconds:7.0f} s  {len(looks):6} rounds  {place.samples:9,} samples  "
-        f"{place.samples / look.seconds:7,.0f} a second  {look.descriptors} files  {look.threads} threads  "
+        f"{look.seconds:7.0f} s  {len(looks):6} rounds  {workload.samples:9,} samples  "
+        f"{workload.samples / look.seconds:7,.0f} a second  {look.descriptors} files  {look.threads} threads  "
         f"{look.resident_bytes / 2**20:.1f} MiB resident  {look.heap_bytes / 2**20:.2f} MiB heap  ETA {left:.0f} s",
         file=sys.stderr, flush=True,
     )  # fmt: skip
 
 
-def judge(place: Place, looks: list[Look]) -> dict[str, Any]:
+def judge(workload: Workload, looks: list[Look]) -> dict[str, Any]:
     """Say what has grown."""
     settled = looks[2:]
     trends, growth = memory_trends(settled)
@@ -512,7 +512,7 @@ def judge(place: Place, looks: list[Look]) -> dict[str, Any]:
         "seconds": looks[-1].seconds,
         "rounds": len(looks),
         "uses": len(looks) * THREADS * USES_A_ROUND,
-        "samples": place.samples,
+        "samples": workload.samples,
         "first": asdict(settled[0]),
         "last": asdict(settled[-1]),
         "trends": [asdict(trend) for trend in trends],
@@ -525,8 +525,8 @@ def run(dataset: str, seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
         scratch = Path(folder, "scratch")
         scratch.mkdir()
-        place = Place(dataset, damaged_copy(dataset, Path(folder, "damaged")), scratch)
-        return judge(place, soak(place, seconds))
+        workload = Workload(dataset, damaged_copy(dataset, Path(folder, "damaged")), scratch)
+        return judge(workload, soak(workload, seconds))
 
 
 def main() -> int:

@@ -86,11 +86,11 @@ class Turn:
 def copied(source: Path, top: Path, copies: int) -> Path:
     """A tree with every training image so many times, as links with different names; all else once."""
     for path in sorted(path for path in source.rglob("*") if path.is_file()):
-        place = top / path.relative_to(source)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        trains = path.suffix.lower() in {".jpeg", ".jpg"} and not {"val", "test"} & set(place.parts)
+        copy_path = top / path.relative_to(source)
+        copy_path.parent.mkdir(parents=True, exist_ok=True)
+        trains = path.suffix.lower() in {".jpeg", ".jpg"} and not {"val", "test"} & set(copy_path.parts)
         for copy in range(copies if trains else 1):
-            link = place.with_name(f"{place.stem}-{copy}{place.suffix}") if copy else place
+            link = copy_path.with_name(f"{copy_path.stem}-{copy}{copy_path.suffix}") if copy else copy_path
             link.symlink_to(path.resolve())
     return top
 

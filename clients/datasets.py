@@ -68,14 +68,14 @@ def save_square(source: Path, destination: Path, *, grey: bool = False) -> None:
 def make_tiny(tree: Path, photos: list[Path]) -> None:
     """Lay out photographs as TinyImageNet does: train in folders, validation by a list, test without classes."""
     wnids = sorted({path.parent.name for path in photos})
-    for place, path in enumerate(photos):
+    for position, path in enumerate(photos):
         wnid = path.parent.name
-        save_square(path, tree / "train" / wnid / "images" / f"{wnid}_{place}.JPEG", grey=place % 29 == 0)
+        save_square(path, tree / "train" / wnid / "images" / f"{wnid}_{position}.JPEG", grey=position % 29 == 0)
     lines = []
-    for place, path in enumerate(photos[::9]):
-        save_square(path, tree / "val" / "images" / f"val_{place}.JPEG")
-        save_square(path, tree / "test" / "images" / f"test_{place}.JPEG")
-        lines.append(f"val_{place}.JPEG\t{path.parent.name}\t0\t0\t63\t63\n")
+    for position, path in enumerate(photos[::9]):
+        save_square(path, tree / "val" / "images" / f"val_{position}.JPEG")
+        save_square(path, tree / "test" / "images" / f"test_{position}.JPEG")
+        lines.append(f"val_{position}.JPEG\t{path.parent.name}\t0\t0\t63\t63\n")
     (tree / "val" / "val_annotations.txt").write_text("".join(lines))
     (tree / "wnids.txt").write_text("".join(f"{wnid}\n" for wnid in reversed(wnids)))
     (tree / "words.txt").write_text("".join(f"{wnid}\tthing {wnid}\n" for wnid in wnids))
@@ -83,9 +83,9 @@ def make_tiny(tree: Path, photos: list[Path]) -> None:
 
 def make_dogs(tree: Path, photos: list[Path]) -> None:
     """Lay out photographs as Stanford Dogs does."""
-    for place, path in enumerate(photos):
-        breed = BREEDS[place % len(BREEDS)]
-        destination = tree / breed / f"{breed[:9]}_{place}.jpg"
+    for position, path in enumerate(photos):
+        breed = BREEDS[position % len(BREEDS)]
+        destination = tree / breed / f"{breed[:9]}_{position}.jpg"
         destination.parent.mkdir(parents=True, exist_ok=True)
         with Image.open(path) as image:
             image.convert("RGB").save(destination, "JPEG", quality=90)

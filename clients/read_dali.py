@@ -49,8 +49,8 @@ def read_split(data: Path, split: str) -> int:
     seen: list[str] = []
     while len(seen) < len(truth):
         outputs = pipeline.run()
-        for place in range(min(BATCH, len(truth) - len(seen))):
-            pixels, encoded, name, label, xmin = (np.asarray(output[place]) for output in outputs)
+        for row in range(min(BATCH, len(truth) - len(seen))):
+            pixels, encoded, name, label, xmin = (np.asarray(output[row]) for output in outputs)
             photo = truth[name.tobytes().decode()]
             assert label.tolist() == [photo.imagenet + 1]
             assert encoded.tobytes() == photo.path.read_bytes() or photo.path.name in converted

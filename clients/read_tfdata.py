@@ -55,8 +55,8 @@ def read_imagenet(data: Path) -> int:
             assert record["image/class/synset"].decode() == photo.folder
             assert record["image/class/text"].decode() == texts[photo.folder]
             boxes = annotated_boxes(data, photo)
-            for place, corner in enumerate(CORNERS):
-                wanted = [box[place] for box in boxes]
+            for column, corner in enumerate(CORNERS):
+                wanted = [box[column] for box in boxes]
                 np.testing.assert_allclose(record[f"image/object/bbox/{corner}"], wanted, atol=1e-6)
             assert record["image/object/bbox/label"] == [photo.imagenet + 1] * len(boxes)
         assert any(record["image/object/bbox/xmin"] for record in eager)
@@ -175,7 +175,7 @@ def check_hops(paths: list[str], sources: list[Path], labels: list[int], classes
         assert (record["height"], record["width"], record["channel"]) == (64, 64, 3)
         pixels = tf1.decode_raw(record["image_raw"], tf.uint8).numpy()
         hot = tf1.decode_raw(record["label_one_hot"], tf.uint8).numpy().tolist()
-        assert hot == [int(place == record["label"]) for place in range(classes)]
+        assert hot == [int(class_id == record["label"]) for class_id in range(classes)]
         got.append((pixels.tobytes(), record["label"]))
     assert sorted(got) == sorted(wanted)
     return len(got)
@@ -196,7 +196,7 @@ def read_dogs(data: Path) -> int:
         assert pixels.shape == (224, 224, 3)
         nearest = min(wanted, key=lambda name: float(np.abs(wanted[name] - pixels).mean()))
         check_close(pixels, wanted[nearest], RECODED)
-        assert record["label"] == [int(place == truth[nearest].index) for place in range(classes)]
+        assert record["label"] == [int(class_id == truth[nearest].index) for class_id in range(classes)]
         seen.add(nearest)
     assert seen == set(truth)
     return len(seen)

@@ -49,14 +49,14 @@ class StepError(Exception):
 
 def main() -> int:
     """Run everything; return the exit code."""
-    place = Path(sys.argv[1]).resolve()
+    folder = Path(sys.argv[1]).resolve()
     print("Making photographs and datasets", flush=True)
     try:
-        seconds = run([sys.executable, HERE / "datasets.py", place / "data"], INSTALL_SECONDS)[1]
+        seconds = run([sys.executable, HERE / "datasets.py", folder / "data"], INSTALL_SECONDS)[1]
     except StepError as error:
         print(error)
         return 1
-    outcomes = {name: try_client(place, name) for name in CLIENTS}
+    outcomes = {name: try_client(folder, name) for name in CLIENTS}
     print("\n" + ROW.format("client", "version", "records", "install s", "read s", ""))
     for name, outcome in outcomes.items():
         times = f"{outcome.install_seconds:.1f}", f"{outcome.read_seconds:.1f}"
@@ -66,17 +66,17 @@ def main() -> int:
     return 0 if all(outcome.passed for outcome in outcomes.values()) else 1
 
 
-def try_client(place: Path, name: str) -> Outcome:
+def try_client(folder: Path, name: str) -> Outcome:
     """Install a client if need be, and have it read the datasets."""
     environment, program = CLIENTS[name]
     outcome = Outcome()
     try:
         print(f"{name}: environment {environment}", flush=True)
         began = time.monotonic()
-        python = install(place / environment, HERE / f"{environment}.txt", over_own=environment in OVER_OWN)
+        python = install(folder / environment, HERE / f"{environment}.txt", over_own=environment in OVER_OWN)
         outcome.install_seconds = time.monotonic() - began
         print(f"{name}: {program}", flush=True)
-        output, outcome.read_seconds = run([python, HERE / program, place / "data"], READ_SECONDS)
+        output, outcome.read_seconds = run([python, HERE / program, folder / "data"], READ_SECONDS)
         report = json.loads(output.splitlines()[-1])
     except StepError as error:
         print(f"{name} FAILED\n{error}", flush=True)

@@ -20,7 +20,7 @@ NUMBERS = {
 
 @dataclass(frozen=True)
 class Photo:
-    """One source file: its class folder, the place of that folder among all, sorted, and among ImageNet's classes."""
+    """One source file: its class folder, the number of that folder among all, sorted, and among ImageNet's classes."""
 
     path: Path
     folder: str

@@ -61,14 +61,14 @@ def on_a_rank() -> None:
 
 def train(page: dict[str, Any], wanted: list[float], accumulated: int, stop: int | None = None) -> list[torch.Tensor]:
     """Return the weights after all epochs, begun anew or at a checkpoint; every batch must be the one wanted."""
-    place = f"accumulated-{accumulated}"
-    changed = {"output_dir": place, "save_steps": 1, "gradient_accumulation_steps": accumulated, "disable_tqdm": True}
+    folder = f"accumulated-{accumulated}"
+    changed = {"output_dir": folder, "save_steps": 1, "gradient_accumulation_steps": accumulated, "disable_tqdm": True}
     torch.manual_seed(0)
     model = page["Model"](len(page["train"].classes))
     arguments = dataclasses.replace(page["arguments"], **changed)
     trainer = noting(page["ImageTrainer"])(model, arguments, train_dataset=page["train"])
     trainer.seen = []
-    trainer.train(resume_from_checkpoint=None if stop is None else f"{place}/checkpoint-{stop}")
+    trainer.train(resume_from_checkpoint=None if stop is None else f"{folder}/checkpoint-{stop}")
     assert trainer.seen == wanted, (accumulated, stop, len(trainer.seen), len(wanted))
     return [parameter.detach().clone() for parameter in trainer.model.parameters()]
 
@@ -76,11 +76,11 @@ def train(page: dict[str, Any], wanted: list[float], accumulated: int, stop: int
 def main(data: Path) -> None:
     """Start this program on one rank and on two."""
     for ranks in ("1", "2"):
-        with tempfile.TemporaryDirectory() as place:
-            Path(place, "dataset").symlink_to(data / "tfds", target_is_directory=True)
+        with tempfile.TemporaryDirectory() as temporary:
+            Path(temporary, "dataset").symlink_to(data / "tfds", target_is_directory=True)
             command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks]
             environment = os.environ | {"OMP_NUM_THREADS": "1"}
-            subprocess.run([*command, __file__], cwd=place, env=environment, check=True, stdout=sys.stderr)
+            subprocess.run([*command, __file__], cwd=temporary, env=environment, check=True, stdout=sys.stderr)
     train, validation = (len(stoker.open(data / "tfds", split=split)) for split in ("train", "validation"))
     report("transformers", version("transformers"), train + validation)
 

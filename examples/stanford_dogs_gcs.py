@@ -23,11 +23,11 @@ from stoker.cli.main import main as run
 SIZE = 64
 
 
-def upload(dataset: str, place: str) -> None:
+def upload(dataset: str, bucket: str) -> None:
     """Put images and annotations into the bucket, where the notebook finds them."""
     with tempfile.TemporaryDirectory() as work:
         write_dogs(dataset, Path(work, "dogs"))
-        gcsfs.GCSFileSystem().put(f"{work}/dogs", place, recursive=True)
+        gcsfs.GCSFileSystem().put(f"{work}/dogs", bucket, recursive=True)
 
 
 def notebook_pipeline(shards: str, batch_size: int) -> tf.data.Dataset:
@@ -67,9 +67,9 @@ def train(photos: stoker.Dataset) -> float:
     return float(model.fit(batches, epochs=1, shuffle=False, verbose=0).history["loss"][0])
 
 
-def main(dataset: str, place: str) -> None:
+def main(dataset: str, bucket: str) -> None:
     """Upload, build in the bucket, and read from there in three ways."""
-    dogs, tfrecords, photos = f"{place}/stanford-dogs", f"{place}/tfrecords", f"{place}/photos"
+    dogs, tfrecords, photos = f"{bucket}/stanford-dogs", f"{bucket}/tfrecords", f"{bucket}/photos"
     upload(dataset, dogs)
     assert run(["build", dogs, tfrecords, "--preset", "dogs-onehot", "--shards", "4"]) == 0
     assert run(["build", dogs, photos, "--shards", "4"]) == 0

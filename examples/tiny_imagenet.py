@@ -24,14 +24,14 @@ def write_tree(dataset: str, root: Path) -> None:
     for key in range(min(120, len(train))):
         sample = train[key]
         wnid = train.classes[sample.label].name
-        place = root / f"train/{wnid}/images/{wnid}_{key}.JPEG"
+        file = root / f"train/{wnid}/images/{wnid}_{key}.JPEG"
         if key % 4 == 1:
-            place = root / f"val/images/val_{key}.JPEG"
-            lines.append(f"{place.name}\t{wnid}\t0\t0\t62\t62\n")
+            file = root / f"val/images/val_{key}.JPEG"
+            lines.append(f"{file.name}\t{wnid}\t0\t0\t62\t62\n")
         if key % 4 == 2:
-            place = root / f"test/images/test_{key}.JPEG"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(sample.decode()).resize((64, 64)).save(place)
+            file = root / f"test/images/test_{key}.JPEG"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(sample.decode()).resize((64, 64)).save(file)
     names = sorted(path.name for path in (root / "train").iterdir())
     (root / "wnids.txt").write_text("".join(f"{name}\n" for name in names))
     (root / "words.txt").write_text("".join(f"{label.name}\t{label.text}\n" for label in train.classes))

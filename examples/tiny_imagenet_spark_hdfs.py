@@ -42,11 +42,11 @@ def notebook_pipeline(pattern: str, classes: int) -> tf.data.Dataset:
     return tf.data.TFRecordDataset(files, buffer_size=100240, num_parallel_reads=2).map(parse).batch(32)
 
 
-def main(dataset: str, place: str, master: str) -> None:
+def main(dataset: str, folder: str, master: str) -> None:
     """Upload, build on the cluster, and read."""
-    address = urlsplit(place)
+    address = urlsplit(folder)
     hdfs = HdfsFileSystem(host=address.hostname, port=address.port)
-    source, records, shuffled = (f"{place}/{name}" for name in ("tiny-imagenet-200", "tfrecords_raw", "shuffled"))
+    source, records, shuffled = (f"{folder}/{name}" for name in ("tiny-imagenet-200", "tfrecords_raw", "shuffled"))
     preset = ["--preset", "tiny-imagenet"]
     with tempfile.TemporaryDirectory() as work:
         tree, local = Path(work, "tiny-imagenet-200"), Path(work, "local")

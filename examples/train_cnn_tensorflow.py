@@ -64,15 +64,15 @@ class Training:
             self.state = stoker.tensorflow.state_at(last, self.train, **ORDER)
         return losses
 
-    def save(self, place: str) -> None:
+    def save(self, folder: str) -> None:
         """Write a checkpoint."""
-        self.checkpoint.write(f"{place}/model")
-        Path(place, "data.json").write_text(json.dumps(self.state))
+        self.checkpoint.write(f"{folder}/model")
+        Path(folder, "data.json").write_text(json.dumps(self.state))
 
-    def load(self, place: str) -> None:
+    def load(self, folder: str) -> None:
         """Go on from a checkpoint."""
-        self.checkpoint.read(f"{place}/model").assert_consumed()
-        self.state = json.loads(Path(place, "data.json").read_text())
+        self.checkpoint.read(f"{folder}/model").assert_consumed()
+        self.state = json.loads(Path(folder, "data.json").read_text())
 
 
 def main(path: str) -> None:
@@ -85,11 +85,11 @@ def main(path: str) -> None:
     means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
     print(f"{len(losses)} steps, mean loss of each epoch: {', '.join(f'{mean:.3f}' for mean in means)}")
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         first, second = Training(train), Training(train)
         before = first.run(len(losses) // 2)  # in the middle of the second epoch
-        first.save(place)
-        second.load(place)
+        first.save(folder)
+        second.load(folder)
     print(f"stopped after {len(before)} steps, at {second.state}")
     after = second.run()
     assert before + after == losses

@@ -74,13 +74,13 @@ def main(path: str) -> None:
     means = [sum(losses[first : first + epoch]) / epoch for first in range(0, len(losses), epoch)]
     print(f"{len(losses)} steps, mean loss of each epoch: {', '.join(f'{mean:.3f}' for mean in means)}")
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as folder:
         first = Training(train)
         stop = len(whole.loader) + len(whole.loader) // 2  # in the middle of the second epoch
         before = first.run(stop)
-        first.save(Path(place, "checkpoint.pt"))
+        first.save(Path(folder, "checkpoint.pt"))
         second = Training(train, threads=1, prefetch=1)
-        second.load(Path(place, "checkpoint.pt"))
+        second.load(Path(folder, "checkpoint.pt"))
     print(f"stopped after {len(before)} steps, at {second.loader.state_dict()}")
     after = second.run()
     assert before + after == losses

@@ -141,11 +141,11 @@ def torchrun(processes: int, *arguments: str) -> None:
 
 def main(path: str) -> None:
     """Train with two processes, and from the middle of the second epoch with one."""
-    with tempfile.TemporaryDirectory() as place:
-        checkpoint = Path(place, "checkpoint.pt")
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Path(folder, "checkpoint.pt")
         steps_of_an_epoch = -(-len(stoker.open(path, split="train")) // BATCH)
         torchrun(2, path, str(checkpoint), str(steps_of_an_epoch + steps_of_an_epoch // 2))
-        dist.init_process_group("gloo", init_method=f"file://{place}/meeting", rank=0, world_size=1)
+        dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
         train(path, checkpoint, None)
 
 

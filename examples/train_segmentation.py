@@ -55,5 +55,5 @@ def main(path: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place:
-        main(sys.argv[1], place + "/masks")
+    with tempfile.TemporaryDirectory() as scratch:
+        main(sys.argv[1], scratch + "/masks")

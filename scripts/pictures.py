@@ -97,8 +97,8 @@ def overview(photos: Path, dataset: Path) -> Image.Image:
     ) as loader:
         images = next(iter(loader)).images
     for number in range(9):
-        place = (1030 + number % 3 * 122, 116 + number // 3 * 122)
-        sheet.paste(Image.fromarray(images[number]), place)
+        corner = (1030 + number % 3 * 122, 116 + number // 3 * 122)
+        sheet.paste(Image.fromarray(images[number]), corner)
     for left, text in ((430, "build"), (920, "load")):
         draw.text((left + 45, 240), text, ACCENT, small, "mm")
         draw.line((left + 8, 280, left + 70, 280), ACCENT, 8)

@@ -19,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 
-_PLACES = {
+_REPOSITORIES = {
     "libjpeg-turbo": "github/libjpeg-turbo/libjpeg-turbo",
     "zlib-ng": "pypi/zlib-ng",  # the package of Python, in whose source it is
     "libpng": "github/pnggroup/libpng",
@@ -36,10 +36,12 @@ def libraries() -> list[dict[str, Any]]:
     script = (ROOT / "scripts" / "image_libraries.sh").read_text(encoding="utf-8")
     pattern = r'^version=([\d.]+)\nbuild ([\w-]+) \$version ([0-9a-f]{64}) \\\n  "\$\{\w+:-(\S+)\}"'
     builds = re.findall(pattern, script, re.MULTILINE)
-    if {name for _, name, _, _ in builds} != set(_PLACES):
-        raise ValueError(f"scripts/image_libraries.sh does not name a version and SHA-256 of each of {list(_PLACES)}")
+    if {name for _, name, _, _ in builds} != set(_REPOSITORIES):
+        raise ValueError(
+            f"scripts/image_libraries.sh does not name a version and SHA-256 of each of {list(_REPOSITORIES)}"
+        )
     return [
-        {"uri": f"pkg:{_PLACES[name]}@{source.partition('==')[2] or version}", "digest": {"sha256": sha}}
+        {"uri": f"pkg:{_REPOSITORIES[name]}@{source.partition('==')[2] or version}", "digest": {"sha256": sha}}
         for version, name, sha, source in builds
     ]
 

@@ -124,8 +124,8 @@ def _random_window(shape: Any) -> Any:
     fits = (widths >= 1) & (heights >= 1) & (widths <= width) & (heights <= height)
     first = tf.argmax(tf.cast(fits, tf.int32))
     w, h = tf.where(fits[first], widths[first], width), tf.where(fits[first], heights[first], height)
-    place = tf.floor(tf.random.uniform([2]) * tf.stack([height - h + 1, width - w + 1]))
-    return tf.cast(tf.concat([place, [h, w]], 0), tf.int32)
+    corner = tf.floor(tf.random.uniform([2]) * tf.stack([height - h + 1, width - w + 1]))
+    return tf.cast(tf.concat([corner, [h, w]], 0), tf.int32)
 
 
 def _center(image: Any) -> Any:

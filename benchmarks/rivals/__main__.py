@@ -68,15 +68,15 @@ class Finished:
     def __init__(self, folder: Path, how: dict[str, Any], *, resume: bool) -> None:
         self._folder, self._how, self._resume = folder, json.loads(json.dumps(how)), resume
 
-    def place(self, line: str) -> Path:
+    def path_of(self, line: str) -> Path:
         """Where a line is kept."""
         return self._folder / f"{line}.json"
 
     def read(self, line: str) -> list[Row] | None:
         """The rows of a line; None: it is to be measured."""
-        if not self._resume or not self.place(line).exists():
+        if not self._resume or not self.path_of(line).exists():
             return None
-        stored = json.loads(self.place(line).read_text(encoding="utf-8"))
+        stored = json.loads(self.path_of(line).read_text(encoding="utf-8"))
         return [Row.from_json(row) for row in stored["rows"]] if stored["how"] == self._how else None
 
     def write(self, line: str, rows: list[Row]) -> None:
@@ -84,7 +84,7 @@ class Finished:
         if not any(row.failed for row in rows):
             self._folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({"how": self._how, "rows": [row.to_json() for row in rows]}, indent=1)
-            location(self.place(line)).write_atomically(text.encode())
+            location(self.path_of(line)).write_atomically(text.encode())
 
 
 class Run:
@@ -123,7 +123,7 @@ class Run:
         lines = {}
         for line in self._lines:
             if (rows := finished.read(line)) is not None:
-                say(f"{line}: taken from {finished.place(line)}")
+                say(f"{line}: taken from {finished.path_of(line)}")
                 lines[line] = rows
                 continue
             on_it = [entry for entry in entries if line in entry.lines and entry.rival in self._rivals]

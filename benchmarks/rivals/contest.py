@@ -104,7 +104,7 @@ class Contest:
         work = self.work(line, row.entry.data_of or row.entry.rival, row.entry.form)
         self._say(f"{line}: warming up {row.entry.title}")
         command = self._environments.command(row.entry.rival, row.entry.program, work.to_json())
-        log = self._environments.place / "logs" / f"{line}-{row.entry.key.replace(':', '-')}.txt"
+        log = self._environments.directory / "logs" / f"{line}-{row.entry.key.replace(':', '-')}.txt"
         variables = self._environments.variables(row.entry.rival)
         program = stack.enter_context(RivalProgram(command, log, variables))
         try:

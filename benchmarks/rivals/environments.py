@@ -19,29 +19,29 @@ class Environments:
     """Everything below one directory; Stoker itself runs in the environment of the runner.
 
     Attributes:
-        place: The directory.
+        directory: Where they lie.
         before: The ``src`` of another version of Stoker, its core compiled; None without one.
     """
 
-    place: Path
+    directory: Path
     before: Path | None = None
 
     def python(self, rival: str) -> Path:
         """The interpreter of a rival."""
-        return Path(sys.executable) if rival in (OURS, BEFORE) else self.place / rival / "venv" / "bin" / "python"
+        return Path(sys.executable) if rival in (OURS, BEFORE) else self.directory / rival / "venv" / "bin" / "python"
 
     def stamp(self, rival: str) -> Path:
         """A copy of the requirements, written when they are installed."""
-        return self.place / rival / "installed.txt"
+        return self.directory / rival / "installed.txt"
 
     def data(self, rival: str) -> Path:
         """Directory of what a rival reads."""
-        return self.place / rival / "data"
+        return self.directory / rival / "data"
 
     @property
     def sources(self) -> Path:
         """Directory of what all make their data of."""
-        return self.place / "sources"
+        return self.directory / "sources"
 
     def is_installed(self, rival: str) -> bool:
         """Whether the environment is the one that the requirements ask for."""

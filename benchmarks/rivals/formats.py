@@ -85,9 +85,9 @@ MAKERS: dict[str, Callable[[Sequence[Path], int], UnsavedImage]] = {
 """What the images of each line are, of the photographs and a number."""
 
 
-def make_format(line: str, photos: Sequence[Path], place: Path, photo_count: int, large_count: int) -> None:
+def make_format(line: str, photos: Sequence[Path], folder: Path, photo_count: int, large_count: int) -> None:
     """Make the folder of a line, and the list of its images, unless they are there."""
-    listed = place / f"{line}.txt"
+    listed = folder / f"{line}.txt"
     if listed.exists():
         return
     count = min(photo_count, len(photos))
@@ -98,7 +98,7 @@ def make_format(line: str, photos: Sequence[Path], place: Path, photo_count: int
     paths = []
     for number in range(count):
         image, suffix, settings = MAKERS[line](photos, number)
-        path = place / line / f"{number % 10}" / f"{number:07d}{suffix}"
+        path = folder / line / f"{number % 10}" / f"{number:07d}{suffix}"
         path.parent.mkdir(parents=True, exist_ok=True)
         image.save(path, **settings)
         paths.append(str(path.absolute()))

@@ -47,28 +47,28 @@ class Amounts:
     large: int = 16
 
 
-def make_sources(photos: Path, place: Path, amounts: Amounts, lines: Sequence[str] = ()) -> None:
-    """Make everything below ``place`` unless it is there; of other formats the folders of these lines.
+def make_sources(photos: Path, folder: Path, amounts: Amounts, lines: Sequence[str] = ()) -> None:
+    """Make everything below ``folder`` unless it is there; of other formats the folders of these lines.
 
     Raises:
-        SourceError: There are no photographs, or ``place`` holds what was made of others.
+        SourceError: There are no photographs, or ``folder`` holds what was made of others.
     """
     made_of = json.dumps({"folder": str(photos.resolve()), **asdict(amounts)})
-    stamp = place / "made-of.json"
+    stamp = folder / "made-of.json"
     if stamp.exists() and stamp.read_text() != made_of:
-        raise SourceError(f"{place} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
+        raise SourceError(f"{folder} was made of {stamp.read_text()}, not of {made_of}; remove it, or name another")
     jpegs = sorted(path for path in photos.rglob("*") if path.suffix.lower() in JPEG_NAMES)
     if not jpegs:
         raise SourceError(f"there are no JPEGs below {photos}")
-    place.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     if not stamp.exists():
-        _make_tree(jpegs, place / "photos", amounts.photos)
-        _make_tree(jpegs, place / "build", amounts.build)
-        _make_raw(jpegs[:_MOST_THUMBNAILS], place, amounts.raw)
+        _make_tree(jpegs, folder / "photos", amounts.photos)
+        _make_tree(jpegs, folder / "build", amounts.build)
+        _make_raw(jpegs[:_MOST_THUMBNAILS], folder, amounts.raw)
         stamp.write_text(made_of)
     for line in FORMATS:
         if line in lines:
-            make_format(line, jpegs, place, amounts.format, amounts.large)
+            make_format(line, jpegs, folder, amounts.format, amounts.large)
 
 
 def _make_tree(jpegs: Sequence[Path], tree: Path, count: int) -> None:
@@ -83,12 +83,12 @@ def _make_tree(jpegs: Sequence[Path], tree: Path, count: int) -> None:
     tree.with_suffix(".txt").write_text("\n".join(links) + "\n")
 
 
-def _make_raw(jpegs: Sequence[Path], place: Path, count: int) -> None:
+def _make_raw(jpegs: Sequence[Path], folder: Path, count: int) -> None:
     """Write the tensors as one NumPy file, and as a tree of PNGs of which Stoker builds its records."""
     pixels = np.lib.format.open_memmap(
-        place / "raw.npy", mode="w+", dtype=np.uint8, shape=(count, RAW_SIDE, RAW_SIDE, 3)
+        folder / "raw.npy", mode="w+", dtype=np.uint8, shape=(count, RAW_SIDE, RAW_SIDE, 3)
     )
-    originals = place / "thumbnails"
+    originals = folder / "thumbnails"
     originals.mkdir(exist_ok=True)
     for number, path in enumerate(jpegs[:count]):
         small = Image.open(path).convert("RGB").resize((RAW_SIDE, RAW_SIDE))
@@ -96,7 +96,7 @@ def _make_raw(jpegs: Sequence[Path], place: Path, count: int) -> None:
         pixels[number :: len(jpegs)] = np.asarray(small)
     pixels.flush()
     for number in range(count):
-        link = place / "raw" / f"{number // 1000:04d}" / f"{number:07d}.png"
+        link = folder / "raw" / f"{number // 1000:04d}" / f"{number:07d}.png"
         link.parent.mkdir(parents=True, exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to((originals / f"{number % len(jpegs):04d}.png").resolve())

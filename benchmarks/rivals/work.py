@@ -59,7 +59,7 @@ class Work:
         """Samples in the buffer of a reader that shuffles with one."""
         return RAW_WINDOW if self.line == "raw" else WINDOW
 
-    def place(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Path of something that ``prepare.py`` has made."""
         return str(Path(self.data, name))
 

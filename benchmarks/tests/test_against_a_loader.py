@@ -29,10 +29,10 @@ def pixels(
 ) -> StoreLocation:
     """Records of equal length, in a bucket."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    place = place_in("s3", request, monkeypatch)
+    folder = place_in("s3", request, monkeypatch)
     options = ["--preset", "tiny-imagenet", "--resize", "exact:32x32", "--shards", "4"]
-    assert main(["build", str(photos), str(place), *options]) == 0
-    return place
+    assert main(["build", str(photos), str(folder), *options]) == 0
+    return folder
 
 
 @pytest.mark.parametrize("shuffle", [False, True, stoker.BlockShuffle(5, 2)], ids=str)

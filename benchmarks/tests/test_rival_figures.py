@@ -60,14 +60,14 @@ def test_pytorch_is_installed_first_and_what_is_built_last() -> None:
 
 
 def test_an_environment_of_other_requirements_is_not_installed(tmp_path_factory: pytest.TempPathFactory) -> None:
-    places = environments.Environments(tmp_path_factory.mktemp("build"))
-    assert places.is_installed(OURS)
-    assert not places.is_installed("ffcv")
-    places.stamp("ffcv").parent.mkdir()
-    places.stamp("ffcv").write_text(environments.requirements("ffcv"))
-    assert places.is_installed("ffcv")
-    places.stamp("ffcv").write_text("ffcv==0.0.1\n")
-    assert not places.is_installed("ffcv")
+    known = environments.Environments(tmp_path_factory.mktemp("build"))
+    assert known.is_installed(OURS)
+    assert not known.is_installed("ffcv")
+    known.stamp("ffcv").parent.mkdir()
+    known.stamp("ffcv").write_text(environments.requirements("ffcv"))
+    assert known.is_installed("ffcv")
+    known.stamp("ffcv").write_text("ffcv==0.0.1\n")
+    assert not known.is_installed("ffcv")
 
 
 def test_lines_and_rivals_are_known() -> None:

@@ -36,9 +36,9 @@ def test_planted_leaks_are_found(dataset: Path, monkeypatch: pytest.MonkeyPatch)
     kept: list[int] = []
     over = threading.Event()
 
-    def leaking(place: soak.Place, _: Any) -> None:
+    def leaking(workload: soak.Workload, _: Any) -> None:
         kept.append(os.open(os.devnull, os.O_RDONLY))
-        (place.scratch / f"left{len(kept)}").touch()
+        (workload.scratch / f"left{len(kept)}").touch()
         threading.Thread(target=over.wait).start()
 
     monkeypatch.setattr(soak, "USES", [leaking])

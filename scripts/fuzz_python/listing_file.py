@@ -16,7 +16,7 @@ from stoker.sources.items import Item
 from stoker.sources.tar_format import MemberReader
 from stoker.storage import location
 
-_PLACE = location(folder()) / "listing"
+_FILE = location(folder()) / "listing"
 _MARK = b"\0\0JSON\0\0"  # between the columns and the rest
 
 
@@ -26,8 +26,8 @@ def one_input(data: bytes) -> None:
     if data[:1] > b"\0":
         columns, _, text = content.partition(_MARK)
         content = columns + text + struct.pack("<QI", len(text), _native.crc32c(columns + text))
-    _PLACE.write_atomically(content)
-    listing = read_listing(_PLACE)
+    _FILE.write_atomically(content)
+    listing = read_listing(_FILE)
     if listing is None:
         return
     tree = listing[1]
@@ -53,7 +53,7 @@ def seeds() -> list[bytes]:
     boxes_of: dict[str, Annotations] = {"train": TableBoxes("boxes.csv"), "test": MappedBoxes(b"/photos/Data")}
     reader = MemberReader(b"/photos", (b"/t.tar",) * 2, {})
     tree = Source("/photos", (b"a", b"b"), (b"", b""), table, rows, reader, boxes=boxes_of)
-    write_listing(_PLACE, tree, {"per_record": None})
-    content = _PLACE.read_bytes()
+    write_listing(_FILE, tree, {"per_record": None})
+    content = _FILE.read_bytes()
     length = struct.unpack("<QI", content[-12:])[0]
     return [b"\0" + content, b"\1" + content[: -12 - length] + _MARK + content[-12 - length : -12]]

@@ -14,6 +14,6 @@ _MEMORY = Path("/dev/shm")
 
 def folder() -> LocalLocation:
     """Return a new folder that is gone when the program ends."""
-    place = LocalLocation(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    return place
+    scratch = LocalLocation(tempfile.mkdtemp(prefix="stoker-fuzz-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    return scratch

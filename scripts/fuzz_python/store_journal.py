@@ -17,11 +17,11 @@ _NAME = "train-00000-of-00002.tfrecord"
 def one_input(data: bytes) -> None:
     """Open any bytes as the settings or, with sound settings, as the entry of a shard; the first byte says which."""
     kind, text = data[:1], data[1:]
-    place = _FOLDER / BUILD_FOLDER
-    (place / "shards").make_directory()
-    (place / "settings.json").write_bytes(text if kind < b"\x40" else format_settings(_SETTINGS))
+    folder = _FOLDER / BUILD_FOLDER
+    (folder / "shards").make_directory()
+    (folder / "settings.json").write_bytes(text if kind < b"\x40" else format_settings(_SETTINGS))
     entry = with_checksum(text, _SETTINGS) if kind < b"\xc0" else text
-    (place / "shards" / f"{_NAME}.json").write_bytes(entry)
+    (folder / "shards" / f"{_NAME}.json").write_bytes(entry)
     try:
         journal = JournalFolder(_FOLDER)
     except DestinationError:

@@ -16,9 +16,9 @@ _URL = b"http://a.example/1.jpg"
 
 def one_input(data: bytes) -> None:
     """Read any bytes as a list; the first byte says of which kind."""
-    place = _FOLDER / _NAMES[data[0] % 4 if data else 0]
-    place.write_bytes(data[1:])
-    tree = list_source(str(place))
+    file = _FOLDER / _NAMES[data[0] % 4 if data else 0]
+    file.write_bytes(data[1:])
+    tree = list_source(str(file))
     assert len(tree.table) <= data.count(b"\n") + data.count(b"\r") + 1
     for item in tree.table if tree.latency == "web" else ():
         with suppress(StoreError):

@@ -89,16 +89,16 @@ class Reference:
         self._package = _package()
         self._listed = {page: _names(self._package, names) for page, (_, names) in PAGES.items()}
         _check_complete(self._package, self._listed)
-        self.places = {
-            place: address
+        self.addresses = {
+            name: address
             for page, names in self._listed.items()
-            for place, address in _places(self._package, page, names)
+            for name, address in _addresses(self._package, page, names)
         }
         """Page and heading of each name, by the name with ``stoker.`` before it."""
 
     def pages(self) -> dict[str, str]:
         """Return the text of each page by its path in the repository."""
-        links = docstrings.Links(self.places, ROOT, f"{FOLDER}/index.md")
+        links = docstrings.Links(self.addresses, ROOT, f"{FOLDER}/index.md")
         pages = {links.page: _index(self._listed, links)}
         for page, (title, _) in PAGES.items():
             entries = [_entry(self._package, name, links) for name in self._listed[page]]
@@ -124,7 +124,7 @@ def _names(package: griffe.Module, names: list[str]) -> list[str]:
     return expanded
 
 
-def _places(package: griffe.Module, page: str, names: list[str]) -> Iterator[tuple[str, str]]:
+def _addresses(package: griffe.Module, page: str, names: list[str]) -> Iterator[tuple[str, str]]:
     """Yield where each name of a page is, and each method of its classes."""
     for name in names:
         yield f"stoker.{name}", f"{FOLDER}/{page}.md#{_slug(f'stoker.{name}')}"

@@ -37,20 +37,20 @@ class Links:
     """Where names and pages are.
 
     Attributes:
-        places: Page and heading of each public name.
+        addresses: Page and heading of each public name.
         root: The checkout.
         page: The page that the links are on, by its path in the checkout.
     """
 
-    places: Mapping[str, str]
+    addresses: Mapping[str, str]
     root: Path
     page: str
 
     def code(self, text: str, module: str = "") -> str:
         """Return text as code, with a link where it is a public name or a page."""
         for name in (text, f"stoker.{text}", f"{module}.{text}"):
-            if place := self.places.get(name):
-                return f"[`{text}`]({self._from_here(place)})"
+            if address := self.addresses.get(name):
+                return f"[`{text}`]({self._from_here(address)})"
         return self.to_page(text) if _PAGE.fullmatch(text) else f"`{text}`"
 
     def to_page(self, path: str) -> str:
@@ -63,8 +63,8 @@ class Links:
             raise FileNotFoundError(f"a docstring speaks of {path}, which is not there")
         return f"[{PurePosixPath(path).stem}]({self._from_here(path)})"
 
-    def _from_here(self, place: str) -> str:
-        return os.path.relpath(place, PurePosixPath(self.page).parent)
+    def _from_here(self, address: str) -> str:
+        return os.path.relpath(address, PurePosixPath(self.page).parent)
 
 
 def sections(

@@ -16,7 +16,7 @@ ROOT = api.ROOT
 def pages() -> dict[str, str]:
     """Return the text of each page by its path in the repository."""
     reference = api.Reference()
-    links = Links(reference.places, ROOT, settings.PAGE)
+    links = Links(reference.addresses, ROOT, settings.PAGE)
     return {**reference.pages(), commands.PAGE: commands.page(), settings.PAGE: settings.page(links)}
 
 

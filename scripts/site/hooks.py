@@ -24,8 +24,8 @@ _NAME = re.compile(r"<code>(?P<name>stoker(\.\w+)+)</code>(?!</a>)")
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that no file in ``docs`` has, and put folders into the navigation."""
     generated = {"decisions/index.md": _decisions(), **repository.pages()}
-    for place, text in generated.items():
-        files.append(File.generated(config, place, content=text))
+    for path, text in generated.items():
+        files.append(File.generated(config, path, content=text))
     config.nav = _filled(config.nav, files)
     return files
 
@@ -40,14 +40,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn public names that the text mentions into links to what the reference says of them."""
     del config, files
-    places = _places()
+    addresses = _addresses()
     here = PurePosixPath(page.file.dest_uri)
 
     def linked(code: re.Match[str]) -> str:
-        place = places.get(code["name"])
-        if place is None:
+        target = addresses.get(code["name"])
+        if target is None:
             return code[0]
-        address, _, heading = place.partition("#")
+        address, _, heading = target.partition("#")
         if address == str(here):
             return code[0]
         return f'<a href="{os.path.relpath(address, here.parent)}#{heading}">{code[0]}</a>'
@@ -56,10 +56,10 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 @functools.cache
-def _places() -> dict[str, str]:
+def _addresses() -> dict[str, str]:
     """Return where on the site each public name is described."""
-    places = api.Reference().places.items()
-    return {name: place.removeprefix("docs/").replace(".md#", ".html#") for name, place in places}
+    addresses = api.Reference().addresses.items()
+    return {name: address.removeprefix("docs/").replace(".md#", ".html#") for name, address in addresses}
 
 
 def _decisions() -> str:
@@ -81,5 +81,5 @@ def _filled(nav: Any, files: Files) -> Any:
         return {title: _filled(entry, files) for title, entry in nav.items()}
     if not isinstance(nav, str) or not nav.endswith("/"):
         return nav
-    places = [file.src_uri for file in files.documentation_pages() if file.src_uri.startswith(nav)]
-    return sorted(places, key=lambda place: (not place.endswith("/index.md"), place))
+    paths = [file.src_uri for file in files.documentation_pages() if file.src_uri.startswith(nav)]
+    return sorted(paths, key=lambda path: (not path.endswith("/index.md"), path))

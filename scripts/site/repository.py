@@ -26,20 +26,20 @@ _LANGUAGES = {".py": "python", ".toml": "toml", ".sh": "sh", ".txt": "text", ".j
 
 
 def pages() -> dict[str, str]:
-    """Return the Markdown of each page by its place in the site."""
+    """Return the Markdown of each page by its path in the site."""
     waiting = [*START, *(path for page in DOCS.rglob("*.md") for path in _linked(page.read_text("utf-8"), page.parent))]
-    by_place: dict[str, str] = {}
+    by_address: dict[str, str] = {}
     while waiting:
         path = waiting.pop()
-        place = place_of(path)
-        if place not in by_place and not path.is_relative_to(DOCS):
+        address = address_of(path)
+        if address not in by_address and not path.is_relative_to(DOCS):
             text = _shown(path)
-            by_place[place] = relinked(text, path)
+            by_address[address] = relinked(text, path)
             waiting += _linked(text, _folder_of(path))
-    return by_place
+    return by_address
 
 
-def place_of(path: Path) -> str:
+def address_of(path: Path) -> str:
     """Return where in the site a file or folder of the repository is shown.
 
     Raises:
@@ -57,7 +57,7 @@ def place_of(path: Path) -> str:
 
 def relinked(markdown: str, path: Path) -> str:
     """Return Markdown of `path` with its relative links leading to pages of the site."""
-    here = PurePosixPath(place_of(path)).parent.as_posix()
+    here = PurePosixPath(address_of(path)).parent.as_posix()
     folder = _folder_of(path)
 
     def replace(link: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ def relinked(markdown: str, path: Path) -> str:
         if not target or re.match(r"[a-z]+:", target):
             return link[0]
         linked = Path(os.path.normpath(folder / target))
-        address = os.path.relpath(place_of(linked), here)
+        address = os.path.relpath(address_of(linked), here)
         return f"[{_titled(link['text'], linked)}]({address}{hash_sign}{heading}"
 
     return _outside_fences(markdown, replace)

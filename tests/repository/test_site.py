@@ -89,9 +89,9 @@ def test_a_page_is_on_the_site_what_it_is_on_a_code_host(site: Path, page: Path)
 def test_names_in_the_text_lead_to_the_reference(site: Path) -> None:
     page = (site / "how-to" / "pytorch.html").read_text("utf-8")
     assert 'href="../reference/api/torch.html#stokertorchdataloader"><code>' in page
-    for place in api.Reference().places.values():
-        address, _, heading = place.removeprefix("docs/").partition("#")
-        assert heading in seen((site / address).with_suffix(".html")).ids, place
+    for page_and_heading in api.Reference().addresses.values():
+        address, _, heading = page_and_heading.removeprefix("docs/").partition("#")
+        assert heading in seen((site / address).with_suffix(".html")).ids, page_and_heading
 
 
 def test_the_index_of_decisions_has_them_all(site: Path) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def read_records(work: Work) -> tuple[Any, Any]:
     """The image and the number of each record of the shards that tf.data reads, too."""
     is_raw = work.line == "raw"
-    shards = sorted(Path(work.place("raw" if is_raw else "photos")).glob("*.tfrecord"))
+    shards = sorted(Path(work.path_of("raw" if is_raw else "photos")).glob("*.tfrecord"))
     image, label = ("image", "label") if is_raw else ("image/encoded", "image/class/label")
     record = fn.readers.tfrecord(
         path=[str(shard) for shard in shards],

@@ -61,8 +61,8 @@ def prepare(work: Work) -> None:
     """Write every form."""
     Path(work.data).mkdir(parents=True, exist_ok=True)
     for name, settings in FORMS.items():
-        write(Path(work.place(f"{name}.beton")), Photos(work), settings)
-    write(Path(work.place("raw64.beton")), Tensors(work), {"write_mode": "raw"})
+        write(Path(work.path_of(f"{name}.beton")), Photos(work), settings)
+    write(Path(work.path_of("raw64.beton")), Tensors(work), {"write_mode": "raw"})
 
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def batches(work: Work) -> Iterator[Batch]:
     """Many epochs in one, given as indices: FFCV starts its threads anew for each."""
     torch.set_num_threads(1)
     loader = Loader(
-        work.place(f"{work.form}.beton"),
+        work.path_of(f"{work.form}.beton"),
         batch_size=work.batch,
         num_workers=work.threads,
         os_cache=True,

@@ -31,10 +31,10 @@ def prepare(work: Work) -> None:
     photos, pixels = work.photos(), np.load(work.raw_file, mmap_mode="r")
     Path(work.data).mkdir(parents=True, exist_ok=True)
     for shard, part in enumerate(np.array_split(np.arange(len(photos)), SHARDS)):
-        path = Path(work.place(f"photos-{shard:05d}-of-{SHARDS:05d}.array_record"))
+        path = Path(work.path_of(f"photos-{shard:05d}-of-{SHARDS:05d}.array_record"))
         write_shard(path, "group_size:1", ((int(i), Path(photos[i]).read_bytes()) for i in part))
     for shard, part in enumerate(np.array_split(np.arange(len(pixels)), RAW_SHARDS)):
-        path = Path(work.place(f"raw-{shard:05d}-of-{RAW_SHARDS:05d}.array_record"))
+        path = Path(work.path_of(f"raw-{shard:05d}-of-{RAW_SHARDS:05d}.array_record"))
         write_shard(path, "group_size:1,uncompressed", ((int(i), pixels[i].tobytes()) for i in part))
 
 

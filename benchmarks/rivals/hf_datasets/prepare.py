@@ -15,7 +15,7 @@ def prepare(work: Work) -> None:
     images = [{"bytes": Path(path).read_bytes(), "path": None} for path in work.photos()]
     features = datasets.Features({"image": datasets.Image(), "number": datasets.Value("int64")})
     dataset = datasets.Dataset.from_dict({"image": images, "number": list(range(len(images)))}, features=features)
-    dataset.save_to_disk(work.place("photos"), num_shards=8)
+    dataset.save_to_disk(work.path_of("photos"), num_shards=8)
 
 
 if __name__ == "__main__":

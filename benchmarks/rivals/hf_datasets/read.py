@@ -26,7 +26,7 @@ def batches(work: Work) -> Iterator[Batch]:
         images = [torch.from_numpy(pixels(image["bytes"])) for image in rows["image"]]
         return {"image": images, "number": rows["number"]}
 
-    stored = datasets.load_from_disk(work.place("photos")).cast_column("image", datasets.Image(decode=False))
+    stored = datasets.load_from_disk(work.path_of("photos")).cast_column("image", datasets.Image(decode=False))
     loader: Any = torch.utils.data.DataLoader(
         stored.with_transform(decoded),
         batch_size=work.batch,

@@ -37,7 +37,7 @@ def prepare(work: Work) -> None:
         litdata.optimize(
             fn=make,
             inputs=inputs,
-            output_dir=work.place(name),
+            output_dir=work.path_of(name),
             chunk_bytes="32MB",
             num_workers=work.threads,
             start_method="fork",

@@ -21,7 +21,7 @@ class Samples(StreamingDataset):  # type: ignore[misc]
 
     def __init__(self, work: Work) -> None:
         is_raw = work.line == "raw"
-        super().__init__(work.place("raw" if is_raw else "photos"), shuffle=True, drop_last=False)
+        super().__init__(work.path_of("raw" if is_raw else "photos"), shuffle=True, drop_last=False)
         self._pixels = None if is_raw else transform(work.line)
 
     def __getitem__(self, at: Any) -> tuple[Any, int]:

@@ -15,11 +15,13 @@ from benchmarks.rivals.work import Work
 def prepare(work: Work) -> None:
     """Write photographs and tensors."""
     photos, pixels = work.photos(), np.load(work.raw_file, mmap_mode="r")
-    with MDSWriter(out=work.place("photos"), columns={"image": "bytes", "number": "int"}, size_limit=1 << 24) as writer:
+    with MDSWriter(
+        out=work.path_of("photos"), columns={"image": "bytes", "number": "int"}, size_limit=1 << 24
+    ) as writer:
         for number in np.random.default_rng(0).permutation(len(photos)):
             writer.write({"image": Path(photos[number]).read_bytes(), "number": int(number)})
     columns: Any = {"image": "ndarray:uint8:64,64,3", "number": "int"}
-    with MDSWriter(out=work.place("raw"), columns=columns, size_limit=1 << 26) as writer:
+    with MDSWriter(out=work.path_of("raw"), columns=columns, size_limit=1 << 26) as writer:
         for number in range(len(pixels)):
             writer.write({"image": np.array(pixels[number]), "number": number})
 

@@ -22,7 +22,7 @@ class Samples(StreamingDataset):  # type: ignore[misc]
     def __init__(self, work: Work) -> None:
         is_raw = work.line == "raw"
         super().__init__(
-            streams=[Stream(local=work.place("raw" if is_raw else "photos"))],
+            streams=[Stream(local=work.path_of("raw" if is_raw else "photos"))],
             batch_size=work.batch,
             shuffle=True,
             shuffle_algo="py1e",

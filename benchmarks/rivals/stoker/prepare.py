@@ -23,7 +23,7 @@ def build(words: list[str]) -> int:
 def prepare(work: Work) -> None:
     """Build every dataset."""
     for name, (tree, settings) in BUILDS.items():
-        code = build([str(Path(work.sources, tree)), work.place(name), "--shards", "8", *settings])
+        code = build([str(Path(work.sources, tree)), work.path_of(name), "--shards", "8", *settings])
         if code not in (0, _USAGE):
             raise SystemExit(f"stoker build of {name} ended with {code}")
 

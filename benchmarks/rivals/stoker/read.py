@@ -75,7 +75,7 @@ def codec_alone(work: Work, dataset: stoker.Dataset, settings: dict[str, Any]) -
 def batches(work: Work) -> Iterator[Batch]:
     """Read without end."""
     name, _, setting = work.form.partition("-")
-    dataset = stoker.open(work.tree if name == "files" else work.place(name), split="train")
+    dataset = stoker.open(work.tree if name == "files" else work.path_of(name), split="train")
     settings: dict[str, Any] = {}
     if setting.endswith("fast"):
         settings = {"decode": "fast"}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def amounts(work: Work) -> Iterator[float]:
     """Go over the shards again and again."""
-    shards = [shard.local_path for shard in stoker.open(work.place("raw64"), split="train").shards]
+    shards = [shard.local_path for shard in stoker.open(work.path_of("raw64"), split="train").shards]
     if work.form == "scan":
         while True:
             for shard in shards:

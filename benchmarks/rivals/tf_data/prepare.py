@@ -49,7 +49,7 @@ def prepare(work: Work) -> None:
     """Write the photographs in one random order, and the tensors in their own."""
     photos, pixels = work.photos(), np.load(work.raw_file, mmap_mode="r")
     for name, count, shards in (("photos", len(photos), SHARDS), ("raw", len(pixels), RAW_SHARDS)):
-        folder = Path(work.place(name))
+        folder = Path(work.path_of(name))
         folder.mkdir(parents=True, exist_ok=True)
         order: Any = np.random.default_rng(0).permutation(count) if name == "photos" else np.arange(count)
         for shard, part in enumerate(np.array_split(order, shards)):

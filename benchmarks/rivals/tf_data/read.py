@@ -32,8 +32,8 @@ def random_window(shape: Any) -> Any:
     first = tf.argmax(tf.cast(fits, tf.int32))
     w = tf.where(fits[first], widths[first], tf.minimum(width, tf.round(height * RATIO[1])))
     h = tf.where(fits[first], heights[first], tf.minimum(height, tf.round(width / RATIO[0])))
-    place = tf.random.uniform([2]) * tf.stack([height - h + 1, width - w + 1])
-    return tf.cast(tf.stack([tf.floor(place[0]), tf.floor(place[1]), h, w]), tf.int32)
+    corner = tf.random.uniform([2]) * tf.stack([height - h + 1, width - w + 1])
+    return tf.cast(tf.stack([tf.floor(corner[0]), tf.floor(corner[1]), h, w]), tf.int32)
 
 
 def idiom_window(shape: Any) -> Any:
@@ -101,7 +101,7 @@ class Pixels:
 
 def shards_of(work: Work) -> list[str]:
     """The TFRecord shards of a line."""
-    return sorted(map(str, Path(work.place("raw" if work.line == "raw" else "photos")).glob("*.tfrecord")))
+    return sorted(map(str, Path(work.path_of("raw" if work.line == "raw" else "photos")).glob("*.tfrecord")))
 
 
 def interleaved(work: Work, **settings: Any) -> Any:

@@ -19,7 +19,7 @@ def prepare(work: Work) -> None:
     Path(work.data).mkdir(parents=True, exist_ok=True)
     for name, count, shards in (("photos", len(photos), SHARDS), ("raw", len(pixels), RAW_SHARDS)):
         for shard, part in enumerate(np.array_split(np.arange(count), shards)):
-            with webdataset.TarWriter(work.place(f"{name}-{shard:06d}.tar")) as writer:
+            with webdataset.TarWriter(work.path_of(f"{name}-{shard:06d}.tar")) as writer:
                 for i in map(int, part):
                     is_photo = name == "photos"
                     image = {"jpg": Path(photos[i]).read_bytes()} if is_photo else {"bin": pixels[i].tobytes()}
