@@ -8,11 +8,12 @@ Its modules, and what each is made of::
     settings        what a loader is given
     feed            which samples come when, and how long an epoch is ◄── samples, sampling, ranks, stoker.order
     engine          how batches are made ◄── batch, caches, read_ahead, range_plan, tracing
-    loader          epochs one after the other, and where they go on
+    loader          epochs one after the other, and where they go on ◄── agreement
 """
 
 from __future__ import annotations
 
+from stoker.loader.agreement import find_call_site
 from stoker.loader.batch import (
     Batch,
     BatchOrigin,
@@ -57,7 +58,7 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.ranks import cpu_share, find_call_site
+from stoker.loader.ranks import cpu_share
 from stoker.loader.read_ahead import ReadAhead
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
 from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords

@@ -20,10 +20,11 @@ from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
 from stoker.forks import PerProcess
 from stoker.habits import ITERATING, needs_transform, no_attribute
+from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
 from stoker.loader.feed import Feed
 from stoker.loader.pictures import escaped, notebook_block
-from stoker.loader.ranks import Agreement, check_group
+from stoker.loader.ranks import check_group
 from stoker.loader.samples import dataset_of, parts_of
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
