@@ -10,7 +10,7 @@ import pytest
 import stoker
 from benchmarks.simulation import Data, Ranks, Span, Storage, simulate
 from stoker.cli.main import main
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def pixels(
 ) -> StoreLocation:
     """Records of equal length, in a bucket."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
-    folder = place_in("s3", request, monkeypatch)
+    folder = store_folder("s3", request, monkeypatch)
     options = ["--preset", "tiny-imagenet", "--resize", "exact:32x32", "--shards", "4"]
     assert main(["build", str(photos), str(folder), *options]) == 0
     return folder

@@ -21,7 +21,7 @@ from PIL import Image
 from trees import contents, picture, pixels, write_tree
 
 import stoker
-from loader.remote_places import folder_in
+from loader.remote_datasets import folder_in
 from stoker import _native, fields
 from stoker.errors import ConfigError, DestinationError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import list_records

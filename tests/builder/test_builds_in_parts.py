@@ -25,7 +25,7 @@ from stoker.builder import build_part as build_listed_part
 from stoker.errors import ConfigError, DatasetNotFoundError, DestinationError
 from stoker.loader.opening import refuse_unfinished
 from stoker.storage import location
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -338,7 +338,7 @@ def test_killed_tasks_of_a_slurm_array(source: Path, whole: dict[str, bytes], tm
 def test_killed_pods_of_an_indexed_job(
     source: Path, whole: dict[str, bytes], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remote = place_in("s3", request, monkeypatch)
+    remote = store_folder("s3", request, monkeypatch)
     job = yaml.safe_load((ROOT / "examples/kubernetes/build.yaml").read_text())["spec"]
     (container,) = job["template"]["spec"]["containers"]
     folders = {"s3://bucket/photos": str(source), "s3://bucket/dataset": str(remote)}
@@ -360,7 +360,7 @@ def test_parts_in_other_stores(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    remote = place_in(kind, request, monkeypatch)
+    remote = store_folder(kind, request, monkeypatch)
     for number in (1, 0):
         report = build_part(settings(source), remote, Part(number, 2))
     assert report.dataset is not None

@@ -18,7 +18,7 @@ from stoker.errors import DatasetNotFoundError, DestinationError
 from stoker.format.shard_names import ShardNaming
 from stoker.loader.opening import refuse_unfinished
 from stoker.recipe import Recipe, parse_encode, parse_resize
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(params=STORES)
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in(request.param, request, monkeypatch)
+    return store_folder(request.param, request, monkeypatch)
 
 
 @pytest.fixture
 def s3_folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in("s3", request, monkeypatch)
+    return store_folder("s3", request, monkeypatch)
 
 
 @pytest.fixture(scope="module")
@@ -252,7 +252,7 @@ def test_of_two_builds_with_other_settings_one_is_refused(s3_folder: StoreLocati
 def test_what_dead_builds_left_in_hdfs_is_swept(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
 ) -> None:
-    folder = place_in("hdfs", request, monkeypatch)
+    folder = store_folder("hdfs", request, monkeypatch)
     interrupted(source, folder)
     (folder / f"{SHARD}.tmp-1-aa").write_atomically(b"half")
     (folder / ".stoker-build/shards/x.json.tmp-1-aa").write_atomically(b"half")

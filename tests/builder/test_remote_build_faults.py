@@ -24,7 +24,7 @@ from servers.flipping import FlippingProxy
 from stoker.cli.main import main
 from stoker.errors import StorageError
 from stoker.storage import retrying
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +54,7 @@ def faulty(
 ) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue({"s3": "faulty_s3", "gs": "faulty_gcs"}[request.param])
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
-    yield proxy, place_in(request.param, request, monkeypatch, proxy.url)
+    yield proxy, store_folder(request.param, request, monkeypatch, proxy.url)
     proxy.faults = []
 
 
@@ -169,7 +169,7 @@ def test_a_full_scratch_disk(
     whole: dict[str, bytes],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    folder = place_in("s3", request, monkeypatch)
+    folder = store_folder("s3", request, monkeypatch)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     words = ["build", str(source), str(folder), "--shards", "4", "--max-rejects", "1"]
     resource.setrlimit(resource.RLIMIT_FSIZE, (6_000, before[1]))  # stands for the disk
@@ -189,7 +189,7 @@ def test_kills_at_random_moments(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     proxy: FaultProxy = request.getfixturevalue("faulty_s3")
-    folder = place_in("s3", request, monkeypatch, proxy.url)
+    folder = store_folder("s3", request, monkeypatch, proxy.url)
     source = write_tree(tmp_path / "src", {"a": 100, "b": 100})
     command = [*COMMAND, str(source), str(folder), "--shards", "20", "--threads", "2", "--json"]
     rng = random.Random(6)
@@ -216,7 +216,7 @@ def test_kills_at_random_moments(
 def test_a_server_that_restarts_meanwhile(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, source: Path, whole: dict[str, bytes]
 ) -> None:
-    folder = place_in("s3", request, monkeypatch)
+    folder = store_folder("s3", request, monkeypatch)
     server = request.getfixturevalue("s3_server")
     assert folder.store.create("known", b"")
     server.kill()
@@ -230,7 +230,7 @@ def test_a_server_that_restarts_meanwhile(
 def test_a_store_that_never_answers_is_given_up_soon(
     source: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    folder = place_in("s3", request, monkeypatch)
+    folder = store_folder("s3", request, monkeypatch)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setattr(retrying, "_UNANSWERED_SECONDS", 0.5)
     with pytest.raises(StorageError, match=r"cannot .* s3://.*; tried \d+ times"):
@@ -244,7 +244,7 @@ def test_wrong_bytes_on_the_way_up(
     server = request.getfixturevalue({"s3": "s3_server", "gs": "gcs_server"}[kind])
     with FlippingProxy(server.endpoint) as proxy:
         proxy.flips = 3
-        folder = place_in(kind, request, monkeypatch, proxy.url)
+        folder = store_folder(kind, request, monkeypatch, proxy.url)
         run(source, folder)
         assert proxy.flips == 0
         assert stored(folder) == whole

@@ -19,13 +19,13 @@ import numpy as np
 import pytest
 
 import stoker
-from loader.remote_places import copy
+from loader.remote_datasets import copy
 from reference import example, pictures, tfrecord
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, ExampleError, SourceWarning
 from stoker.format import holds_records
 from stoker.inspect import ForeignInfo, dataset_info
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -193,7 +193,7 @@ def test_shards_in_a_bucket_are_found_by_content(
     (tmp_path / "other").mkdir()
     (tmp_path / "other/a.tfrec").write_bytes(COMPRESS[compression](framed([record(4)])))
     (tmp_path / "other/README").write_text("One picture.\n")
-    bucket = place_in("s3", request, monkeypatch)
+    bucket = store_folder("s3", request, monkeypatch)
     copy(tmp_path / "other", bucket / "other")
     for path in ("other", "other/a.tfrec", "other/*"):
         assert stoker.open(f"{bucket}/{path}").labels.tolist() == [4]

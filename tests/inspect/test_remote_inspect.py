@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from loader.remote_places import copy
+from loader.remote_datasets import copy
 from loader.shards import write_shards
 from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.errors import IndexMismatchError, ManifestError
 from stoker.format.index import write_index
 from stoker.inspect import verify_dataset
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def local(written: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def s3(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in("s3", request, monkeypatch)
+    return store_folder("s3", request, monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "labels.txt", "rejects.jsonl", f"{FIRST}.idx"])
@@ -135,7 +135,7 @@ def test_a_whole_dataset(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    remote = copy(local, place_in(kind, request, monkeypatch))
+    remote = copy(local, store_folder(kind, request, monkeypatch))
     for command in ("verify", "info", "index"):
         code, document = code_and_document(capsys, command, remote)
         assert (code, document) == code_and_document(capsys, command, local)
@@ -213,7 +213,7 @@ def test_records_of_other_origin(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    remote = place_in(kind, request, monkeypatch)
+    remote = store_folder(kind, request, monkeypatch)
     local = tmp_path / "foreign"
     local.mkdir()
     shards = write_shards(local, 8, 3)

@@ -16,7 +16,7 @@ from stoker.cli.main import main
 from stoker.format.index import write_index
 from stoker.inspect import SheetSpec, dataset_portrait, write_sheet
 from stoker.inspect.page import info_page
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ def test_the_page_of_a_store(
     else:
         write_class_folders(local, ["ant", "bee"], 4)
         (local / "ant/notes.jpg").write_text("no image")
-    remote = copy(local, place_in("s3", request, monkeypatch))
+    remote = copy(local, store_folder("s3", request, monkeypatch))
     there, here = dataset_portrait(str(remote)), dataset_portrait(local)
     assert there.kind == kind
     assert replace(there, path="", measured=here.measured, rejects=here.rejects, manifest=None) == replace(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
+from loader.remote_datasets import TRANSFORM, assert_same, copy, epochs, folder_in
 from servers.faults import Answer, Fault, Flip, Reset, Stall, Truncate
 from stoker.errors import StorageError
 from stoker.loader import engine

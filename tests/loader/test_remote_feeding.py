@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stoker
-from loader.remote_places import TRANSFORM, assert_same, copy, epochs, folder_in
+from loader.remote_datasets import TRANSFORM, assert_same, copy, epochs, folder_in
 from loader.shards import write_annotated, write_shards
 from mixed_images import write_folder, write_records
 from stoker.errors import ConfigError, DatasetNotFoundError, IndexMismatchError, TruncatedShardError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import stoker
-from loader.remote_places import copy, folder_in
+from loader.remote_datasets import copy, folder_in
 from reference import pictures
 from small_datasets import change_manifest, write_dataset
 from stoker import _native, fields

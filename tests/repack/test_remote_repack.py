@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from loader.remote_places import copy
+from loader.remote_datasets import copy
 from stoker.cli.main import main
 from stoker.format.manifest import read_manifest
 from stoker.loader import open_records
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def test_the_same_dataset(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    remote = place_in(kind, request, monkeypatch)
+    remote = store_folder(kind, request, monkeypatch)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     source = copy(dataset, remote / "a")
     assert main(["repack", str(source), str(remote / "b"), *SMALL]) == 0
@@ -59,7 +59,7 @@ def test_records_are_listed_in_long_ranges(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    remote = place_in("s3", request, monkeypatch, faulty_s3.url)
+    remote = store_folder("s3", request, monkeypatch, faulty_s3.url)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     source = copy(dataset, remote)
     faulty_s3.forget()
@@ -75,7 +75,7 @@ def test_records_are_listed_in_long_ranges(
 def test_a_damaged_record_is_rejected(
     dataset: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    remote = place_in("s3", request, monkeypatch)
+    remote = store_folder("s3", request, monkeypatch)
     monkeypatch.setenv("STOKER_CACHE_DIR", str(tmp_path / "cache"))
     source = copy(dataset, remote / "a")
     shard = next(iter(sorted(dataset.glob("train-*.tfrecord"))))

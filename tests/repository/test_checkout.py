@@ -44,7 +44,7 @@ def test_files_of_tests_have_names_of_their_own() -> None:
 
 
 SERVERS = re.compile(
-    r"\b(s3_server|gcs_server|hdfs_server|spark_cluster|faulty_s3|faulty_gcs|place_in|remote_places)\b"
+    r"\b(s3_server|gcs_server|hdfs_server|spark_cluster|faulty_s3|faulty_gcs|store_folder|remote_datasets)\b"
 )
 
 

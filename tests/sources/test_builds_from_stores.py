@@ -19,7 +19,7 @@ from stoker.errors import StorageError
 from stoker.format import ImagenetSchema
 from stoker.recipe import Recipe
 from stoker.sources import SourceOptions, list_source
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def built(source: str, destination: Path) -> tuple[dict[str, bytes], list[str]]:
 def test_a_build_from_a_store_has_the_same_bytes(
     kind: str, tree: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = copied(tree, tree, place_in(kind, request, monkeypatch))
+    url = copied(tree, tree, store_folder(kind, request, monkeypatch))
     assert built(url, tmp_path / "there") == built(str(tree), tmp_path / "here")
 
 
@@ -79,7 +79,7 @@ def test_a_build_gets_the_same_bytes_over_a_bad_way(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = FAULTS[fault]()
     from_store = built(url, tmp_path / "there")
     assert faulty_s3.traffic.faults.total() > 5
@@ -94,7 +94,7 @@ def test_a_build_from_a_tar_in_a_store(
     (tmp_path / "photos").mkdir()
     tar = tmp_path / "photos/photos.tar"
     tar.write_bytes(tar_bytes(members))
-    url = copied(tar, tar.parent, place_in("s3", request, monkeypatch, faulty_s3.url))
+    url = copied(tar, tar.parent, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = [Fault(Answer(503), probability=0.2, seed=1), Fault(Truncate(50), method="GET", count=5)]
     assert built(url, tmp_path / "there") == built(str(tar), tmp_path / "here")
 
@@ -102,7 +102,7 @@ def test_a_build_from_a_tar_in_a_store(
 def test_images_are_asked_for_many_at_a_time(
     tree: Path, tmp_path: Path, faulty_s3: FaultProxy, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.latency = 0.2
     faulty_s3.forget()
     built(url, tmp_path / "there")
@@ -118,7 +118,7 @@ def test_a_store_that_fails_is_not_an_error_of_an_image(
     for name in ("_SECONDS", "_FIRST_WAIT"):
         monkeypatch.setattr(f"stoker.storage.retrying.{name}", 0.001)
     source = list_source(
-        copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
+        copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url)), SourceOptions(boxes=None)
     )
     faulty_s3.faults = [Fault(Answer(500))]
     item = source.table[0]
@@ -136,7 +136,7 @@ def test_a_store_that_fails_is_not_an_error_of_an_image(
 def test_an_interrupt_of_a_plan_does_not_wait_for_a_store_that_is_busy(
     faulty_s3: FaultProxy, tree: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url = copied(tree, tree, place_in("s3", request, monkeypatch, faulty_s3.url))
+    url = copied(tree, tree, store_folder("s3", request, monkeypatch, faulty_s3.url))
     faulty_s3.faults = [Fault(Answer(503), method="GET", path=".JPEG")]
     faulty_s3.forget()
     process = subprocess.Popen([sys.executable, "-m", "stoker.cli.main", "plan", url], stderr=subprocess.PIPE)

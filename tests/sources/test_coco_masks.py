@@ -24,7 +24,7 @@ from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyReject
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.drawn_masks import CocoMask
 from stoker.storage import location
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -402,7 +402,7 @@ def test_masks_of_a_store_are_the_same(
 ) -> None:
     path = write(tmp_path / "here", document())
     here = stoker.build(path, tmp_path / "out", masks=True, progress=False)
-    place = copy(tmp_path / "here", place_in("s3", request, monkeypatch))
+    place = copy(tmp_path / "here", store_folder("s3", request, monkeypatch))
     there = stoker.build(place / "annotations" / path.name, place / "out", masks=True, progress=False)
     assert there.manifest == here.manifest
 

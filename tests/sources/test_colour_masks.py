@@ -21,7 +21,7 @@ from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.drawn_masks import ColouredMask, Colours
 from stoker.sources.reader import Cells
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,7 +161,7 @@ def test_coloured_masks_of_a_store_are_the_same(
 ) -> None:
     root = cvat(tmp_path / "here", labelmap("car"), [BLACK, CLASSES["car"]])
     here = stoker.build(root, tmp_path / "out", masks=True, progress=False)
-    place = copy(root, place_in("s3", request, monkeypatch))
+    place = copy(root, store_folder("s3", request, monkeypatch))
     assert stoker.build(place, place / "out", masks=True, progress=False).manifest == here.manifest
 
 

@@ -18,7 +18,7 @@ from stoker.cli.main import main
 from stoker.config import settings_as_options
 from stoker.errors import LabelWarning, SourceError
 from stoker.sources import SourceOptions, list_source
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -356,7 +356,7 @@ def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monk
     beside_images(tmp_path / "table")
     images(tmp_path, "masks/photo/{}.jpg", "classes/cat/{}.jpg", "classes/dog/{}.jpg")
     images(tmp_path, "masks/outline/{}.png", mode="L")
-    place = copy(tmp_path, place_in("s3", request, monkeypatch))
+    place = copy(tmp_path, store_folder("s3", request, monkeypatch))
     here, there = (list_source(str(root / "table")) for root in (tmp_path, place))
     assert (there.classes, there.fingerprint()) == ((b"cat", b"dog"), here.fingerprint())
     with pytest.raises(SourceError, match="files in outline/ with the names of those in photo/"):

@@ -14,7 +14,7 @@ from sources.uploading import copied
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import SourceOptions, list_source
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture
 def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in("s3", request, monkeypatch)
+    return store_folder("s3", request, monkeypatch)
 
 
 def put(server: S3Server, bucket: StoreLocation, *names: str) -> None:

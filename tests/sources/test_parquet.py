@@ -27,7 +27,7 @@ from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, 
 from stoker.sources import SourceOptions, list_source, parquet_files, read_listing, write_listing
 from stoker.sources.parquet import split_of_file
 from stoker.storage import location
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -222,7 +222,7 @@ def test_the_dataset_is_the_same_from_a_store(
 ) -> None:
     source = write_all(tmp_path / "src")
     local = stoker.build(source, tmp_path / "local", shards=4, progress=False)
-    place = copy(source, place_in(kind, request, monkeypatch))
+    place = copy(source, store_folder(kind, request, monkeypatch))
     remote = stoker.build(str(place), tmp_path / "remote", shards=4, progress=False)
     assert remote.manifest.dataset_id == local.manifest.dataset_id
     assert remote.manifest.source == local.manifest.source

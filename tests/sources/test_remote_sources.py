@@ -12,7 +12,7 @@ from sources.layouts import LAYOUTS
 from sources.uploading import copied
 from stoker.errors import SourceError
 from stoker.sources import list_source, with_objects
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in(request.param, request, monkeypatch)
+    return store_folder(request.param, request, monkeypatch)
 
 
 def content(tree: Source, top: str) -> dict[str, Any]:

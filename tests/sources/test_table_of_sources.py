@@ -34,7 +34,7 @@ from sources.making import tar_bytes, xml
 from sources.photo_server import serving
 from stoker.cli.main import main
 from stoker.errors import StokerError
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -456,6 +456,6 @@ def test_rows_in_a_store(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = copy(here, place_in("s3", request, monkeypatch))
+    place = copy(here, store_folder("s3", request, monkeypatch))
     for number, row in enumerate(ROWS):
         check_row(row, place, expected_classes[row.source], tmp_path / str(number), capsys)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from clusters import SHARDS, Trouble, contents, same, settings_of
 from PIL import Image
+from storage.places import copy
 
 import stoker
 import stoker.spark
@@ -17,7 +18,6 @@ from builder.trees import build
 from stoker import spark as engine
 from stoker.errors import ClusterError, ConfigError
 from stoker.storage import StoreLocation, location
-from storage.places import copy
 
 if TYPE_CHECKING:
     from pathlib import Path

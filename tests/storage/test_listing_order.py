@@ -11,7 +11,7 @@ import pytest
 from stoker.errors import ClosedError
 from stoker.storage import RetryingStore, stop_waiting_when
 from stoker.storage.backend import Entry, StoreError
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +25,7 @@ KEYS = ("a/1.jpg", "a-b/2.jpg", "a.jpg", "a/b/3.jpg", "z.jpg", "b/4.jpg", "b/c.j
 
 @pytest.fixture(params=["s3", "gs", "hdfs"])
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in(request.param, request, monkeypatch)
+    return store_folder(request.param, request, monkeypatch)
 
 
 def test_everything_is_listed_and_from_any_key_on(folder: StoreLocation) -> None:

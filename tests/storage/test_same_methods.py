@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.storage import LocalLocation
-from storage.places import STORES, place_in
+from storage.store_folders import STORES, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +24,7 @@ REAL = [pytest.param(kind, marks=pytest.mark.servers) for kind in STORES if kind
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Location:
     if request.param == "local":
         return LocalLocation(tmp_path)
-    return place_in(request.param, request, monkeypatch)
+    return store_folder(request.param, request, monkeypatch)
 
 
 def write(folder: Location, *names: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 from servers.faults import Answer, CutUpload, Fault, FaultProxy, Flip, Reset, Stall, Truncate
 from stoker.errors import ClosedError, StorageError
 from stoker.storage import objects, retrying
-from storage.places import SERVERS, STORES, place_in
+from storage.store_folders import SERVERS, STORES, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,7 @@ def faulty(
 ) -> Iterator[tuple[FaultProxy, StoreLocation]]:
     proxy: FaultProxy = request.getfixturevalue(f"faulty_{SERVERS.get(request.param, request.param)}")
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.02)
-    folder = place_in(request.param, request, monkeypatch, proxy.url)
+    folder = store_folder(request.param, request, monkeypatch, proxy.url)
     yield proxy, folder
     proxy.faults = []
 
@@ -168,7 +168,7 @@ def test_a_wait_can_be_stopped(faulty: tuple[FaultProxy, StoreLocation]) -> None
 
 def test_a_server_that_restarts_is_waited_for(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     server = request.getfixturevalue("s3_server")
-    folder = place_in("s3", request, monkeypatch)
+    folder = store_folder("s3", request, monkeypatch)
     (folder / "object").write_atomically(DATA)
     restart = threading.Thread(target=server.restart)
     restart.start()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.errors import StorageError
-from storage.places import STORES, place_in
+from storage.store_folders import STORES, store_folder
 
 if TYPE_CHECKING:
     from stoker.storage import StoreLocation
@@ -23,7 +23,7 @@ NAMES = ("plain.bin", "a b.jpg", "100%25.jpg", "hash#and?question.jpg", "plus+é
 
 @pytest.fixture(params=STORES)
 def folder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
-    return place_in(request.param, request, monkeypatch)
+    return store_folder(request.param, request, monkeypatch)
 
 
 @pytest.mark.parametrize("name", NAMES)

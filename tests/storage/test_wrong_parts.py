@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stoker.storage import retrying
-from storage.places import place_in
+from storage.store_folders import store_folder
 
 if TYPE_CHECKING:
     from servers.azure import AzureServer
@@ -21,7 +21,7 @@ DATA = bytes(range(256)) * 4
 @pytest.fixture
 def object_in_azure(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> StoreLocation:
     monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
-    file = place_in("az", request, monkeypatch) / "object"
+    file = store_folder("az", request, monkeypatch) / "object"
     file.write_atomically(DATA)
     return file
 

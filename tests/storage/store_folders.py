@@ -17,7 +17,7 @@ SERVERS = {"gs": "gcs", "az": "azure"}
 STORES = ("s3", "gs", "az")
 
 
-def place_in(
+def store_folder(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, proxy: str = ""
 ) -> StoreLocation:
     """Return an empty folder of a store; reached through the proxy at that URL, if one is given."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import stoker
-from storage.places import copy, place_in
+from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     import pytest
@@ -24,7 +24,7 @@ def folder_in(
 ) -> StoreLocation:
     """An empty folder of a store, reached through the proxy at that URL, if one is given; with a cache of its own."""
     monkeypatch.setenv("STOKER_CACHE_DIR", str(request.getfixturevalue("tmp_path") / "user-cache"))
-    return place_in(kind, request, monkeypatch, proxy)
+    return store_folder(kind, request, monkeypatch, proxy)
 
 
 def epochs(dataset: stoker.Dataset | stoker.Mix, count: int = 2, **settings: Any) -> list[list[np.ndarray[Any, Any]]]:
