@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from storage.places import copy
+from storage.store_folders import copy
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from clusters import SHARDS, Trouble, contents, same, settings_of
 from PIL import Image
-from storage.places import copy
 
 import stoker
 import stoker.spark
@@ -18,6 +17,7 @@ from builder.trees import build
 from stoker import spark as engine
 from stoker.errors import ClusterError, ConfigError
 from stoker.storage import StoreLocation, location
+from storage.store_folders import copy
 
 if TYPE_CHECKING:
     from pathlib import Path
