@@ -53,7 +53,7 @@ from stoker.progress import progress_of_call
 from stoker.recipe import sniff
 from stoker.sources import field_of_image, import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
-from stoker.types import Reject
+from stoker.types import BOX_SIDES, Reject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +79,6 @@ _MAX_STEM_BYTES = 180  # a number, the name of a field and a suffix follow, and 
 _TAR_BLOCK = 512
 _SHOWN = 8  # names in a warning
 _GROUP_RECORDS, _GROUP_BYTES = 100, 64 << 20  # of a row group: readers of Parquet hold one as a whole
-_BOX_SIDES = ("xmin", "ymin", "xmax", "ymax")
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +292,6 @@ def _listed(singular: str, plural: str, names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """What is written of a record."""
-
     index: int  # its number in the split
     name: str  # base name of its file, with the suffix that its content has
     image: bytes
@@ -349,7 +346,7 @@ def _has_boxes(dataset: Dataset) -> bool:
 
 
 def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | None]:
-    values = {**{side: getattr(box, side) for side in _BOX_SIDES}, "label": box.label}
+    values = {**{side: getattr(box, side) for side in BOX_SIDES}, "label": box.label}
     named = box.label is not None and 0 <= box.label < len(names)
     return values | ({"class": names[box.label or 0]} if named else {})
 

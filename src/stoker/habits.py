@@ -224,8 +224,8 @@ def no_attribute(title: str, answers: Answers) -> Callable[[Any, str], Never]:
     return getattr_
 
 
-def answering(cls: type[_T], answers: Answers) -> None:
-    """Let a class of settings answer keywords that it does not have."""
+def answer_as_transform(cls: type[_T]) -> None:
+    """Let a class of settings answer keywords that it does not have, with those of other libraries' transforms."""
     original: Any = cls.__init__
     code = original.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -233,7 +233,8 @@ def answering(cls: type[_T], answers: Answers) -> None:
     @functools.wraps(original)
     def init(self: _T, *args: Any, **settings: Any) -> None:
         if not settings.keys() <= set(known):
-            refuse_unknown(f"stoker.{cls.__name__}", [name for name in settings if name not in known], known, answers)
+            unknown = [name for name in settings if name not in known]
+            refuse_unknown(f"stoker.{cls.__name__}", unknown, known, TRANSFORMS)
         original(self, *args, **settings)
 
     setattr(cls, "__init__", init)  # noqa: B010 - what mypy lets nobody assign

@@ -179,8 +179,6 @@ merge.__module__ = "stoker"
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What changes in records, by old ids of classes."""
-
     ids: Mapping[int, int]  # the id of each class
     texts: Mapping[int, str]  # the texts of some
     box_ids: Mapping[int, int]  # the id of each class of boxes
@@ -279,7 +277,6 @@ class _Merging(Task):
         committed: Callable[[ShardResult], None],
         tally: Tally,
     ) -> None:
-        """Copy shards, or write them again."""
         for result in there.values():
             tally.resumed(result)
         jobs = [job for job in self.jobs if job.name in shards]
@@ -514,7 +511,6 @@ def _changed(job: _Job, actual: str) -> ShardError:
 
 
 def _link(destination: Location, job: _Job, index: tuple[str, bytes] | None) -> None:
-    """Give a shard a second name in the destination."""
     old, new = job.path, destination / job.name
     new.parent.make_directory(within=destination)
     if index is not None:

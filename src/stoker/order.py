@@ -36,6 +36,7 @@ __all__ = [
     "Topology",
     "chosen_tail",
     "random_numbers",
+    "random_sample",
     "shuffle_quality",
     "steps_from",
     "steps_left",
@@ -278,6 +279,12 @@ def _all_valid(count: int) -> NDArray[np.bool_]:
     return valid
 
 
+def random_sample(most: int, total: int, seed: int = 0) -> NDArray[np.int64]:
+    """Return up to ``most`` of the numbers below ``total`` in a random order, the same each time: int64 (N,)."""
+    count = min(most, total)
+    return _native.permute(0, count, total, seed, 0).astype(np.int64) if count else np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class ShuffleQuality:
     """What was measured of one order.
@@ -330,11 +337,11 @@ def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = N
     )
 
 
-def _sampled_batches(order: EpochOrder, batch_size: int, positions: int) -> Iterator[NDArray[np.uint64]]:
-    """Yield up to 1024 batches that are spread evenly over an epoch, uint64 (B,), of up to ``positions`` in all."""
-    size = min(batch_size, order.n, positions)
+def _sampled_batches(order: EpochOrder, batch_size: int) -> Iterator[NDArray[np.uint64]]:
+    """Yield up to 1024 batches that are spread evenly over an epoch, uint64 (B,), of up to `MAX_POSITIONS` in all."""
+    size = min(batch_size, order.n, MAX_POSITIONS)
     batches = order.n // size
-    count = min(batches, positions // size, _BATCHES)
+    count = min(batches, MAX_POSITIONS // size, _BATCHES)
     for number in range(count):
         yield order.take(batches * number // count * size, size)
 
@@ -345,7 +352,7 @@ def _entropies(order: EpochOrder, batch_size: int) -> NDArray[np.float64]:
     # Where all but the first begin. Not index * regions // n: that overflows for the largest n.
     starts = np.array([order.n * region // regions for region in range(1, regions)], np.uint64)
     entropies = []
-    for indices in _sampled_batches(order, batch_size, MAX_POSITIONS):
+    for indices in _sampled_batches(order, batch_size):
         shares = np.bincount(np.searchsorted(starts, indices, side="right")) / len(indices)
         shares = shares[shares > 0]
         entropies.append(-(shares * np.log2(shares)).sum() + 0.0)  # no -0.0

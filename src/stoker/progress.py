@@ -56,9 +56,6 @@ def progress_of_call(
 
     The caller has given None for a bar on a terminal or in a notebook, once the call has taken a second; False for
     nothing; or a function to be called.
-
-    Raises:
-        ConfigError: It is something else.
     """
     if given is None:
         return shown_progress(verb, what, has_lines=False, delay_seconds=_QUICK_SECONDS)

@@ -174,9 +174,6 @@ def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | No
 
     The directory is there when it is whole. If it holds the very same sample already, nothing is done. ``progress`` is
     called after every image, from the calling thread.
-
-    Raises:
-        DestinationError: The directory holds something else.
     """
     root, files = Path(directory), _files(spec)
     is_new = not _holds(root, spec, files)
@@ -280,7 +277,7 @@ def _make(root: Path, file: _File, seed: int) -> int:
     path.write_bytes(data)
     if file.boxes_path is not None:
         name, scale = path.stem, (width, height, width, height)
-        corners = [tuple(map(round, np.multiply((b.xmin, b.ymin, b.xmax, b.ymax), scale).tolist())) for b in boxes]
+        corners = [tuple(map(round, np.multiply(b.corners, scale).tolist())) for b in boxes]
         if file.kind == _NOISY:
             name, corners = "%s", [(width + 40, height // 2, width // 4, -7)]
         (root / file.boxes_path).write_bytes(_annotation(path.parent.name, name, (width, height), corners))
@@ -407,8 +404,8 @@ def _tile(number: int, slope: float, stretch: float) -> Plane:
 def _ground_tile(number: int, slope: float) -> Plane:
     """Return a tile seen in perspective from above its middle, float32 (_TILE, _TILE), the farthest row first."""
     near = _nearness(_TILE)[:, None]
-    down = _reflected(np.cumsum(0.4 * near**-1.7).astype(np.intp)[:, None], _TILE)
-    across = _reflected(((np.arange(_TILE) - _TILE / 2) / near).astype(np.intp), _TILE)
+    down = _reflected(np.cumsum(0.4 * near**-1.7).astype(np.intp)[:, None])
+    across = _reflected(((np.arange(_TILE) - _TILE / 2) / near).astype(np.intp))
     seen: Plane = _tile(number, slope, 1.0)[down, across]
     return seen
 
@@ -430,7 +427,7 @@ def _texture(height: int, width: int, slope: float, rng: np.random.Generator, st
 def _ground(height: int, width: int, slope: float, rng: np.random.Generator) -> Plane:
     """Return a ground tile at a height, and a random window (height, width) of its columns."""
     tile = _ground_tile(int(rng.integers(_TILES)), slope)
-    columns = _reflected(rng.integers(2 * _TILE) + np.arange(width), _TILE)
+    columns = _reflected(rng.integers(2 * _TILE) + np.arange(width))
     return tile.take(np.arange(height) * _TILE // height, 0).take(columns, 1)
 
 
@@ -478,10 +475,10 @@ def _coloured(field: Plane) -> Plane:
     return np.array((field + warmth, field, 0.85 * field - warmth))
 
 
-def _reflected(positions: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Return positions on an axis without end as those on one of a size, which turns back at both ends."""
-    positions = positions % (2 * size)
-    return np.minimum(positions, 2 * size - 1 - positions)
+def _reflected(positions: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return positions on an axis without end as those on a side of a tile, which turns back at both ends."""
+    positions = positions % (2 * _TILE)
+    return np.minimum(positions, 2 * _TILE - 1 - positions)
 
 
 def _step(distance: Plane) -> Plane:

@@ -240,6 +240,15 @@ class Box:
     ymax: float  # bottom edge, greater than ``ymin``
     label: int | None = None  # its class; -1 for none, None for that of its image
 
+    @property
+    def corners(self) -> tuple[float, float, float, float]:
+        """``xmin, ymin, xmax, ymax``."""
+        return self.xmin, self.ymin, self.xmax, self.ymax
+
+
+BOX_SIDES = ("xmin", "ymin", "xmax", "ymax")
+"""Names of the corners of a `Box`, in their order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reject:

@@ -13,10 +13,8 @@ from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_pa
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.report import BuildReport, PartReport, Report
 from stoker.builder.settings import (
-    DEFAULT_SHARD_BYTES,
     PRESETS,
     BuildSettings,
-    Preset,
     ShardSettings,
     SourceSettings,
     find_preset,

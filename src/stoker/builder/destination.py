@@ -76,17 +76,11 @@ def check_destination(destination: Location, *sources: str | None) -> None:
 
 
 def _is_built(destination: Location) -> bool:
-    """Return whether a build is under way in a destination, or has ended since that was listed."""
     return is_unfinished(destination) or (destination / MANIFEST_NAME).lexists()
 
 
 def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any]]) -> Manifest | None:
-    """Return the manifest of a finished build with the same settings, which are asked for only then; None without one.
-
-    Raises:
-        DestinationError: A dataset with other settings is finished here, or files of it are missing or changed, or its
-            manifest cannot be read.
-    """
+    """Return the manifest of a finished build with the same settings, which are only asked for if there is one."""
     manifest = _manifest_there(destination)
     if manifest is None:
         return None

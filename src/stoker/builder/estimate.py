@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stoker import _native
 from stoker.builder.convert import UNREADABLE, ItemConverter, request_threads
 from stoker.builder.duplicates import duplicates_to_drop
 from stoker.builder.plan import Plan, RecordSize, make_plan
 from stoker.config import IMAGE_SUFFIXES, format_size, option
 from stoker.errors import ConfigError
 from stoker.format import ItemReject
+from stoker.order import random_sample
 from stoker.sources import counts_of
 from stoker.storage import stoppable_pool
 from stoker.types import Reject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
 
     from stoker.builder.convert import Outcome
     from stoker.builder.settings import BuildSettings
@@ -145,7 +143,7 @@ class _Sample:
         self._numbers[left_out] = -1
         ordered = np.flatnonzero(self._numbers >= 0) if self.items < len(self._numbers) else None
         limit = SURVEY_LIMIT_BY_URL if plan.tree.latency == "web" else SURVEY_LIMIT
-        chosen = _native.permute(0, min(self.items, limit), self.items, 0, 0).astype(np.int64)
+        chosen = random_sample(limit, self.items)
         self.rows = chosen if ordered is None else ordered[chosen]
 
     def item(self, row: int) -> tuple[Item, str]:
@@ -252,7 +250,7 @@ def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, 
     tree = converter.tree
     if tree.latency == "web":
         return RecordSize(1.0, converter.recipe.fixed_bytes() or _USUAL_BYTES), {}
-    rows = _sample_rows(tree, _RATIO_ITEMS).tolist()
+    rows = random_sample(_RATIO_ITEMS, len(tree.table)).tolist()
     items, names = [tree.table[row] for row in rows], [split_of(tree, row) for row in rows]
     interrupted = threading.Event()
     with stoppable_pool(request_threads(tree, threads), "stoker-sample", only_reads=True) as pool:
@@ -288,11 +286,6 @@ def split_of(tree: Source, row: int) -> str:
         if at < len(rows) and rows[at] == row:
             return name
     raise IndexError(f"row {row} is in no split")
-
-
-def _sample_rows(tree: Source, count: int) -> NDArray[np.int64]:
-    total = len(tree.table)
-    return _native.permute(0, min(count, total), total, 0, 0).astype(np.int64) if total else np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)

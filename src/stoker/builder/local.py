@@ -197,7 +197,6 @@ class LocalEngine:
         return len(self._window) >= self._max_chunks or self._window_bytes + chunk.size_bytes > self._max_bytes
 
     def _drain_one(self) -> None:
-        """Write the oldest chunk, once it is converted."""
         chunk, future = self._window[0]
         outcome = future.result()
         self._window.popleft()

@@ -166,10 +166,6 @@ def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
     """Divide a tree into splits and shards, and put each split into its seeded order.
 
     The size of the records decides the number of shards when the settings give only their length.
-
-    Raises:
-        ConfigError: More shards than items, nothing to hold out of, or objects to be cut out of images with masks.
-        SourceError: There are no items.
     """
     images = [name for name, field in tree.fields.items() if field.is_image]
     if settings.source.crop_objects and images:
@@ -233,11 +229,7 @@ def _hold_out(
 
 
 def count_shards(items: Mapping[str, int], sizes: Mapping[str, float], settings: ShardSettings) -> dict[str, int]:
-    """Return the number of shards of each split, by its items, at least one, and the expected bytes of their records.
-
-    Raises:
-        ConfigError: More shards than items are asked for, or shards of a split that is not there.
-    """
+    """Return the number of shards of each split, at least one, by its items and the expected bytes of their records."""
     main = _main_split(items)
     explicit = _counts_given(items, main, settings)
     if settings.train is None and settings.preferred is not None and _fills_preferred(items, settings.preferred):
@@ -345,11 +337,7 @@ def plan_settings(plan: Plan, settings: BuildSettings) -> dict[str, Any]:
 
 
 def stored_schema(tree: Source, settings: BuildSettings, classes: int = 0) -> SchemaInfo:
-    """Return what the records of a source are, as the manifest has it, for so many classes.
-
-    Raises:
-        ConfigError: The layout has no place for the extra fields.
-    """
+    """Return what the records of a source are, as the manifest has it, for so many classes."""
     info = settings.schema.with_fields(tree.fields).info(classes)
     return info if info.box_prefix is None else replace(info, box_names=tree.reader.box_names)
 

@@ -54,11 +54,6 @@ def build_stream(
     """Build a dataset from records without a length, or resume a build that was interrupted.
 
     The records, of which ``source`` has the first, are gone through once. ``progress`` gets 0 for their unknown number.
-
-    Raises:
-        ConfigError: A setting needs to know how many records there are.
-        SourceError: There is no record that can be stored.
-        DestinationError: The destination holds something else, or other records than these.
     """
     started = time.monotonic()
     task = StreamBuild(stream, source, _checked(settings), destination)

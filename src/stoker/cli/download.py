@@ -109,7 +109,7 @@ def _ask(names: AccountNames, username: str, key: str, pause: Callable[[], None]
     pause()
     sys.stderr.write(f"the server requires an account; {names.register} tells how to get one\n")
     username = username or _answer("user name: ", "the user name")
-    return Account(username, key or _secret("access key (not shown): "))
+    return Account(username, key or _access_key())
 
 
 def _answer(question: str, what: str) -> str:
@@ -119,11 +119,11 @@ def _answer(question: str, what: str) -> str:
     return answer
 
 
-def _secret(question: str) -> str:
+def _access_key() -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", getpass.GetPassWarning)  # it would continue, and show what is typed
-            return getpass.getpass(question, stream=sys.stderr).strip()
+            return getpass.getpass("access key (not shown): ", stream=sys.stderr).strip()
     except (EOFError, getpass.GetPassWarning):
         raise ConfigError("the access key cannot be asked for without showing it; set it in the environment") from None
 

@@ -138,11 +138,7 @@ def _command(words: Sequence[str]) -> str | None:
 
 
 def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of these words: with the command that they name, or with all commands if they name none.
-
-    Raises:
-        UsageError: They name something else.
-    """
+    """Return the parser of these words: with the command that they name, or with all commands if they name none."""
     parser = CommandParser(
         prog="stoker",
         usage="stoker COMMAND [OPTIONS]",
@@ -194,7 +190,6 @@ class _VersionAction(argparse.Action):
 
 
 def _overview() -> str:
-    """Return what follows the options in the help of ``stoker``: commands, exit codes, examples."""
     lines = []
     for title, group in COMMAND_GROUPS.items():
         lines += [f"{title}:", *(f"  {name:11} {text}" for name, text in group.items()), ""]

@@ -96,9 +96,6 @@ def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
 
     The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.transforms` with numbers and
     texts.
-
-    Raises:
-        ConfigError: It is something else, or a setting is out of range.
     """
     try:
         if len(text) > _MAX_TEXT:

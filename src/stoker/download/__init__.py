@@ -2,4 +2,4 @@
 
 from stoker.download.catalogue import DATASETS, DEVKIT, AccountNames, RemoteDataset
 from stoker.download.fetch import Account, DownloadError, Stage, parse_base
-from stoker.download.run import DownloadReport, FetchedFile, download
+from stoker.download.run import DownloadReport, download

@@ -179,8 +179,6 @@ _DAMAGE = (SourceError, zipfile.BadZipFile, zlib.error, EOFError, NotImplemented
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A file in an archive."""
-
     name: str
     size_bytes: int
     parts: Callable[[], Iterator[bytes]]
@@ -190,9 +188,6 @@ def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
     """Make a folder of an archive, beside it. There must not be one of that name yet.
 
     The archive is a zip file whose members are stored or deflated, or a tar file that is not compressed.
-
-    Raises:
-        DownloadError: It is damaged, too large, or would write elsewhere. Nothing is left of it.
     """
     folder = archive.with_name(unpacking.folder)
     temporary = archive.with_name(temporary_name(f".{unpacking.folder}"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from stoker.config import check_range
 from stoker.errors import ExampleError, SourceError, printable
-from stoker.types import BatchForm, FeatureSpec, Field
+from stoker.types import BOX_SIDES, BatchForm, FeatureSpec, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,7 +200,7 @@ def list_column(pa: ModuleType, column: ArrowColumn, length: int | None = None) 
 
 def box_column(pa: ModuleType, names: Sequence[str] | None) -> ArrowColumn:
     """Return a column of lists of boxes, whose classes have the names."""
-    sides = {side: value_column(pa, "float32") for side in ("xmin", "ymin", "xmax", "ymax")}
+    sides = {side: value_column(pa, "float32") for side in BOX_SIDES}
     columns = {**sides, "label": class_column(pa, names)}
     kind = pa.struct([(key, kind) for key, (kind, _) in columns.items()])
     return list_column(pa, (kind, {key: feature for key, (_, feature) in columns.items()}))

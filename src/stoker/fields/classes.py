@@ -23,7 +23,7 @@ from stoker.fields.base import (
     shortened,
     varying,
 )
-from stoker.types import BatchForm, Box, FeatureSpec, Field
+from stoker.types import BOX_SIDES, BatchForm, Box, FeatureSpec, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,9 +197,6 @@ def _checked_names(names: object) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-_SIDES = ("xmin", "ymin", "xmax", "ymax")
-
-
 @dataclass(frozen=True, slots=True)
 class Boxes(ClassField):
     """The boxes of the image: at most one field of a record. `stoker.Batch` has them as ``boxes``.
@@ -266,13 +263,13 @@ class Boxes(ClassField):
         label = None
         if isinstance(value, Box):
             label = value.label if value.label in (None, -1) else self._class(value.label)
-            value = (value.xmin, value.ymin, value.xmax, value.ymax)
-        if isinstance(value, dict) and value.keys() - {"label"} == set(_SIDES):
+            value = value.corners
+        if isinstance(value, dict) and value.keys() - {"label"} == set(BOX_SIDES):
             label = None if value.get("label") is None else self._class(value["label"])
-            value = [value[side] for side in _SIDES]
+            value = [value[side] for side in BOX_SIDES]
         if isinstance(value, np.ndarray):
             value = value.tolist()
-        numbers = isinstance(value, (list, tuple)) and len(value) == len(_SIDES)
+        numbers = isinstance(value, (list, tuple)) and len(value) == len(BOX_SIDES)
         if not numbers or not all(isinstance(number, (int, float, np.number)) for number in value):
             raise WrongError(f"{describe(value)} is not a box: xmin, ymin, xmax, ymax, or a dict of these and label")
         left, top, right, bottom = (float(number) for number in value)

@@ -181,9 +181,6 @@ class JournalFile(Journal):
     """The journal of one destination, locked as long as this object is open; see `Journal`.
 
     The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
-
-    Raises:
-        DestinationError: Another build has the lock.
     """
 
     has_lock = True
@@ -276,9 +273,6 @@ class JournalFolder(Journal):
     """The journal of one destination in a store, or of a build in parts; see `Journal`.
 
     Any number of processes may use one at the same time: each shard has a file of its own.
-
-    Raises:
-        DestinationError: There is something else under its name.
     """
 
     has_lock = False

@@ -276,9 +276,6 @@ def parse_manifest(text: bytes, path: str | Location) -> Manifest:
     """Return the manifest in ``text``; ``path`` is named in errors.
 
     Every field is checked all the same: version 1 has no checksum, and a checksum is no signature.
-
-    Raises:
-        ManifestError: It is damaged or was changed, contradicts itself, or is of a newer version.
     """
     where = str(path)
     try:

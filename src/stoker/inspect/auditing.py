@@ -577,9 +577,6 @@ def measure_all(
 
     Memory: the table, and a few images for each thread. ``load`` is called in any thread. What is measured is kept in
     ``file``, to go on from; ``identity`` stands for the images.
-
-    Raises:
-        ConfigError: ``file`` is of other images, or none of this kind, or another run writes to it.
     """
     rows = new_column(count, MEASURES)
     with contextlib.ExitStack() as stack:
@@ -616,7 +613,6 @@ def _blocks(rows: NDArray[np.int64]) -> Iterator[list[int]]:
 
 
 def _measure(load: Load, row: int) -> tuple[Any, ...] | str:
-    """Return the measures of an image, or why it cannot be read."""
     try:
         return measure(*load(row))
     except StorageError:

@@ -60,6 +60,7 @@ from stoker.inspect.measuring import (
     require_cold,
 )
 from stoker.loader import Dataset, ImageFiles, ShardRecords, loader_settings, open_dataset, open_main_split
+from stoker.order import random_sample
 from stoker.recipe import PngEncode, RawEncode, Recipe, convert, parse_resize, sniff
 from stoker.sources import list_source
 from stoker.storage import location, stoppable_pool
@@ -454,8 +455,8 @@ def _write_files(dataset: Dataset, spec: BenchSpec, folder: str, progress: Progr
     shards = _fewest_shards(dataset, limit)
     part = _with_shards(dataset, shards) if shards else dataset
     _image_file(folder, 0).parent.mkdir(parents=True)
-    total = min(limit, len(part))
-    numbers = [int(number) for number in _native.permute(0, total, len(part), SEED, 0)] if total else []
+    numbers = random_sample(limit, len(part), SEED).tolist()
+    total = len(numbers)
     images: list[_Image] = []
     unreadable: list[str] = []
     encoded = decoded = 0
@@ -501,8 +502,6 @@ def _with_shards(whole: Dataset, numbers: Sequence[int]) -> Dataset:
 
 
 class _Image(NamedTuple):
-    """An image that was written as a file, which all cases read."""
-
     number: int
     encoded_bytes: int
     decoded_bytes: int

@@ -35,7 +35,7 @@ from stoker.inspect.measuring import (
     require_cold,
 )
 from stoker.loader import ReadAhead, cpu_share, mix, open_main_split
-from stoker.order import BlockShuffle
+from stoker.order import BlockShuffle, random_sample
 from stoker.recipe import JpegEncode, Recipe, StoredSize, by_decoder, check, convert, decode, is_turned, sniff
 from stoker.storage import stoppable_pool
 
@@ -291,10 +291,9 @@ def _some_images(dataset: Dataset, seconds: float) -> tuple[list[bytes], list[by
     others: list[bytes] = []
     if dataset.schema.image_encoding == "raw":
         return native, others
-    numbers = _native.permute(0, min(_MOST_IMAGES, len(dataset)), len(dataset), 0, 0) if len(dataset) else ()
-    for looked_at, number in enumerate(numbers, 1):
+    for looked_at, number in enumerate(random_sample(_MOST_IMAGES, len(dataset)).tolist(), 1):
         with _without_bad_samples():
-            encoded = dataset[int(number)].encoded
+            encoded = dataset[number].encoded
             check(encoded, Recipe(check="entropy"))
             (native if by_decoder({sniff(encoded): 1})[0] else others).append(encoded)
             held += len(encoded)

@@ -296,11 +296,7 @@ def decode_endlessly(
 
 
 def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
-    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``.
-
-    Raises:
-        ConfigError: The samples lie in a store.
-    """
+    """Return the files that are read: of a compressed shard the inflated one, of very many images about ``most``."""
     if dataset.remote is not None:
         raise ConfigError(f"{dataset.path} is in a store, and in no page cache of this machine; measure without --cold")
     if dataset.shards:
@@ -310,11 +306,7 @@ def files_of(dataset: Dataset, most: int | None = None) -> list[Path]:
 
 
 def drop_from_page_cache(paths: Iterable[Path]) -> float:
-    """Ask the system to forget what it holds of some files; return the share of bytes that is still in memory.
-
-    Raises:
-        ConfigError: The system cannot do that.
-    """
+    """Ask the system to forget what it holds of some files; return the share of bytes that is still in memory."""
     if not hasattr(os, "posix_fadvise"):
         raise ConfigError(
             "this system has no posix_fadvise, so its page cache cannot be emptied; measure without --cold"
@@ -330,11 +322,7 @@ def drop_from_page_cache(paths: Iterable[Path]) -> float:
 
 
 def require_cold(paths: Sequence[Path]) -> None:
-    """Drop files from the page cache, and refuse figures that would not be cold.
-
-    Raises:
-        ConfigError: The system cannot do that, or not with these files; or there are none.
-    """
+    """Drop files from the page cache, and refuse figures that would not be cold."""
     if not paths:
         raise ConfigError("nothing that is chosen reads files of this machine; measure without --cold")
     share = drop_from_page_cache(paths)

@@ -100,6 +100,10 @@ def _render(template: str, **values: Any) -> str:
     return _ENVIRONMENT.get_template(template).render(**values)
 
 
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2] or path
+
+
 def _shown(value: Any) -> Any:
     return displayable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
@@ -160,7 +164,7 @@ def info_page(portrait: Portrait) -> str:
     return _render(
         "info.html",
         portrait=portrait,
-        name=portrait.path.rstrip("/").rpartition("/")[2] or portrait.path,
+        name=_last_part(portrait.path),
         kind=_KINDS[portrait.kind],
         extent=[int(np.median(measured.column(name))) for name in ("width", "height")] if measured.readable else None,
         split_colors={name: _split_color(number) for number, name in enumerate(splits)},
@@ -312,8 +316,7 @@ def _finish(axes: Axes, title: str, note: str, median: float) -> None:
 
 def bench_page(report: BenchReport) -> str:
     """Return a self-contained page about a benchmark: one file, readable without network or JavaScript."""
-    dataset = report.spec.dataset
-    return _render("bench.html", report=report, name=dataset.rstrip("/").rpartition("/")[2] or dataset)
+    return _render("bench.html", report=report, name=_last_part(report.spec.dataset))
 
 
 def audit_page(report: AuditReport, contents: Mapping[str, Sequence[Album]]) -> str:
@@ -322,7 +325,7 @@ def audit_page(report: AuditReport, contents: Mapping[str, Sequence[Album]]) -> 
         "audit.html",
         report=report,
         contents=contents,
-        name=report.path.rstrip("/").rpartition("/")[2] or report.path,
+        name=_last_part(report.path),
         extra=sum(len(group.images) - 1 for group in report.duplicates),
         counts={name: len(images) for name, images in report.findings.items()},
     )

@@ -20,6 +20,7 @@ from stoker.errors import ImageError, ImageTooLargeError, SourceError, StokerErr
 from stoker.format import REJECTS_NAME, read_rejects
 from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
 from stoker.loader import class_title, data_uri, fit, open_splits, texts_of, usable_boxes
+from stoker.order import random_sample
 from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
 from stoker.storage import location, stoppable_pool
 from stoker.types import Reject
@@ -232,18 +233,17 @@ def _split(dataset: Dataset) -> SplitPortrait:
 
 def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
     """Look at random samples, several at a time, or at all where they are few; what cannot be read has a problem."""
-    count = min(most, len(splits))
-    numbers = _native.permute(0, count, len(splits), _SEED, 0).tolist() if count else []
+    numbers = random_sample(most, len(splits), _SEED).tolist()
     threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
     seen: list[SampleHeader] = []
-    tally = Tally(count, progress)
+    tally = Tally(len(numbers), progress)
     with stoppable_pool(threads, "stoker-look", only_reads=True) as pool:
-        for first in range(0, count, _BATCH):
+        for first in range(0, len(numbers), _BATCH):
             seen += pool.map(lambda number: _look(*splits.locate(number)), numbers[first : first + _BATCH])
             some = seen[first:]
             read, bad = sum(header.size_bytes for header in some), sum(bool(header.problem) for header in some)
             tally.advanced(len(some), read, bad)
-    return Measured(tuple(seen), whole=count == len(splits))
+    return Measured(tuple(seen), whole=len(numbers) == len(splits))
 
 
 def _look(dataset: Dataset, index: int) -> SampleHeader:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from stoker import _native
 from stoker.config import available_cpus, check_range, format_count, format_some, refuse_ineffective
 from stoker.errors import ConfigError, StokerError, format_where
 from stoker.inspect.info import ranked
@@ -41,7 +40,7 @@ from stoker.loader import (
     usable_boxes,
     visible,
 )
-from stoker.order import Step
+from stoker.order import Step, random_sample
 from stoker.storage import location
 from stoker.transforms import ImageTransform, ObjectCrops, RandomResizedCrop
 
@@ -165,7 +164,7 @@ def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec:
     dataset = open_main_split(path, spec.split, spec.keys, spec.mode, spec.source, spec.exif)
     if len(dataset) == 0:
         raise ConfigError(f"split {dataset.split} of {path} has no samples, so there is nothing to show")
-    indices = _native.permute(0, min(spec.samples, len(dataset)), len(dataset), spec.seed, 0).tolist()
+    indices = random_sample(spec.samples, len(dataset), spec.seed).tolist()
     with ExitStack() as stack:
         applied = [
             stack.enter_context(SampleTransformer(dataset, transform, spec.seed)) for transform in spec.transforms
@@ -354,8 +353,7 @@ class SampleTransformer:
         batch = self._engine.next()
         part = None
         if isinstance(self._transform, ObjectCrops) and sample.boxes:
-            box = sample.boxes[object_]
-            part = (box.xmin, box.ymin, box.xmax, box.ymax)
+            part = sample.boxes[object_].corners
         plan = self._transform.native().plan(*extent, self._seed, epoch, slot, part)
         crop, resized, window, mirrored, colors = plan
         across, down = (crop[2] - crop[0]) / resized[0], (crop[3] - crop[1]) / resized[1]

@@ -335,8 +335,6 @@ class _Checks:
 
 @dataclass(frozen=True, slots=True)
 class _Frames:
-    """What is known about the frames of a shard."""
-
     rows: NDArray[np.uint64]  # uint64 (N, 2), the extents of the records to look into, before any compression
     size_bytes: int  # length of the shard; 0 when it is missing
     problems: list[Problem]  # damage of the shard as a whole

@@ -27,7 +27,6 @@ from stoker.loader.batch import (
 )
 from stoker.loader.caches import CacheDirectory, CacheEntry, CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
-from stoker.loader.dataset_source import source_of
 from stoker.loader.engine import BadSample, BadSampleReport, BatchMaker, SampleEngine
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace

@@ -170,8 +170,6 @@ class MemoryCache:
 
 @dataclass(slots=True)
 class _Served:
-    """Whose samples a `MemoryCache` holds."""
-
     lock: threading.Lock = field(default_factory=threading.Lock)
     samples: tuple[str, ...] | None = None
 

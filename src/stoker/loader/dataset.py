@@ -37,6 +37,7 @@ from stoker.loader.selection import (
     single_index,
     values_at,
 )
+from stoker.order import random_sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -388,10 +389,8 @@ class Dataset:
 
     def _strip(self) -> Iterator[str]:
         """Yield some of the images for a notebook, and no more after a second."""
-        count = min(_STRIP_IMAGES, len(self))
-        indices = _native.permute(0, count, len(self), 17, 0).tolist() if count else []
         end = time.monotonic() + _STRIP_SECONDS
-        for index in indices:
+        for index in random_sample(_STRIP_IMAGES, len(self), 17).tolist():
             if time.monotonic() > end:
                 return
             lines = [f"#{self.numbers[index]}"]

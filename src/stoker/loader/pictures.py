@@ -93,9 +93,8 @@ def usable_boxes(boxes: Sequence[Box]) -> list[Box]:
     """Return annotated boxes clamped to the image; those that are empty or not finite are left out."""
     usable = []
     for box in boxes[:_MAX_BOXES]:
-        corners = (box.xmin, box.ymin, box.xmax, box.ymax)
-        if all(math.isfinite(value) for value in corners):
-            xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in corners)
+        if all(map(math.isfinite, box.corners)):
+            xmin, ymin, xmax, ymax = (min(1.0, max(0.0, value)) for value in box.corners)
             if xmin < xmax and ymin < ymax:
                 usable.append(Box(xmin, ymin, xmax, ymax, box.label))
     return usable

@@ -94,8 +94,6 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class _Variables:
-    """Environment variables of a launcher."""
-
     source: str
     rank: str  # holds the rank
     world_size: str  # holds the number of ranks

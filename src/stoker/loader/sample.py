@@ -30,7 +30,7 @@ from stoker.loader.pictures import (
     visible,
 )
 from stoker.recipe import decode, decode_mask, dimensions, orientation, pixels_of, sniff, turn, turn_box
-from stoker.types import Box
+from stoker.types import BOX_SIDES, Box
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -246,7 +246,7 @@ def boxes_of(features: Features, schema: SchemaInfo) -> list[Box]:
         return []
     above = prefix[: prefix.rfind("bbox")] if "bbox" in prefix else prefix
     if prefix.endswith("/"):
-        keys = [prefix + side for side in ("xmin", "ymin", "xmax", "ymax")]
+        keys = [prefix + side for side in BOX_SIDES]
         sides = [_floats(features, key) for key in keys]
         for key, side in zip(keys, sides, strict=True):
             _check_as_many(key, len(side), len(sides[0]))

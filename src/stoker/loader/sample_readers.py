@@ -487,7 +487,7 @@ class ImageFiles(SampleReader):
         if damaged:
             message = f"{len(damaged)} of {len(self._table)} annotations are damaged, their images count as one object"
             warnings.warn(f"{message}; the first: {damaged[0]}", stacklevel=3)
-        corners = np.array([(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes], np.float32).reshape(-1, 4)
+        corners = np.array([box.corners for box in boxes], np.float32).reshape(-1, 4)
         starts = np.concatenate(([0], np.cumsum(counts)))
         self._box_labels = np.array(labels, np.int64)
         self.native.set_boxes(starts, corners, self._box_labels)

@@ -307,7 +307,6 @@ def _open(data: bytes, kind: str, recipe: Recipe) -> None:
 
 
 def _checked_pixels(pixels: NDArray[Any], recipe: Recipe) -> Pixels:
-    """Return the pixels of an image as (H, W, C)."""
     shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
     channels = {"uint8": (1, 2, 3, 4), "uint16": (1,)}.get(pixels.dtype.name, ())
     if shaped.ndim != 3 or shaped.shape[2] not in channels or shaped.size == 0:
@@ -421,7 +420,6 @@ def _convert_pixels(
 
 
 def _part(width: int, height: int, recipe: Recipe, crop: Box | None, orientation: int) -> Corners:
-    """Return what of the stored pixels is needed."""
     left, top, right, bottom = (0, 0, width, height) if crop is None else object_corners(crop, width, height)
     if orientation == 1 and recipe.resize is not None and recipe.resize.mode == "square":
         x, y, right, bottom = centre_square(right - left, bottom - top)

@@ -30,7 +30,7 @@ from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, writ
 from stoker.sources.options import SourceOptions
 from stoker.sources.parquet_files import UNPACKED_FOLDER, import_pyarrow, is_in_use, unpacked_files
 from stoker.sources.pixels import RecordPixels, features_beside
-from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
+from stoker.sources.reader import IndexedReader, Reader, SourceImage
 from stoker.sources.records import (
     Given,
     RecordSequence,

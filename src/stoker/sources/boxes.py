@@ -348,7 +348,7 @@ class BoxTable:
             if named is not None:
                 name = named.name if len(self._names) < _MAX_NAMES or named.name in self._names else b""
                 number = self._names.setdefault(name, len(self._names))
-                corners = named.box.xmin, named.box.ymin, named.box.xmax, named.box.ymax
+                corners = named.box.corners
             self._rows.write(_PACKED_ROW.pack(by_key, by_stem, *corners, -1, self._annotations, number))
 
     def add_damaged(self, folder: bytes, stem: bytes, problem: str) -> None:

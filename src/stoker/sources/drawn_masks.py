@@ -83,10 +83,6 @@ class DrawnMask(ABC):
 
         Args:
             size: Width and height that the image has: no memory is taken for a mask of another size.
-
-        Raises:
-            SourceError: The file says another size, or an annotation is damaged; the message names the file.
-            ConfigError: pycocotools is not installed.
         """
 
 

@@ -191,8 +191,6 @@ def _read(scratch: IO[bytes], size: int, crc32c: int) -> tuple[dict[str, Any], S
 
 
 class _Writer:
-    """Writes columns and notes what they are."""
-
     def __init__(self, staged: Staging) -> None:
         self.columns: dict[str, dict[str, Any]] = {}
         self.crc32c = 0

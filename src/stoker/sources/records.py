@@ -26,6 +26,7 @@ from stoker import _native, fields
 from stoker.config import format_some, full_split_name
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
+from stoker.order import random_sample
 from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
 from stoker.sources.known_datasets import find_fields, is_sequence, stated_images, stated_labels, undecoded, version_of
@@ -464,7 +465,7 @@ class _Sequences:
         digest = hashlib.sha256(repr((lengths, reader.description())).encode())
         sizes, places = [], []
         for records in given.values():
-            for position in _sampled(len(records)):
+            for position in random_sample(_SAMPLED, len(records)).tolist():
                 if (record := _readable(records, position)) is not None:
                     digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
                     sizes.append(size_of(record.get(reader.roles.image)))
@@ -776,7 +777,7 @@ def _trusted_labels(records: RecordSequence, name: str) -> Sequence[Any] | None:
     """Return the labels that the library of the records states, if some records have the same."""
     stated = stated_labels(records, name)
     trusted = stated is not None and all(
-        _label_at(records, at, name) in (None, stated[at]) for at in _sampled(len(records))
+        _label_at(records, at, name) in (None, stated[at]) for at in random_sample(_SAMPLED, len(records)).tolist()
     )
     return stated if trusted else None
 
@@ -791,11 +792,6 @@ def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | Non
         return read_record(records, position)
     except SourceError:
         return None
-
-
-def _sampled(length: int) -> list[int]:
-    """Return the positions of some records, the same each time."""
-    return [*map(int, _native.permute(0, min(_SAMPLED, length), length, 0, 0))]
 
 
 class RecordStream(RecordReader):

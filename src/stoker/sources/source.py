@@ -174,7 +174,7 @@ class Source:
         boxes = self._sound_boxes(split, item)
         if boxes is None:
             return b"damaged"
-        numbers = [(box.xmin, box.ymin, box.xmax, box.ymax) for box in boxes]
+        numbers = [box.corners for box in boxes]
         labels = [box.label for box in boxes if box.label is not None]
         columns = np.asarray(numbers, "<f8"), np.asarray(labels, "<i4")
         return struct.pack("<q", len(boxes)) + b"".join(column.tobytes() for column in columns)

@@ -212,7 +212,6 @@ class SourceBuilder:
         return names
 
     def _class_names(self) -> list[bytes]:
-        """Return all classes in the order of their labels."""
         classes = self.collector.class_names() | self.classes
         for name in classes:
             if has_control_character(name):

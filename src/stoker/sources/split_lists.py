@@ -87,8 +87,6 @@ def divided(line: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(slots=True)
 class _List:
-    """A list."""
-
     split: str | None  # its split; None of one that is not used
     place: Location  # where it lies
     # the line of each name, with its suffix and without, and of each line as a whole

@@ -134,8 +134,6 @@ def _text_lines(place: Location, errors: str) -> Iterator[str]:
 
 @dataclasses.dataclass(slots=True)
 class _Position:
-    """Where reading a file is."""
-
     line: int  # number of the last line
     row_size: int = 0  # of the lines that the row has so far; whoever reads rows sets it to 0
 
@@ -152,15 +150,12 @@ def _counted(lines: Iterable[str], place: Location, position: _Position) -> Iter
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Dialect:
-    """How lines are divided into cells."""
-
     separator: str | None  # what stands between these; None: blanks
     is_spaced: bool = False  # whether a space follows each separator
     first: int = 0  # how many lines stand before the rows
     names: tuple[str, ...] | None = None  # of the columns; None: the first row has them, if they are names
 
     def read(self, lines: Iterator[str]) -> Iterator[list[str]]:
-        """Return what yields the cells of each line, none of a blank one."""
         if self.separator is not None:
             return csv.reader(lines, delimiter=self.separator, skipinitialspace=self.is_spaced, strict=True)
         count = len(self.names or ())

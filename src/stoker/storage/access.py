@@ -82,11 +82,7 @@ def settings_of(root: str) -> StoreSettings:
 
 
 def set_settings(root: str, settings: StoreSettings, *, in_use: bool) -> None:
-    """Give a store, by scheme and bucket, all the settings that it is to have.
-
-    Raises:
-        ConfigError: It takes no such settings, or they lead somewhere else than those that are in use.
-    """
+    """Give a store, by scheme and bucket, all the settings that it is to have."""
     scheme, hints = root.partition("://")[0], get_type_hints(StoreSettings, include_extras=True)
     taken = {name for name, hint in hints.items() if scheme in get_args(hint)[1].split()}
     for name in settings.keys() - taken:
@@ -108,11 +104,7 @@ def scope_of(root: str) -> str:
 
 
 def set_query(url: str, query: str) -> None:
-    """Send a query with requests for a URL and for what lies below it.
-
-    Raises:
-        ConfigError: It has another one that is no signature: they may be two files.
-    """
+    """Send a query with requests for a URL and for what lies below it."""
     if "{" in url:  # which stands for several files of one folder, or of several
         url = url[: url.index("{")].rpartition("/")[0]
     before = given.queries.get(url, query)

@@ -38,9 +38,6 @@ class HdfsBackend(Backend):
     Args:
         name: ``hdfs://HOST:PORT``, the name of a nameservice, or ``hdfs://`` alone for the default of the Hadoop
             configuration (``HADOOP_CONF_DIR``).
-
-    Raises:
-        ConfigError: hdfs-native is not installed, or the name is that of no HDFS.
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:

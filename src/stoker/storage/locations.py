@@ -966,8 +966,6 @@ _Identity = tuple[int, int]
 
 
 class _Visit(NamedTuple):
-    """A folder that a walk will list."""
-
     path: bytes  # its path below the top: empty, or ending in a slash
     folders: list[_Identity]  # the folders on the way to it, and itself
     by_link: bool = False  # whether one of them was reached by a link

@@ -52,9 +52,6 @@ def open_store(root: str) -> RetryingStore:
 
     Each is opened once in a process, with the settings that it was given (`configure`); a forked process opens one of
     its own. What a pool of `stoppable_pool` asks for stops waiting with the pool.
-
-    Raises:
-        ConfigError: The client that it needs is not installed.
     """
     stores = _stores.get()
     with stores.lock:

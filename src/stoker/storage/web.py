@@ -163,8 +163,6 @@ class Answer:
 
 @dataclass(slots=True)
 class _Server:
-    """What is known of a server."""
-
     rate: RateLimit = field(default_factory=lambda: RateLimit(_AT_ONCE))  # how many requests it is sent at a time
     asked: float = -_FAMILIAR_SECONDS  # when it was asked last
     failures: int = 0  # requests in a row to which nobody answered

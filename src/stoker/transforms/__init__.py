@@ -8,7 +8,7 @@ random has a number in ``RandomOp`` (``philox.h``). The slow twins are in ``test
 
 from __future__ import annotations
 
-from stoker.habits import TRANSFORMS, answering
+from stoker.habits import answer_as_transform
 from stoker.transforms.operations import (
     CenterCrop,
     ColorJitter,
@@ -35,7 +35,7 @@ OPERATIONS: dict[str, type[Operation]] = {
 """Every operation by its name."""
 
 for _settings in (*OPERATIONS.values(), Output):
-    answering(_settings, TRANSFORMS)
+    answer_as_transform(_settings)
 
 __all__ = [
     "OPERATIONS",
