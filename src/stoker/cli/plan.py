@@ -154,7 +154,6 @@ def _stored(storing: Storing, recipe: Recipe) -> str:
 
 
 def _verdict(report: BuildForecast) -> str:
-    """Return how many items would be rejected, and whether the manifest would be withheld."""
     rejected, looked_at, items = len(report.survey.rejects), report.survey.looked_at, report.items
     if looked_at < items:
         sample = f"from a sample of {looked_at:,}: {rejected:,}"

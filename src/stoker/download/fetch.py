@@ -319,7 +319,6 @@ class _Transfer:
         sync_directory(self._target.parent)
 
     def _complete(self, base_urls: Sequence[str]) -> None:
-        """Get all bytes, from wherever they can be had."""
         reasons: list[str] = []
         for base_url in base_urls:
             url = base_url + self._remote.name
