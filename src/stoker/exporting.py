@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from stoker.format import Manifest, RecordKeys
     from stoker.loader import Dataset
     from stoker.storage import LocationLike
-    from stoker.types import Box, Progress
+    from stoker.types import Box, Field, Progress
 
 __all__ = ["FORMATS", "ExportFormat", "ExportReport", "ExportedSplit", "export"]
 
@@ -280,6 +280,9 @@ def _losses(datasets: Mapping[str, Dataset], to: ExportFormat) -> Iterator[str]:
     named = [name for name, field in dataset.fields.items() if field.class_names is not None]
     if to != "parquet" and named:
         yield f"{_listed('the field', 'the fields', named)} will have ids without names of classes; parquet has both"
+    plain = [name for name, field in dataset.fields.items() if not field.is_image and name != _caption(dataset.fields)]
+    if to == "webdataset" and plain:
+        yield f"opened again, {_listed('the field', 'the fields', plain)} will be in the field 'json'"
     other = [name for name, field in dataset.fields.items() if field.is_image and field_of_image(name) != field]
     if other:
         message = f"opened again, {_listed('the field', 'the fields', other)} will be of another kind: images called"
@@ -343,6 +346,11 @@ def _has_boxes(dataset: Dataset) -> bool:
         raise
     except StokerError:  # one is damaged
         return True
+
+
+def _caption(fields: Mapping[str, Field]) -> str | None:
+    """Return the text that is a member of its own beside an image in a tar."""
+    return next((name for name in _CAPTIONS if name in fields and fields[name].form().kind == "text"), None)
 
 
 def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | None]:
@@ -457,8 +465,7 @@ class _Tars(_Writer):
 
     def write(self, record: _Record) -> None:
         key = f"{record.index:09d}"
-        texts = {name for name, form in self._forms.items() if form.kind == "text"}
-        caption = next((name for name in _CAPTIONS if name in texts), None)
+        caption = _caption(self._fields)
         more: dict[str, Any] = {"file_name": record.name}
         if record.label >= 0:
             more["class"] = record.class_name

@@ -55,7 +55,7 @@ WITH_PYTHON = [
 
 
 # JAX warns of every fork after it was imported, also of those that end in another program, as Spark's do.
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning", "ignore:'boxes' is a field of JSON")
 @pytest.mark.parametrize("page", WITH_PYTHON)
 @pytest.mark.slow
 def test_the_python_of_a_page_runs(

@@ -338,7 +338,7 @@ class _Column:
         if kind is not None:
             self.kinds.add(kind)
             self.count += 1
-            self.has_boxes |= kind == "json" and _has_boxes(value)
+            self.has_boxes |= kind == "json" and has_boxes(value)
             self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
 
     def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
@@ -360,7 +360,8 @@ def field_of_image(name: str) -> Mask | Image:
     return Mask() if _MASK_NAME.search(name) else Image()
 
 
-def _has_boxes(value: Any) -> bool:
+def has_boxes(value: Any) -> bool:
+    """Return whether a value of JSON has boxes of objects."""
     objects = value if isinstance(value, list) else [value]
     return any(side in each for each in objects if isinstance(each, dict) for side in SIDES_OF_BOXES)
 

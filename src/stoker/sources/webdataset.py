@@ -26,10 +26,11 @@ from stoker.sources.columns import GrowingColumn, chunks, new_column
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.labels import LabelMap, read_label_map
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import field_of_image
+from stoker.sources.table_columns import BOXES_AS_JSON, field_of_image, has_boxes
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
 from stoker.sources.walking import is_sidecar
+from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ _KEY = re.compile(rb"((?:.*/)?[^./]+)\.([^/]*)", re.DOTALL)
 _META = re.compile(rb"__[^/]*__(/|$)")
 _CLASS_ID = re.compile(rb"\s*(-1|[0-9]{1,18})\s*")
 _PLAIN_SUFFIX = re.compile(rb"[a-z0-9._-]{1,20}")
-_MAX_CLASS_BYTES = 64
+_MAX_CLASS_BYTES, _MAX_JSON_BYTES = 64, 2**20
 _HEAD_MEMBERS = 64
 _HEAD_SHARDS = 16
 _HEAD_NAMES = 64
@@ -232,8 +233,17 @@ class _Samples:
             kind = f".{suffix.decode()}" if _PLAIN_SUFFIX.fullmatch(suffix) else "other member"
             self._builder.skipped.ignored[kind] += 1
         else:
+            if field == "json" and field not in self._slices:
+                self._tell_boxes(window, member)
             sample.problem = "sample with a member twice" if field in sample.slices else sample.problem
             sample.slices[field] = member.offset_data, member.size
+
+    def _tell_boxes(self, window: FileWindow, member: tarfile.TarInfo) -> None:
+        """Warn of boxes in the JSON of the first sample that has some."""
+        with contextlib.suppress(SourceError, RecursionError, ValueError):  # told where its sample is used
+            values = parse_json(read_member(window.inner(member), member, _MAX_JSON_BYTES))
+            named = BOXES_AS_JSON.items() if isinstance(values, dict) else ()
+            self._builder.warnings += [message for name, message in named if has_boxes(values.get(name))]
 
     def _add_sample(self, key: bytes, sample: _Sample, path: Location, split: str, *, is_repeated: bool) -> None:
         """Add a sample that is whole, or note why it is not an item."""
