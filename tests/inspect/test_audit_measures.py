@@ -103,9 +103,9 @@ class Files:
         self.data[3] = b"no image"
         self.read: list[int] = []
 
-    def load(self, row: int) -> tuple[bytes, tuple[()]]:
+    def load(self, row: int) -> tuple[bytes, tuple[()], int]:
         self.read.append(row)
-        return self.data[row], ()
+        return self.data[row], (), 0
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -138,7 +138,7 @@ def test_a_file_of_other_images_is_refused(tmp_path: Path) -> None:
     measure_all(4, files.load, 1, None, file, "some")
     with pytest.raises(ConfigError, match="holds measures of other images"):
         measure_all(4, files.load, 1, None, file, "others")
-    file.write_bytes(file.read_bytes().replace(b"stoker measures 2", b"stoker measures 1"))
+    file.write_bytes(file.read_bytes().replace(b"stoker measures 3", b"stoker measures 1"))
     with pytest.raises(ConfigError, match="of another version of Stoker"):
         measure_all(4, files.load, 1, None, file, "some")
     file.write_bytes(b"text")

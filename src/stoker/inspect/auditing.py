@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import struct
 import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
+from operator import or_
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -49,7 +49,7 @@ from stoker.recipe import (
     own_mode,
     sniff,
 )
-from stoker.sources import SourceOptions, image_digest, new_column
+from stoker.sources import EMPTY, OUTSIDE, SourceOptions, flaws_of, image_digest, new_column
 from stoker.storage import lock_alone, stoppable_pool
 
 if TYPE_CHECKING:
@@ -303,9 +303,11 @@ class _Images(Splits):
         super().__init__(splits)
         self._described: dict[int, AuditedImage] = {}
 
-    def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box]]:
-        sample = self._sample(row)
-        return sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded, sample.boxes
+    def load(self, row: int) -> tuple[bytes | NDArray[Any], Sequence[Box], int]:
+        """Return the file or the pixels of an image, its boxes, and the flaws of those that it lacks or has cut off."""
+        sample, (dataset, index) = self._sample(row), self.locate(row)
+        data = sample.decode() if sample.schema.image_encoding == "raw" else sample.encoded
+        return data, sample.boxes, dataset.reader.flaws_of_boxes(int(dataset.numbers[index]))
 
     def describe(self, rows: NDArray[np.int64], problems: Mapping[int, str], threads: int) -> None:
         """Read what records and archives call the images that are named, each once."""
@@ -440,8 +442,8 @@ def _extremes(measured: Measurements) -> dict[str, Named]:
 
 # The table: what is measured of each image.
 
-Load: TypeAlias = "Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box]]]"
-"""Returns the file or the pixels of one of the images, and its boxes; called in any thread."""
+Load: TypeAlias = "Callable[[int], tuple[bytes | NDArray[Any], Sequence[Box], int]]"
+"""Returns the file or the pixels of one of the images, its boxes, and flaws of others; called in any thread."""
 
 FORMAT_NAMES = ("", "unreadable", "pixels", "jpeg", *sorted(FORMATS))
 """What the column ``format`` counts; 0 where nothing is measured yet."""
@@ -470,22 +472,21 @@ MEASURES = np.dtype(
 )
 
 UNREADABLE = FORMAT_NAMES.index("unreadable")
-_ROUNDING = 1e-4  # of corners that records hold in single precision
 _PNG_BITS = 24  # where a PNG says how many
 _RECIPE = Recipe()
 _JPEG_MODES = {"grey": "L", "cmyk": "CMYK", "ycck": "CMYK"}
 
 _BLOCK_ROWS = 1024  # which a run that is killed measures again at most
 _PART_ROWS = 8
-_MAGIC = "stoker measures 2"
+_MAGIC = "stoker measures 3"
 _MAX_HEAD_BYTES = 4096
 _BLOCK = struct.Struct("<II")  # bytes after these, and their checksum
 _FIRST = struct.Struct("<Q")
 
 
-def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any, ...]:
+def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = (), flaws: int = 0) -> tuple[Any, ...]:
     """Return what is known of one image, a file or pixels (H, W, 3), all of which is decoded: a row of `MEASURES`."""
-    outside, empty = _flaws(boxes)
+    flaws = reduce(or_, map(_flaws, boxes), flaws)
     if not isinstance(data, bytes):
         pixels = np.ascontiguousarray(data)
         width, height, sums, squares, image_hash, strong = _native.measure_pixels(pixels)
@@ -520,19 +521,15 @@ def measure(data: bytes | NDArray[Any], boxes: Sequence[Box] = ()) -> tuple[Any,
         bits,
         turned,
         animated,
-        outside,
-        empty,
+        bool(flaws & OUTSIDE),
+        bool(flaws & EMPTY),
     )
 
 
-def _flaws(boxes: Sequence[Box]) -> tuple[bool, bool]:
-    """Return whether a box leaves the image, and whether one has no area."""
-    outside = empty = False
-    for box in boxes:
-        corners = (box.xmin, box.ymin, box.xmax, box.ymax)
-        outside |= not all(-_ROUNDING <= corner <= 1 + _ROUNDING for corner in corners)
-        empty |= not (box.xmin < box.xmax and box.ymin < box.ymax and all(map(math.isfinite, corners)))
-    return outside, empty
+def _flaws(box: Box) -> int:
+    """Return whether a box leaves the image, and whether it has no area."""
+    is_empty = not (box.xmin < box.xmax and box.ymin < box.ymax)
+    return flaws_of((box.xmin, box.xmax), (box.ymin, box.ymax)) | (EMPTY if is_empty else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -745,7 +742,7 @@ def _pixel_measures(rows: NDArray[Any], row: int) -> bytes:
 def _pixel_digest(load: Load, row: int) -> bytes:
     """Return what stands for the pixels of an image; nothing that another has where it can no longer be read."""
     try:
-        data, _ = load(row)
+        data, *_ = load(row)
         return image_digest(decode(data, MAX_PIXELS) if isinstance(data, bytes) else data)
     except StorageError:
         raise

@@ -105,6 +105,10 @@ class SampleReader(ABC):
         label = label_of(features, self.schema)
         return Sample(number, features, encoded, label, source, self.schema, mode, exif, problems)
 
+    def flaws_of_boxes(self, number: int) -> int:  # noqa: ARG002 - records hold boxes as they are
+        """Return what is wrong with boxes of a sample that it lacks, or has cut off, as `Annotations` says."""
+        return 0
+
     def _bytes(self, features: Features, feature: str, number: int) -> bytes:
         kind, values = features.get(feature, ("none", []))
         if kind == "bytes" and values:
@@ -375,6 +379,9 @@ class ImageFiles(SampleReader):
 
     def load(self, number: int, position: int) -> SourceImage:
         return self._tree.load(replace(self._table[number], object=position), self._split)
+
+    def flaws_of_boxes(self, number: int) -> int:
+        return self._tree.flaws_of_boxes(self._table[number], self._split)
 
     def allow(self, threads: int) -> None:
         self._source.allow(threads)

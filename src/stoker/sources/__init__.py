@@ -20,7 +20,7 @@ reached. Docstrings of what this package exports say which, others what is more.
 
 from __future__ import annotations
 
-from stoker.sources.boxes import Annotations, BoxFolder, read_boxes
+from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_of, read_boxes
 from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder

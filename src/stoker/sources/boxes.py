@@ -67,6 +67,11 @@ _BACK = {5: 5, 6: 8, 7: 7, 8: 6}
 BOX = np.dtype([("corners", "<f8", 4), ("label", "<i4")])
 """A box in the column ``boxes``: xmin, ymin, xmax, ymax as fractions of the image's sides, and its class or -1."""
 
+OUTSIDE, EMPTY = 1, 2
+"""Flaws of boxes: one leaves the image; one has no area."""
+
+_ROUNDING = 1e-4  # of corners that records hold in single precision
+
 MAX_XML_BYTES = 2**22
 """Longest annotation that is read."""
 
@@ -112,6 +117,9 @@ class Annotations(Protocol):
             SourceError: The annotation is damaged.
         """
 
+    def flaws(self, item: Item, class_name: bytes) -> int:
+        """Return what is wrong with boxes of one image that `read` cuts off or drops: `OUTSIDE`, `EMPTY`, both or 0."""
+
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` makes the same annotations of, as JSON has it."""
 
@@ -134,7 +142,7 @@ class TableBoxes:
     """`Annotations` that the listing has read.
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
-    that is nothing; ``annotated`` what `turn_back` needs.
+    that is nothing; ``annotated`` what `turn_back` needs; ``flaws`` what `flaws` returns.
     """
 
     where: str  # file they come from
@@ -148,6 +156,9 @@ class TableBoxes:
         corners, labels = boxes["corners"].tolist(), boxes["label"].tolist()
         pairs = zip(corners, labels, strict=True)
         return [Box(x0, y0, x1, y1, label if self.has_labels else None) for (x0, y0, x1, y1), label in pairs]
+
+    def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
+        return int(item.columns.get("flaws", 0))
 
     def counts(self, table: ItemTable, rows: NDArray[np.int64], classes: int) -> list[int]:
         """Return how many boxes each of so many classes has in some rows; those of several objects count once."""
@@ -225,6 +236,12 @@ class NamedBox:
     size: tuple[float, float] = (0, 0)
 
 
+class NamedBoxes(list[NamedBox]):
+    """The boxes of an annotation; ``flaws`` are those of boxes that were cut off or dropped, as `flaws_of` has them."""
+
+    flaws = 0
+
+
 def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
     """Return the boxes of one image, as fractions of its width and height.
 
@@ -240,11 +257,13 @@ def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -
         SourceError: The file is damaged, or a number in it is not finite.
         StorageError: Its store cannot be reached.
     """
+    return [named.box for named in _read(path) if _is_of(named.name, class_name, class_names)]
+
+
+def _read(path: bytes) -> NamedBoxes:
     text = read_annotation(path)
-    if text is None:
-        return []
     try:
-        return [named.box for named in parse_annotation(text) if _is_of(named.name, class_name, class_names)]
+        return NamedBoxes() if text is None else parse_annotation(text)
     except ValueError as error:
         raise SourceError(f"damaged annotation: {error}", path=os.fsdecode(path)) from error
 
@@ -254,7 +273,7 @@ def _is_of(name: bytes, class_name: bytes, class_names: Collection[bytes]) -> bo
     return name == class_name or name not in class_names
 
 
-def parse_annotation(text: bytes) -> list[NamedBox]:
+def parse_annotation(text: bytes) -> NamedBoxes:
     """Return all boxes of an annotation.
 
     Coordinates are divided by the size that the XML states (annotators saw scaled pictures, so it may differ from the
@@ -269,7 +288,7 @@ def parse_annotation(text: bytes) -> list[NamedBox]:
         root: Element = fromstring(text)
     except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
-    return list(_boxes(root))
+    return _boxes(root)
 
 
 def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:
@@ -282,7 +301,15 @@ def place_box(x: Sequence[float], y: Sequence[float], width: float, height: floa
     return Box(left, top, right, bottom) if left < right and top < bottom else None
 
 
-def _boxes(root: Element) -> Iterator[NamedBox]:
+def flaws_of(x: Sequence[float], y: Sequence[float], width: float = 1.0, height: float = 1.0) -> int:
+    """Return whether a box, as `place_box` takes it, is `OUTSIDE` or `EMPTY`, both, or 0."""
+    edges = [*(value / width for value in x), *(value / height for value in y)]
+    is_inside = all(-_ROUNDING <= edge <= 1 + _ROUNDING for edge in edges)
+    return (0 if is_inside else OUTSIDE) | (EMPTY if x[0] == x[1] or y[0] == y[1] else 0)
+
+
+def _boxes(root: Element) -> NamedBoxes:
+    boxes = NamedBoxes()
     width, height = (_number(root, f"size/{side}") for side in ("width", "height"))
     if width <= 0 or height <= 0:
         raise ValueError(f"size is {width:g} x {height:g}")
@@ -298,8 +325,10 @@ def _boxes(root: Element) -> Iterator[NamedBox]:
             x = [_number(corners, tag) for tag in ("xmin", "xmax")]
             y = [_number(corners, tag) for tag in ("ymin", "ymax")]
             box = place_box(x, y, width, height)
+            boxes.flaws |= flaws_of(x, y, width, height)
             if box is not None:
-                yield NamedBox(name, box, flags[0], flags[1], (width, height))
+                boxes.append(NamedBox(name, box, flags[0], flags[1], (width, height)))
+    return boxes
 
 
 def _number(element: Element, path: str) -> float:
@@ -506,6 +535,9 @@ class BoxFolder:
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
         return read_boxes(self.locate(class_name, item.path), class_name, class_names)
 
+    def flaws(self, item: Item, class_name: bytes) -> int:
+        return _read(self.locate(class_name, item.path)).flaws
+
     def locate(self, class_name: bytes, image_path: bytes) -> bytes:
         """Return where the XML of an image must be, whether or not it is there."""
         stem = image_stem(image_path)
@@ -533,10 +565,16 @@ class MappedBoxes:
         return "Data -> Annotations"
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
+        place = self._locate(item)
+        return [] if place is None else read_boxes(place, class_name, class_names)
+
+    def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
+        place = self._locate(item)
+        return 0 if place is None else _read(place).flaws
+
+    def _locate(self, item: Item) -> bytes | None:
         mapped = annotations_beside(join(self.base, item.path))
-        if mapped is None:
-            return []
-        return read_boxes(divide_suffix(mapped)[0] + b".xml", class_name, class_names)
+        return None if mapped is None else divide_suffix(mapped)[0] + b".xml"
 
     def to_json(self) -> dict[str, Any]:
         return {"base": to_text(self.base)}

@@ -27,7 +27,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
-from stoker.sources.boxes import BOX, TableBoxes, place_box
+from stoker.sources.boxes import BOX, TableBoxes, flaws_of, place_box
 from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_year
 from stoker.sources.columns import GrowingBlobs, GrowingColumn
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
@@ -299,10 +299,10 @@ def _list(look: Look, claim: tuple[Sequence[CocoFile], str | None]) -> Source:
     has_boxes = bool(classes) or any(part.box_images for part in parts)
     if has_boxes:
         own, damaged = GrowingBlobs(), GrowingBlobs()
-        for part in parts:
-            part.add_boxes(own, damaged, builder.warnings)
+        flaws = np.concatenate([part.add_boxes(own, damaged, builder.warnings) for part in parts])
         annotated = np.concatenate([part.annotated() for part in parts])
-        builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish(), "annotated": annotated}
+        builder.collector.columns |= {"boxes": own.finish(), "damaged": damaged.finish()}
+        builder.collector.columns |= {"annotated": annotated, "flaws": flaws}
     for part in filter(lambda part: part.crowds, parts):
         builder.skipped.ignored["with iscrowd"] += part.crowds
         builder.warnings.append(f"{part.path}: {format_count(part.crowds, 'annotation')} of crowds: no box of them")
@@ -462,8 +462,9 @@ class _Contents:
                 parts.append(b"%b,%b%b]" % (json_bytes([image.width, image.height])[:-1], mask, end))
             yield b"[%b]" % b",".join(parts)
 
-    def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> None:
-        """Append the columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images."""
+    def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> NDArray[np.int32]:
+        """Append columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images; return ``flaws``."""
+        flaws = np.zeros(len(self.images), np.int32)
         place_of = {image: place for place, image in enumerate(self.images)}
         corners, labels, places = array("d"), array("i"), array("q")
         orphans = outside = 0
@@ -479,7 +480,9 @@ class _Contents:
                 self.damaged.setdefault(image_id, problem)
             else:
                 x, y, width, height = self.box_sides[_BOX_NUMBERS * row : _BOX_NUMBERS * (row + 1)]
-                box = place_box((x, x + width), (y, y + height), image.width, image.height)
+                edges = (x, x + width), (y, y + height), image.width, image.height
+                box = place_box(*edges)
+                flaws[place_of[image_id]] |= flaws_of(*edges)
                 if box is None:
                     outside += 1
                     continue
@@ -497,6 +500,7 @@ class _Contents:
         own.extend(boxes[order].tobytes(), counts * BOX.itemsize)
         for image_id in self.images:
             damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
+        return flaws
 
     def annotated(self) -> NDArray[np.int32]:
         sizes = [(each.width, each.height) for each in self.images.values()]

@@ -238,6 +238,11 @@ class Source:
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
         return None if item.object >= 0 or split in self.boxes else self.reader.plain_file(item)
 
+    def flaws_of_boxes(self, item: Item, split: str) -> int:
+        """Return what is wrong with boxes of one image that `read_boxes` cuts off or drops, as `Annotations` says."""
+        source = self.boxes.get(split)
+        return 0 if source is None else source.flaws(item, self.classes[item.label] if item.label >= 0 else b"")
+
     def read_boxes(self, item: Item, split: str, data: object = None) -> list[Box]:
         """Return the boxes of one image.
 

@@ -18,7 +18,7 @@ import numpy as np
 from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
-from stoker.sources.boxes import BOX, NamedBox, TableBoxes, parse_annotation
+from stoker.sources.boxes import BOX, NamedBoxes, TableBoxes, parse_annotation
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
@@ -244,7 +244,7 @@ class _Images:
         message = f"{sets} has no list of a split, such as Main/train.txt"
         raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
 
-    def read(self, places: tuple[bytes, bytes]) -> tuple[bytes, bytes, list[NamedBox] | str | None]:
+    def read(self, places: tuple[bytes, bytes]) -> tuple[bytes, bytes, NamedBoxes | str | None]:
         """Return two paths, and the objects of the annotation, or what is wrong with it, or None without one."""
         path, mask = places
         try:
@@ -283,19 +283,20 @@ class _Objects:
         self.missing = 0
         self._known = names
         self._names: dict[bytes, int] = {name: number for number, name in enumerate(names or ())}
-        self._sizes = array("d")
+        self._sizes, self._flaws = array("d"), array("i")
         self._columns = {"boxes": GrowingBlobs(), "damaged": GrowingBlobs(), "cells": GrowingBlobs()}
         self._flagged = dict.fromkeys(("difficult", "truncated"), False)
 
-    def add(self, path: bytes, mask: bytes, annotation: list[NamedBox] | str | None) -> None:
+    def add(self, path: bytes, mask: bytes, annotation: NamedBoxes | str | None) -> None:
         """Append the paths of the annotation and the mask of an image, and its objects, a problem, or None."""
         self.missing += annotation is None
-        objects, problem = ([], annotation) if isinstance(annotation, str) else (annotation or [], "")
+        problem = annotation if isinstance(annotation, str) else ""
+        objects = annotation if isinstance(annotation, NamedBoxes) else NamedBoxes()
         unknown = next(
             (each.name for each in objects if self._known is not None and each.name not in self._names), None
         )
         if unknown is not None:
-            objects, problem = [], f"{LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
+            objects, problem = NamedBoxes(), f"{LABEL_MAP} has no class {os.fsdecode(unknown)!r}"
         boxes, flags = np.empty(len(objects), BOX), []
         for box, each in zip(boxes, objects, strict=True):
             box["corners"] = each.box.xmin, each.box.ymin, each.box.xmax, each.box.ymax
@@ -304,6 +305,7 @@ class _Objects:
             flags.append([int(getattr(each, name)) for each in objects])
             self._flagged[name] |= any(flags[-1])
         self._sizes.extend(objects[0].size if objects else (0, 0))
+        self._flaws.append(objects.flaws)
         self._columns["boxes"].append(boxes.tobytes())
         problem = problem and f"{os.fsdecode(path)}: {problem}"
         self._columns["damaged"].append(problem.encode("utf-8", "backslashreplace"))
@@ -331,7 +333,8 @@ class _Objects:
         boxes = np.frombuffer(columns["boxes"].data, BOX).copy()
         boxes["label"] = label_of[boxes["label"]]
         sizes = np.clip(np.array(self._sizes), 0, 2**31 - 1).astype(np.int32).reshape(-1, 2)
-        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), "annotated": sizes}
+        own = {"annotated": sizes, "flaws": np.array(self._flaws, np.int32)}
+        return {**columns, "boxes": Blobs(boxes.tobytes(), columns["boxes"].starts), **own}
 
 
 VOC = Kind(

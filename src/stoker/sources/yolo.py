@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
+import operator
 import os
 import posixpath
 from codecs import BOM_UTF8
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
 from stoker.recipe import is_turned
-from stoker.sources.boxes import place_box
+from stoker.sources.boxes import flaws_of, place_box
 from stoker.sources.class_folders import splits_among
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
@@ -433,16 +435,21 @@ class _YoloLabels:
         return os.fsdecode(self.base)
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
-        boxes = []
+        placed = ((place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names)))
+        return [dataclasses.replace(box, label=label) for box, label in placed if box is not None]
+
+    def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
+        return functools.reduce(operator.or_, (flaws_of(x, y) for _, x, y in self._edges(item, MAX_CLASSES)), 0)
+
+    def _edges(self, item: Item, classes: int) -> Iterator[tuple[int, tuple[float, float], tuple[float, float]]]:
+        """Yield the class of each box of an image, and its edges."""
         text = join(self.base, _text_of(item.path, is_beside=self.is_beside))
-        for _, label, numbers in _read_labels(text, len(class_names)):
+        for _, label, numbers in _read_labels(text, classes):
             if len(numbers) == _BOX_NUMBERS:
                 x, y, width, height = numbers
                 numbers = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]  # noqa: PLW2901 - two corners
             xs, ys = numbers[::2], numbers[1::2]
-            box = place_box((min(xs), max(xs)), (min(ys), max(ys)), 1.0, 1.0)
-            boxes += [] if box is None else [dataclasses.replace(box, label=label)]
-        return boxes
+            yield label, (min(xs), max(xs)), (min(ys), max(ys))
 
     def to_json(self) -> dict[str, Any]:
         return {"base": to_text(self.base), **({"is_beside": True} if self.is_beside else {})}
