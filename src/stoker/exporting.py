@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 
-from stoker.builder import Report, Tally
+from stoker.builder import Report, Tally, reject_facts
 from stoker.config import (
     IMAGE_SUFFIXES,
     check_choice,
@@ -116,9 +116,7 @@ class ExportReport(Report):
             f"{format_size(split.size_bytes)}"
             for name, split in self.splits.items()
         ]
-        if self.rejects:
-            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
-        return [*facts, format_seconds(self.seconds)]
+        return [*facts, *reject_facts(self.rejects), format_seconds(self.seconds)]
 
 
 def export(  # noqa: PLR0913 - settings by name

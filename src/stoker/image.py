@@ -24,6 +24,7 @@ from stoker.recipe import (
     JpegEncode,
     PngEncode,
     RawEncode,
+    as_image,
     dimensions,
     encode_png,
     encode_webp,
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["ImageInfo", "decode", "encode", "info"]
 
 _MOST_EDGE = 2**31 - 1
-_GREY, _GREY_ALPHA, _COLORS, _COLORS_ALPHA = 1, 2, 3, 4  # channels
+_GREY, _COLORS, _COLORS_ALPHA = 1, 3, 4  # channels
 
 
 def decode(  # noqa: PLR0913 - settings by name
@@ -299,11 +300,7 @@ def encode(pixels: NDArray[Any], encode: str = "jpeg:90") -> bytes:
     chosen = parse_encode(encode)
     if isinstance(chosen, RawEncode):
         raise ConfigError(f"encode is {encode!r}, which is pixels as they are; use jpeg, png or webp")
-    shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    known = {"uint8": (_GREY, _GREY_ALPHA, _COLORS, _COLORS_ALPHA), "uint16": (_GREY,)}.get(pixels.dtype.name, ())
-    if shaped.ndim != 3 or shaped.shape[2] not in known or shaped.size == 0:
-        message = f"an array of {pixels.dtype} of shape {pixels.shape} is not an image"
-        raise ConfigError(f"{message}; pixels are uint8 (height, width, 1 to 4 channels), or uint16 (height, width)")
+    shaped = as_image(pixels, ConfigError)
     if max(shaped.shape[:2]) > chosen.max_side:
         message = f"{shaped.shape[1]} x {shaped.shape[0]} pixels do not fit"
         raise ConfigError(f"{message}; the sides of a file of format {chosen.format} end at {chosen.max_side}")

@@ -35,12 +35,12 @@ from stoker.format import (
     format_index,
     inflate,
     is_unfinished,
-    nested_counts,
     new_index_name,
     read_classes,
     read_index,
     read_manifest,
     read_rejects,
+    sum_of_formats,
     write_labels,
     write_rejects,
 )
@@ -257,7 +257,9 @@ class _Merging(Task):
             source=_joined_source(manifests),
             converted=_sums(manifest.converted for manifest in manifests),
             annotation_errors=sum(manifest.annotation_errors for manifest in manifests),
-            formats=_joined_formats(manifests),
+            formats=sum_of_formats(each.formats for each in manifests)
+            if all(each.formats for each in manifests)
+            else {},
             encoders=_joined_encoders(manifests),
             shard_names=naming.text,
             limit=None,
@@ -437,16 +439,6 @@ def _sums(counts: Iterator[Mapping[str, int]]) -> dict[str, int]:
     for part_counts in counts:
         total.update(part_counts)
     return dict(sorted(total.items()))
-
-
-def _joined_formats(manifests: Sequence[Manifest]) -> Mapping[str, Mapping[str, int]]:
-    """Return how many records have which format; nothing where one dataset does not say."""
-    if not all(manifest.formats for manifest in manifests):
-        return {}
-    total: Counter[tuple[str, str]] = Counter()
-    for manifest in manifests:
-        total.update({(name, method): n for name, counts in manifest.formats.items() for method, n in counts.items()})
-    return nested_counts(total)
 
 
 def _joined_encoders(manifests: Sequence[Manifest]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
 from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
-from stoker.builder.report import BuildReport, PartReport, Report
+from stoker.builder.report import BuildReport, PartReport, Report, reject_facts
 from stoker.builder.settings import (
     PRESETS,
     BuildSettings,

@@ -21,8 +21,8 @@ from stoker.format import (
     Manifest,
     SourceInfo,
     Split,
-    nested_counts,
     read_rejects,
+    sum_of_formats,
     write_labels,
     write_rejects,
 )
@@ -59,6 +59,11 @@ class Report(ABC):
     @abstractmethod
     def _facts(self) -> list[str]:
         """Return what a person wants to know, the most important first."""
+
+
+def reject_facts(rejects: Sequence[Reject]) -> list[str]:
+    """Return what a report says of rejects; nothing where there are none."""
+    return [f"{format_count(len(rejects), 'reject')}, the first {rejects[0].key}"] if rejects else []
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -98,8 +103,7 @@ class BuildReport(Report):
         note = manifest.schema.label_note
         facts = [f"{self.outcome}: dataset {manifest.dataset_id}", *splits]
         facts.append(f"{format_count(manifest.classes, 'class')}{', ' * bool(note)}{note}")
-        if self.rejects:
-            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
+        facts += reject_facts(self.rejects)
         return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
 
 
@@ -140,8 +144,7 @@ class PartReport(Report):
             f"{self.part}: {self.shards:,} of {format_count(self.all_shards, 'shard')}",
             f"{format_count(self.missing_shards, 'shard')} of other parts missing",
         ]
-        if self.rejects:
-            facts.append(f"{format_count(len(self.rejects), 'reject')}, the first {self.rejects[0].key}")
+        facts += reject_facts(self.rejects)
         return [*facts, f"{format_count(self.items, 'image')} in {format_seconds(self.seconds)}"]
 
 
@@ -203,11 +206,11 @@ def _classes(tree: Source, results: Sequence[ShardResult]) -> tuple[tuple[bytes,
 def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardResult], classes: int) -> Manifest:
     """Return the manifest of a build whose shards are all complete, in the order of the plan, but for other files."""
     converted: Counter[str] = Counter()
-    formats: Counter[tuple[str, str]] = Counter()
     for result in results:
         converted.update(result.converted)
-        formats.update({(name, how): count for name, counts in result.formats.items() for how, count in counts.items()})
-    has_images = any(field.is_image for field in plan.tree.fields.values())
+    formats = sum_of_formats(result.formats for result in results)
+    by_pillow = any(field.is_image for field in plan.tree.fields.values())
+    by_pillow |= any("encoded" in formats.get(name, ()) for name in ("png", "webp"))
     return Manifest(
         stoker_version=stoker_version(),
         schema=stored_schema(plan.tree, settings, classes),
@@ -220,8 +223,8 @@ def _make_manifest(plan: Plan, settings: BuildSettings, results: Sequence[ShardR
         compression=settings.shards.compression,
         shard_names=settings.shards.naming.text,
         limit=settings.source.limit,
-        formats=nested_counts(formats),
-        encoders=encoder_versions() if has_images or formats.keys() & {("png", "encoded"), ("webp", "encoded")} else {},
+        formats=formats,
+        encoders=encoder_versions() if by_pillow else {},
     )
 
 

@@ -75,6 +75,7 @@ from stoker.format.manifest import (
     nested_counts,
     read_classes,
     read_manifest,
+    sum_of_formats,
     write_manifest,
 )
 from stoker.format.shard_names import (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
@@ -29,7 +30,7 @@ from stoker.strict_json import parse_json
 from stoker.types import Compression, FeatureKind, FeatureSpec, Field, ImageEncoding, LabelEncoding, SchemaInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from stoker.storage import Location, LocationLike
 
@@ -71,6 +72,14 @@ def nested_counts(counts: Mapping[tuple[str, str], int]) -> FormatCounts:
     for (name, origin), count in sorted(counts.items()):
         nested.setdefault(name, {})[origin] = count
     return nested
+
+
+def sum_of_formats(counts: Iterable[FormatCounts]) -> FormatCounts:
+    """Return how many images of several datasets or shards have which format, and how they were made."""
+    total: Counter[tuple[str, str]] = Counter()
+    for formats in counts:
+        total.update({(name, origin): count for name, some in formats.items() for origin, count in some.items()})
+    return nested_counts(total)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ from stoker.recipe.recipe import (
 from stoker.recipe.stored_image import (
     StoredImage,
     Storing,
+    as_image,
     check,
     convert,
     decode,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ImageError, ImageTooLargeError
+from stoker.errors import ImageError, ImageTooLargeError, StokerError
 from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, turn_corners, window_of
 from stoker.recipe.image_formats import (
     FORMATS,
@@ -130,7 +130,9 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
-        pixels = _checked_pixels(data, recipe)
+        pixels = as_image(data)
+        recipe.check_pixels(pixels.shape[1], pixels.shape[0])
+        pixels = np.ascontiguousarray(pixels)
         if pixels.shape[2] == 3:
             return _convert_pixels(pixels, recipe, crop, 1, *_storing_of_pixels(recipe))
         image = convert(encode_png(pixels), recipe, crop)
@@ -219,7 +221,8 @@ def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -
         ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
-        _checked_pixels(data, recipe)
+        pixels = as_image(data)
+        recipe.check_pixels(pixels.shape[1], pixels.shape[0])
         return _storing_of_pixels(recipe)[0]
     header = _look(data, recipe)
     storing, _ = _decide(header, recipe, crop)
@@ -306,7 +309,8 @@ def _open(data: bytes, kind: str, recipe: Recipe) -> None:
         _native.decode_image(data, (0, 0, 1, 1), recipe.max_pixels)  # the first pixel costs little
 
 
-def _checked_pixels(pixels: NDArray[Any], recipe: Recipe) -> Pixels:
+def as_image(pixels: NDArray[Any], error: type[StokerError] = ImageError) -> Pixels:
+    """Return an array that is an image as (H, W, C); any other raises ``error``."""
     shaped = pixels[:, :, None] if pixels.ndim == 2 else pixels
     channels = {"uint8": (1, 2, 3, 4), "uint16": (1,)}.get(pixels.dtype.name, ())
     if shaped.ndim != 3 or shaped.shape[2] not in channels or shaped.size == 0:
@@ -316,9 +320,8 @@ def _checked_pixels(pixels: NDArray[Any], recipe: Recipe) -> Pixels:
             message += "; to have channels last, give array.transpose(1, 2, 0)"
         if pixels.dtype.kind == "f":
             message += "; of values from 0 to 1, give (array * 255).round().astype('uint8')"
-        raise ImageError(message)
-    recipe.check_pixels(shaped.shape[1], shaped.shape[0])
-    return np.ascontiguousarray(shaped)
+        raise error(message)
+    return shaped
 
 
 def _storing_of_pixels(recipe: Recipe) -> tuple[Storing, Encode]:

@@ -34,7 +34,7 @@ from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.image_tables import image_base
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
-from stoker.sources.moved_files import find_moved, path_ends, without_own
+from stoker.sources.moved_files import find_moved, path_ends, path_parts, without_own
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.reading import conversion_of, in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
@@ -585,7 +585,7 @@ class _Contents:
             self._refuse(f"{where}: file_name is {shown(value)}, which has a NUL byte")
         if is_absolute(path):
             return path
-        parts = [part for part in path.split(b"/") if part not in (b"", b".")]
+        parts = path_parts(path)
         if not parts:
             self._refuse(f"{where}: file_name is {shown(value)}, not the name of a file")
         return b"/".join(parts)

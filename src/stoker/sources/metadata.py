@@ -29,7 +29,7 @@ from stoker.sources.image_tables import (
 )
 from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, Kind, Look
 from stoker.sources.labels import read_label_map
-from stoker.sources.moved_files import find_moved, own_names, without_own
+from stoker.sources.moved_files import find_moved, own_names, path_parts, without_own
 from stoker.sources.reading import in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
@@ -371,7 +371,7 @@ def _below(table: ImageTable, line: int, name: str) -> bytes:
         raise damaged(table.place, line, f"{message}; give such images a list of their own, with a column 'url'")
     if is_absolute(path):
         return path
-    return table.folder + b"/".join(part for part in path.split(b"/") if part not in (b"", b"."))
+    return table.folder + b"/".join(path_parts(path))
 
 
 def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:

@@ -24,12 +24,17 @@ if TYPE_CHECKING:
 _DRIVE, _LONGEST = re.compile(rb"[A-Za-z]:"), 4096
 
 
+def path_parts(path: bytes) -> list[bytes]:
+    """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
+    return [part for part in path.split(b"/") if part not in (b"", b".")]
+
+
 def path_ends(path: bytes) -> list[bytes]:
     """Return what a path may be below another folder, the longest first: of most paths that is the path alone."""
     is_foreign = b"\\" in path or path[:1] == b"/" or _DRIVE.match(path) or b".." in path.split(b"/")
     if not is_foreign or len(path) > _LONGEST:
         return [path]
-    parts = [part for part in path.replace(b"\\", b"/").split(b"/") if part not in (b"", b".")]
+    parts = path_parts(path.replace(b"\\", b"/"))
     first = len(parts) - parts[::-1].index(b"..") if b".." in parts else 0
     return [b"/".join(parts[at:]) for at in range(first, len(parts))]
 

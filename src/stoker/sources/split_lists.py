@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from stoker.config import VALIDATION_NAMES, format_count
 from stoker.errors import SourceError
 from stoker.sources.class_folders import IMAGE_WORDS
+from stoker.sources.moved_files import path_parts
 from stoker.sources.reading import nonblank_lines
 from stoker.sources.walking import divide_suffix, is_image_name
 
@@ -113,7 +114,7 @@ class _List:
         return True
 
     def _add(self, number: int, line: bytes, name: bytes, folders: Collection[bytes]) -> None:
-        parts = [part for part in name.replace(b"\\", b"/").split(b"/") if part not in (b"", b".", b"..")]
+        parts = [part for part in path_parts(name.replace(b"\\", b"/")) if part != b".."]
         for form in (line, *_forms(b"/".join(parts))):
             self.lines.setdefault(form, number)
         inner = range(1, len(parts)) if parts and parts[0] not in folders else ()

@@ -23,6 +23,7 @@ from stoker.sources.columns import GrowingColumn
 from stoker.sources.items import Group
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
+from stoker.sources.moved_files import path_parts
 from stoker.sources.reading import in_order
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, is_tar, tar_members
@@ -282,7 +283,7 @@ class TarImages:
         """
         for member in tar_members(window):
             name = member.name.encode("utf-8", "surrogateescape")
-            parts = [part for part in name.split(b"/") if part not in (b"", b".")]
+            parts = path_parts(name)
             if name.startswith(b"/") or b".." in parts or b"\0" in name:
                 self._skipped.ignored["unsafe name"] += 1
                 _note(self._unsafe, name)
