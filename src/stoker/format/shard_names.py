@@ -234,7 +234,9 @@ def _below(folder: Location) -> Iterator[Location]:
 
 
 def _files(folder: Location, children: Iterable[Child]) -> Iterator[Location]:
-    return (folder / os.fsdecode(child.name) for child in children if child.is_file)
+    """Return the files among what lies in a folder but those called as images are, of which there may be millions."""
+    names = (os.fsdecode(child.name) for child in children if child.is_file)
+    return (folder / name for name in names if not is_image_name(name))
 
 
 def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None:

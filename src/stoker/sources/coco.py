@@ -124,7 +124,7 @@ def _coco_at(look: Look, base: Location) -> list[CocoFile]:
     files = [CocoFile(top / name, split, "", top) for top, split in splits.items() for name in _IN_SPLITS]
     is_given = look.options.image_root is not None
     folders = {"": image_base(look)} if is_given else _image_folders(look, base, names)
-    paths = _json_in(base)[:_TRIED] + (_json_in(base / _ANNOTATIONS) if _ANNOTATIONS in names else [])
+    paths = _json_in(look, base)[:_TRIED] + (_json_in(look, base / _ANNOTATIONS) if _ANNOTATIONS in names else [])
     files += [CocoFile.called(path, folders.get(_last_word(path), folders.get(""))) for path in paths]
     tops = [base / name for name in _alone(names)] + [base]
     checked = in_order(partial(_checked, tops=tops), files, base.requests_at_once)
@@ -147,8 +147,8 @@ def _alone(names: Sequence[str]) -> list[str]:
     return others if len(others) == 1 else []
 
 
-def _json_in(folder: Location) -> list[Location]:
-    names = (os.fsdecode(child.name) for child in folder.children() if not child.is_folder)
+def _json_in(look: Look, folder: Location) -> list[Location]:
+    names = (os.fsdecode(child.name) for child in look.beside_images(folder) if not child.is_folder)
     return [folder / name for name in names if name.endswith(".json")]
 
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from stoker.sources.class_folders import NOT_CLASSES
 from stoker.sources.options import SourceOptions
 from stoker.sources.reader import FileReader, StoredReader
-from stoker.sources.walking import folders_in, is_dataset, is_sidecar, seen_in
-from stoker.storage import Location, location
+from stoker.sources.walking import folders_in, is_dataset, is_image_name, is_sidecar, seen_in
+from stoker.storage import Child, Location, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -151,11 +151,21 @@ class Look:
         return self.once(_holds_folders)
 
     def files_near(self, base: Location) -> list[Location]:
-        """Return the files in a folder, and some in the folders in which lists and annotations are looked for."""
-        names = sorted(child.name for child in base.some_children() if child.is_file)
+        """Return the files that may be lists or annotations: those in a folder, and some of the folders for these."""
+        names = [child.name for child in self.beside_images(base) if child.is_file]
         tops = [] if self.layout is None else [top for top in self.layout.tops if top != self.layout.base]
         around = [top / name for top in tops for name in self.look_into(top).files]
         return [*(base / os.fsdecode(name) for name in names), *around]
+
+    def beside_images(self, folder: Location) -> list[Child]:
+        """Return what lies in a folder but the files called as images are, sorted; each folder is listed once."""
+        key = "beside images", folder
+        if key not in self._results:
+            self._results[key] = [
+                child for child in folder.children() if child.is_folder or not is_image_name(child.name)
+            ]
+        children: list[Child] = self._results[key]
+        return children
 
     def once(self, find: Callable[[Look], T]) -> T:
         """Return what a function finds out about the place; each function is called once."""

@@ -356,6 +356,8 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
 
 def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str | None:
     """Return what was seen if many files are called after others in their folder, as masks of these, and what to do."""
+    if not any(_MASK_ENDING.search(name.rpartition(".")[0]) for name in files):  # as of millions of photographs
+        return None
     stems = {name.rpartition(".")[0]: name for name in files if may_be_image(os.fsencode(name))}
     images = {stem: _MASK_ENDING.sub("", stem) for stem in stems if _MASK_ENDING.search(stem)}
     masks = [(stem, own + end) for stem, own in images.items() for end in _IMAGE_ENDINGS if own + end in stems]

@@ -77,18 +77,18 @@ def _find(look: Look, layout: Layout) -> dict[Location, str | None]:
     They lie in the folder itself, if no folder of a class lies beside them, or in its folder ``data``, or in folders of
     splits.
     """
-    children = layout.base.children()
+    children = look.beside_images(layout.base)
     paths = _parquet_in(layout.base, children)
     if paths:
         return {} if look.holds_folders else {path: split_of_file(path.name) for path in paths}
     folders = {child.name for child in children if child.is_folder}
     if _DATA_FOLDER in folders:
         data = layout.base / os.fsdecode(_DATA_FOLDER)
-        paths = _parquet_in(data, data.children())
+        paths = _parquet_in(data, look.beside_images(data))
         if paths:
             return {path: split_of_file(path.name) for path in paths}
     inner = {layout.base / os.fsdecode(name): split for name, split in splits_among(folders).items()}
-    inside = {folder: _parquet_in(folder, folder.children()) for folder in inner}
+    inside = {folder: _parquet_in(folder, look.beside_images(folder)) for folder in inner}
     are_splits({os.fsencode(folder.name) for folder, files in inside.items() if files}, str(layout.base))
     return {path: inner[folder] for folder, files in inside.items() for path in files}
 

@@ -52,10 +52,10 @@ _PROGRESS_IMAGES = 1024
 _MAX_NOTED = 2**16
 
 
-def find_tars(folder: Location) -> dict[Location, str]:
+def find_tars(look: Look, folder: Location) -> dict[Location, str]:
     """Return the tars in a folder that are known by their names, and the split of each."""
     tars: dict[str, Location] = {}
-    for child in folder.children():
+    for child in look.beside_images(folder):
         path = folder / os.fsdecode(child.name)
         name = path.name.removesuffix(".part")
         split = next((split for pattern, split in _KNOWN_NAMES if pattern.fullmatch(name)), None)
@@ -114,7 +114,7 @@ def folder_of(look: Look, tars: Mapping[Location, str]) -> Location:
 def _claim(look: Look) -> dict[Location, str]:
     if look.layout is None:
         return look.once(named_tars)
-    tars = find_tars(look.layout.base)
+    tars = find_tars(look, look.layout.base)
     return tars if tars and not look.holds_folders else {}
 
 

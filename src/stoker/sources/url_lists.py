@@ -70,7 +70,7 @@ def claim_urls(look: Look) -> list[Location]:
         return [look.path] if is_list else []
     if look.holds_folders:
         return []
-    names = [os.fsdecode(child.name) for child in look.layout.base.children() if child.is_file]
+    names = [os.fsdecode(child.name) for child in look.beside_images(look.layout.base) if child.is_file]
     paths = [look.layout.base / name for name in names if not name.startswith((".", "_"))]
     paths = [path for path in paths if path.suffix in (_TEXT, *_TABLES)]
     is_one = len({path.suffix for path in paths}) == 1

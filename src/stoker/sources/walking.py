@@ -104,7 +104,7 @@ def images_among(files: Sequence[tuple[bytes, int]], skipped: Skipped) -> list[t
     others = [name for name, _ in files if not may_be_image(name)]
     skipped.ignored.update(suffix_of(name).decode("ascii", "replace") for name in others)
     skipped.warn(others, f"{format_count(len(others), 'file')} with no name of an image, not used: {{names}}")
-    return [file for file in files if may_be_image(file[0])]
+    return [file for file in files if may_be_image(file[0])] if others else list(files)
 
 
 def suffix_of(name: bytes) -> bytes:

@@ -79,7 +79,7 @@ def _find(look: Look, layout: Layout) -> dict[Location, str]:
 
     They lie in the folder itself, or in folders of splits, and no folder of a class lies beside them.
     """
-    children = layout.base.children()
+    children = look.beside_images(layout.base)
     shards = {path: split_of(path.name) for path in _tars_of(layout.base, children)}
     if shards and look.holds_folders:
         shards = {}
@@ -90,7 +90,7 @@ def _find(look: Look, layout: Layout) -> dict[Location, str]:
     are_samples = hold_samples(shards)
     if are_samples is None and shards:  # none of them says; to list them says what is wrong with them
         parents = {path.parent for path in shards}
-        are_samples = not find_tars(layout.base) and all(_are_alone(folder.children()) for folder in parents)
+        are_samples = not find_tars(look, layout.base) and all(_are_alone(folder.children()) for folder in parents)
     if are_samples:
         are_splits({os.fsencode(path.parent.name) for path in shards}, str(layout.base))
     return shards if are_samples else {}

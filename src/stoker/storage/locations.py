@@ -446,7 +446,8 @@ class LocalLocation(PosixPath, Location):
         return sorted(self.some_children())
 
     def folders(self) -> list[bytes]:
-        return sorted(child.name for child in self.some_children() if child.is_folder)
+        with os.scandir(os.fsencode(self)) as entries:
+            return sorted(entry.name for entry in entries if _answered(entry.is_dir))
 
     def some_children(self) -> Iterator[Child]:
         """Yield what lies directly in it, in any order; a link that leads round in a circle is not a folder."""
