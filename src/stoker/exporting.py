@@ -46,12 +46,12 @@ from stoker.errors import (
     printable,
     record_error,
 )
-from stoker.fields import Image, box_column, class_column, stored_values
+from stoker.fields import Image, box_column, class_column, field_of_image, stored_values
 from stoker.format import LABELS_NAME, write_labels
 from stoker.loader import ShardRecords, box_classes, choose_split, open_splits
 from stoker.progress import progress_of_call
 from stoker.recipe import sniff
-from stoker.sources import field_of_image, import_pyarrow
+from stoker.sources import import_pyarrow
 from stoker.storage import attach_filename, folder_at_once, location
 from stoker.types import BOX_SIDES, Reject
 

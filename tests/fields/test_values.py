@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as np_st
 from PIL import Image as PillowImage
 
+import stoker
 from reference import example
 from small_cases import each
 from stoker import _native, fields
 from stoker.errors import ConfigError, ExampleError, SourceError
 from stoker.types import Box, EncodedImage, FeatureSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)] + [
     "bool",
@@ -253,6 +257,35 @@ def test_boxes() -> None:
             field.boxes("b", value)
     with pytest.raises(SourceError, match=r"to name the classes give stoker\.fields\.Boxes\(\[\.\.\.\]\)"):
         fields.Boxes().boxes("b", [sides | {"label": "cat"}])
+
+
+@pytest.mark.parametrize(
+    ("name", "by_name", "of_an_image"),
+    [
+        ("image", fields.Image(), fields.Image()),
+        ("left_image", fields.Image(), fields.Image()),
+        ("mask", fields.Mask(), fields.Mask()),
+        ("tumour_mask", fields.Mask(), fields.Mask()),
+        ("mask_image", fields.Mask(), fields.Mask()),
+        ("masked_image", fields.Image(), fields.Image()),
+        ("trimap", fields.Text(), fields.Mask()),
+        ("segmentation", fields.Text(), fields.Mask()),
+        ("depth", fields.Text(), fields.Image()),
+    ],
+)
+def test_names_of_masks_are_the_same_whatever_holds_them(
+    name: str, by_name: Any, of_an_image: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "1.png"
+    picture = PillowImage.new("L", (8, 6), 1)
+    picture.save(path)
+    record = {"image": str(path), name: str(path)}
+    assert fields.infer(record)[name] == by_name
+    assert fields.infer(record | {name: picture})[name] == of_an_image
+    if name == "image":
+        return
+    (tmp_path / "metadata.jsonl").write_text(json.dumps({"file_name": "1.png", f"{name}_file_name": "1.png"}))
+    assert stoker.open(tmp_path).fields == {name: of_an_image}
 
 
 def test_inferring() -> None:

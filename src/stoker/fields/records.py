@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _MAX_NAME = 200
 _OWN_PREFIX = "image/"
+_MASK_NAME = re.compile(r"mask(?!ed)|(^|[^a-z])(seg(mentation)?s?|trimaps?)([^a-z]|$)", re.IGNORECASE)
 _LIKE_IMAGES = re.compile("path|file|im(age|g)", re.IGNORECASE)
 
 KINDS: dict[str, type[Field]] = {
@@ -63,10 +64,11 @@ def is_pil_image(value: object) -> bool:
 def infer(record: Mapping[str, Any]) -> dict[str, Field]:
     """Return what the fields of records like one are, by the names and types of its values.
 
-    ``image`` and ``NAME_image`` that are a path, bytes, an array or a PIL image, and any PIL image: `Image`. ``mask``
-    and ``NAME_mask`` that are such: `Mask`. ``label`` that is a number or text: `Label`. ``boxes``: boxes. Then
-    text: `Text`; bytes: `Bytes`; ``bool`` and ``int``: `Int`; ``float``: `Float`; an array: `Array` of its dtype and
-    shape; a list of ``int`` or of ``float``: `Array` of int64 or float32 of any length; other dicts and lists: `Json`.
+    ``image``, ``NAME_image``, ``mask`` and ``NAME_mask`` that are a path, bytes or an array, and any PIL image: `Mask`
+    if ``mask`` or the word ``seg`` or ``trimap`` is in the name, otherwise `Image`. ``label`` that is a number or text:
+    `Label`. ``boxes``: boxes. Then text: `Text`; bytes: `Bytes`; ``bool`` and ``int``: `Int`; ``float``: `Float`; an
+    array: `Array` of its dtype and shape; a list of ``int`` or of ``float``: `Array` of int64 or float32 of any length;
+    other dicts and lists: `Json`.
 
     Args:
         record: The first one.
@@ -95,15 +97,20 @@ def _inferred(name: str, value: Any) -> Field:
     raise ConfigError(f"{message}; give fields={{{name!r}: stoker.fields.{fitting}(), ...}}")
 
 
-def named_image(name: str) -> Field | None:
-    """Return what ``image``, ``NAME_image``, ``mask`` and ``NAME_mask`` are by their names; None of another name."""
-    return {"image": Image(), "mask": Mask()}.get(name.rpartition("_")[2])
+def field_of_image(name: str) -> Mask | Image:
+    """Return what an image beside that of a sample is by its name: a mask, or another image."""
+    return Mask() if _MASK_NAME.search(name) else Image()
+
+
+def named_image(name: str) -> Mask | Image | None:
+    """Return what paths and bytes called ``image``, ``NAME_image``, ``mask`` or ``NAME_mask`` are; otherwise None."""
+    return field_of_image(name) if name.rpartition("_")[2] in ("image", "mask") else None
 
 
 def _by_name(name: str, value: Any) -> Field | None:
     is_array, is_pil = isinstance(value, np.ndarray), is_pil_image(value)
     if is_array or is_pil or isinstance(value, (str, bytes, bytearray, memoryview, os.PathLike)):
-        image = named_image(name) or (Image() if is_pil else None)
+        image = field_of_image(name) if is_pil else named_image(name)
         if image is not None:
             return Mask(16) if image == Mask() and is_array and value.dtype == np.uint16 else image
     if name == "boxes" and isinstance(value, (list, tuple, np.ndarray)):

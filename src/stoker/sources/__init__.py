@@ -41,6 +41,5 @@ from stoker.sources.records import (
     list_records,
 )
 from stoker.sources.source import Source, with_objects
-from stoker.sources.table_columns import field_of_image
 from stoker.sources.tar_format import FileWindow, tar_members
 from stoker.sources.walking import is_dataset

@@ -118,7 +118,7 @@ def _named(name: str, field: Field, feature: Any) -> Field:
     """Return the field that a name says, as `stoker.fields.infer` has it, where a feature says how values are held."""
     if name == "label" and isinstance(field, (fields.Int, fields.Text)) and feature.dtype != "bool":
         return fields.Label()
-    image = fields.named_image(name)
+    image = fields.field_of_image(name) if field == fields.Image() else fields.named_image(name)
     if image is not None and field in (fields.Image(), fields.Text(), fields.Bytes()):
         return image
     return fields.Boxes() if name == "boxes" and isinstance(field, fields.Array) else field

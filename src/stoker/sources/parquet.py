@@ -22,7 +22,7 @@ import numpy as np
 
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, Text, check_extra
+from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, Text, check_extra, field_of_image
 from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.columns import GrowingColumn, chunks
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
@@ -44,7 +44,6 @@ from stoker.sources.table_columns import (
     LABEL_NAME,
     SIDES_OF_BOXES,
     check_columns,
-    field_of_image,
     find_label,
     may_be_classes,
 )

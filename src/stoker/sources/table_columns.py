@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
-from stoker.fields import TRUTH_VALUES, Float, Image, Int, Json, Labels, Mask, Text, check_extra
+from stoker.fields import TRUTH_VALUES, Float, Int, Json, Labels, Text, check_extra, field_of_image
 from stoker.sources.class_folders import SPLIT_WORDS
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.reader import Cells, json_bytes
@@ -61,7 +61,6 @@ CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re
 """What columns of captions are called."""
 _MOST_ALONE = 20
 """Of how many labels all may differ."""
-_MASK_NAME = re.compile(r"mask|(^|[^a-z])(seg(mentation)?s?|trimaps?)([^a-z]|$)", re.IGNORECASE)
 _FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
 """Names of columns of 0 and 1 that are no classes."""
 _MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a", "nil"})
@@ -353,11 +352,6 @@ class _Column:
         if self.kinds <= {"whole", "decimal"}:
             return Float()
         return Json() if is_json and self.kinds != {"text"} else Text()
-
-
-def field_of_image(name: str) -> Mask | Image:
-    """Return what another image beside that of a sample is by its name: a mask, or an image."""
-    return Mask() if _MASK_NAME.search(name) else Image()
 
 
 def has_boxes(value: Any) -> bool:
