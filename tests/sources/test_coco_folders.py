@@ -334,7 +334,8 @@ def test_a_file_beside_its_images_or_their_only_folder_is_read(
     if folder and file.startswith("annotations/"):
         with pytest.raises(SourceError) as caught:
             list_source(str(root))
-        assert f"of COCO's {root / file}, give image_root={str(root / folder)!r}" in str(caught.value)
+        message = f"of COCO's {root / file}, give image_root={str(root / folder)!r}; to read the images alone, give"
+        assert f"{message} {root / folder}; if" in str(caught.value)
         if not prefix:
             tree = list_source(str(root), SourceOptions(image_root=str(root / folder)))
             assert [len(tree.load(item, "train").boxes) for item in tree.table] == [2, 2, 2]

@@ -166,6 +166,7 @@ def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
         ("names: [a]\ntrain: ../train/images\nval: ../valid/images\n", "train/images"),  # Roboflow's
         ("names: {0: a}\npath: ../datasets/other\ntrain: [train, more]\n", "train"),
         ("names: [1]\npath: inner\ntrain: ./images/\nval:\n", "inner/images"),
+        ("names: [a]\npath: C:\\data\ntrain: images\\train\n", "images/train"),
     ],
 )
 def test_folders_are_found_as_programs_write_them(yaml: str, images: str, tmp_path: Path) -> None:

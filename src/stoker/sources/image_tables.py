@@ -237,6 +237,9 @@ def _tables_that_name(
         and (is_given or (_names_lost_images(tabled) and (look.is_file or not tops)))
         and not look.once(claim_urls)
     ):
+        if (wanted := options.image_column) is not None and not any(wanted in first[0] for first in tabled.values()):
+            place, first = next(iter(tabled.items()))
+            check_columns(place, [wanted], [*first[0]])
         headers = "; ".join(
             f"{place} has the columns {format_some([*first[0]], _FEW)}; its first row is"
             f" {format_some([str(value)[:_LONGEST_CELL] for value in first[0].values()], _FEW)}"

@@ -327,6 +327,7 @@ def _beside_masks(top: Location, names: Sequence[str]) -> str | None:
         hint += (
             f"; of COCO's {coco}, give {option_with('image_root', str(top / images[0]))}" if coco is not None else ""
         )
+        hint += f"; to read the images alone, give {top / images[0]}"
         return f"{images[0]}/ beside {masks[0]}/, images and what belongs to them{hint}"
     return None
 

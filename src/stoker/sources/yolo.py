@@ -290,7 +290,7 @@ def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
 
 def _parts(name: str) -> list[str]:
     """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
-    return [part for part in name.split("/") if part not in ("", ".")]
+    return [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
 
 
 def _below(path: Location, base: Location, name: str, own: Collection[bytes]) -> bytes:
