@@ -121,6 +121,7 @@ def test_all_frameworks_give_the_same_objects(train: stoker.Dataset) -> None:
             assert (a.images == b.images.numpy()).all()
             assert (a.images == c[0].numpy()).all()
             assert (a.indices == b.indices.numpy()).all()
+            assert a.labels.tolist() == b.labels.tolist() == c[1].numpy().tolist()
 
 
 def test_objects_that_went_missing_are_an_error_by_name(train: stoker.Dataset) -> None:
@@ -168,6 +169,23 @@ def test_labels_are_those_of_the_boxes_and_without_them_of_the_image(
         with stoker.Loader(mixed, batch_size=8, transform=stoker.ObjectCrops(8)) as loader:
             (batch,) = loader
         assert [expected[index % 4] for index in batch.indices.tolist()] == batch.labels.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.BadSampleWarning")
+def test_a_substitute_has_its_own_label() -> None:
+    # Every other image is broken, with a box or without, and so are the substitutes.
+    fields = {"image": stoker.fields.Image(), "label": stoker.fields.Label(), "boxes": OWN}
+    records = [
+        {"image": image(i) if i % 2 else image(i)[:200], "label": 5, "boxes": [BOX | {"label": 1}] * (i // 2 % 2)}
+        for i in range(12)
+    ]
+    opened = stoker.open(records, fields=fields)
+    labels = [1 if record["boxes"] else -1 for record in records]
+    settings: dict[str, Any] = {"transform": stoker.ObjectCrops(8), "on_bad": "substitute", "seed": SEED}
+    with stoker.Loader(opened, batch_size=12, **settings) as loader:
+        (batch,) = loader
+    assert [labels[index] for index in batch.indices.tolist()] == batch.labels.tolist()
+    assert {index % 2 for index in batch.indices.tolist()} == {1}
 
 
 def test_classes_are_balanced_by_those_of_the_boxes(tmp_path: Path) -> None:
