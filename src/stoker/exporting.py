@@ -347,7 +347,6 @@ def _has_boxes(dataset: Dataset) -> bool:
 
 
 def _caption(fields: Mapping[str, Field]) -> str | None:
-    """Return the text that is a member of its own beside an image in a tar."""
     return next((name for name in _CAPTIONS if name in fields and fields[name].form().kind == "text"), None)
 
 

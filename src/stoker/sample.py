@@ -469,7 +469,6 @@ def _landscape(width: int, height: int, rng: np.random.Generator) -> tuple[Plane
 
 
 def _coloured(field: Plane) -> Plane:
-    """Return a field (height, width) as one for each of red, green and blue."""
     # The same field turned round looks like another one: colour varies less than brightness, and elsewhere.
     warmth = 0.4 * field[::-1, ::-1]
     return np.array((field + warmth, field, 0.85 * field - warmth))

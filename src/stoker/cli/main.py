@@ -128,12 +128,10 @@ def _without_query(word: str) -> str:
 
 
 def _without_help_command(words: Sequence[str]) -> list[str]:
-    """Return ``build --help`` for ``help build``, and ``--help`` for ``help``; other words as they are."""
     return [*words[1:2], "--help"] if words[:1] == ["help"] else list(words)
 
 
 def _command(words: Sequence[str]) -> str | None:
-    """Return the command among the words, which options of ``stoker`` itself may precede; None if there is none."""
     return next((word for word in _without_help_command(words) if not word.startswith("-")), None)
 
 

@@ -140,7 +140,6 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 def _name(action: argparse.Action) -> str:
-    """Return an argument as one types it: of several spellings the first."""
     return action.option_strings[0] if action.option_strings else str(action.metavar)
 
 

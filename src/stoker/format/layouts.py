@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from stoker.config import check_range, format_some, option
 from stoker.errors import ConfigError
 from stoker.fields import check_extra
-from stoker.types import FeatureSpec, SchemaInfo
+from stoker.types import BOX_SIDES, FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,10 +34,7 @@ _SHARED = {
 }
 _BOXES = {
     BOX_PREFIX + "label": FeatureSpec("int64", None),
-    BOX_PREFIX + "xmax": FeatureSpec("float", None),
-    BOX_PREFIX + "xmin": FeatureSpec("float", None),
-    BOX_PREFIX + "ymax": FeatureSpec("float", None),
-    BOX_PREFIX + "ymin": FeatureSpec("float", None),
+    **{BOX_PREFIX + side: FeatureSpec("float", None) for side in sorted(BOX_SIDES)},
 }
 _DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename", "format", "order")
 _DLBS_INT64 = ("channels", "class/label", "height", "width")
@@ -165,13 +162,12 @@ class ImagenetSchema(Schema):
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 15 features of one record, and those of its fields."""
-        label = _stored_label(sample, self.label_base)
         boxes = sample.boxes
-        labels = [label if box.label is None else _number(box.label, self.label_base) for box in boxes]
-        return _shared_features(sample, label) | {
+        labels = [sample.label if box.label is None else box.label for box in boxes]
+        return _shared_features(sample, self.label_base) | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
-            BOX_PREFIX + "label": ("int64", labels),
+            BOX_PREFIX + "label": ("int64", [_stored_label(label, self.label_base) for label in labels]),
             BOX_PREFIX + "xmax": ("float", [box.xmax for box in boxes]),
             BOX_PREFIX + "xmin": ("float", [box.xmin for box in boxes]),
             BOX_PREFIX + "ymax": ("float", [box.ymax for box in boxes]),
@@ -196,8 +192,7 @@ class NvidiaSchema(Schema):
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 9 features of one record."""
-        label = _stored_label(sample, self.label_base)
-        return _shared_features(sample, label) | {"image/class/text": ("bytes", [sample.class_name])}
+        return _shared_features(sample, self.label_base) | {"image/class/text": ("bytes", [sample.class_name])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +246,7 @@ class TfdsSchema(Schema):
         return {
             "file_name": ("bytes", [sample.filename]),
             "image": ("bytes", [sample.image]),
-            "label": ("int64", [_stored_label(sample, self.label_base)]),
+            "label": ("int64", [_stored_label(sample.label, self.label_base)]),
         }
 
 
@@ -268,7 +263,7 @@ class DlbsSchema(Schema):
 
     def to_features(self, sample: StoredSample) -> Features:
         """Return the 11 features of one record."""
-        return _shared_features(sample, _stored_label(sample, self.label_base)) | {
+        return _shared_features(sample, self.label_base) | {
             "image/class/synset": ("bytes", [sample.class_name]),
             "image/class/text": ("bytes", [sample.class_text]),
             "image/order": ("bytes", [sample.order.encode()]),
@@ -311,7 +306,7 @@ class TinySchema(Schema):
             "channel": ("int64", [3]),
             "height": ("int64", [sample.height]),
             "image_raw": ("bytes", [sample.image]),
-            "label": ("int64", [_stored_label(sample, self.label_base)]),
+            "label": ("int64", [_stored_label(sample.label, self.label_base)]),
             "label_one_hot": ("bytes", [bytes(_one_hot(sample))]),
             "width": ("int64", [sample.width]),
         }
@@ -322,11 +317,11 @@ def format_name(stored: str) -> bytes:
     return b"tensor" if stored == "raw" else stored.upper().encode()
 
 
-def _shared_features(sample: StoredSample, label: int) -> Features:
+def _shared_features(sample: StoredSample, label_base: int) -> Features:
     """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
     return {
         "image/channels": ("int64", [3]),
-        "image/class/label": ("int64", [label]),
+        "image/class/label": ("int64", [_stored_label(sample.label, label_base)]),
         "image/colorspace": ("bytes", [b"RGB"]),
         "image/encoded": ("bytes", [sample.image]),
         "image/filename": ("bytes", [sample.filename]),
@@ -336,12 +331,8 @@ def _shared_features(sample: StoredSample, label: int) -> Features:
     }
 
 
-def _stored_label(sample: StoredSample, label_base: int) -> int:
-    """Return the number that a record holds for a sample's class: -1 for none, whatever the base."""
-    return _number(sample.label, label_base)
-
-
-def _number(label: int, label_base: int) -> int:
+def _stored_label(label: int, label_base: int) -> int:
+    """Return the number that a record holds for a class: -1 for none, whatever the base."""
     return label + label_base if label >= 0 else -1
 
 

@@ -735,7 +735,6 @@ def _groups(rows: NDArray[np.int64], keys: NDArray[Any], *further: Callable[[int
 
 
 def _pixel_measures(rows: NDArray[Any], row: int) -> bytes:
-    """Return what else follows from the pixels of an image."""
     return b"".join(rows[column][row].tobytes() for column in ("width", "height", "sums", "squares"))
 
 

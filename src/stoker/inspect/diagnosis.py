@@ -88,7 +88,6 @@ class _Look:
 
     @property
     def loop_seconds(self) -> float:
-        """Time in which the consumer waited for a batch or had one."""
         return self.stats.wait_seconds + self.stats.consumer_seconds
 
 

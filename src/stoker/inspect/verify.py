@@ -570,7 +570,6 @@ def _some(keys: list[str]) -> str:
 
 
 def _cut(value: bytes | list[int]) -> str:
-    """Return a value of a record, cut: it may be of any length."""
     return repr(value[:_SHOWN_LENGTH]) + ("..." if len(value) > _SHOWN_LENGTH else "")
 
 

@@ -373,7 +373,6 @@ class Dataset:
 
     @property
     def _classes(self) -> str:
-        """How many classes there are, and where their ids start unless that is 0."""
         count, note = len(self.classes) - self.schema.label_base, self.schema.label_note
         return f"{format_count(count, 'class')}{', ' * bool(note)}{note}"
 

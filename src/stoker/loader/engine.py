@@ -166,7 +166,6 @@ class BatchMaker:
         return self.batch(taken, np.empty(0, np.bool_), position, lambda row: ("", row, 0))
 
     def _of_transforms(self, each: Sequence[Any]) -> Any:
-        """Return what each transform gives, as batches have it."""
         return tuple(each) if isinstance(self._feed.settings.transform, MultiCrop) else each[0]
 
 

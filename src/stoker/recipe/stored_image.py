@@ -372,7 +372,6 @@ def _kept(data: bytes, kind: str, recipe: Recipe) -> bytes:
 
 
 def _can_reencode(recipe: Recipe, orientation: int) -> bool:
-    """Return whether the core does all that a recipe asks for with a JPEG of an EXIF orientation, in one call."""
     return recipe.resize is not None and orientation == 1 and recipe.filter in _NATIVE_FILTERS
 
 

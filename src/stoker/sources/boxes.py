@@ -711,5 +711,4 @@ def _add_list(lines: Iterable[bytes], boxes: BoxTable) -> int:
 
 
 def _edges(first: int, last: int) -> tuple[int, int]:
-    """Return the edges around the pixels from ``first`` to ``last``, whichever of them is smaller."""
     return min(first, last), max(first, last) + 1

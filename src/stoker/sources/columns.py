@@ -158,7 +158,6 @@ class GrowingBlobs:
         self._starts.extend(ends + (self._write(data) - ends[-1]))
 
     def _write(self, data: bytes) -> int:
-        """Append some bytes, and return how many there are now."""
         self._tail.write(data)
         if self._tail.tell() > HELD_NAME_BYTES:
             self._spill()

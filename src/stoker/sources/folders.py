@@ -210,7 +210,6 @@ _FILES = (b".tar", b".tar.gz", b".tgz", _ARROW)
 
 
 def _may_matter(name: bytes) -> bool:
-    """Return whether a name could be that of a class, a split or an image."""
     return name not in ANNOTATION_FOLDERS and name not in _METADATA and not name.startswith(b".")
 
 

@@ -224,7 +224,6 @@ class _Writer:
             self.write(column[first:end].astype(kind).tobytes())
 
     def _align(self, multiple: int) -> int:
-        """Pad with zeros to a multiple of ``multiple`` bytes, and return the offset."""
         self.write(b"\0" * (-self._size_bytes % multiple))
         return self._size_bytes
 

@@ -163,7 +163,6 @@ class _Head:
 
     @property
     def description(self) -> tuple[Any, ...]:
-        """What all files must have alike."""
         kinds = [(name, field.to_json()) for name, field in self.columns.fields.items()]
         return self.columns.image, self.columns.has_paths, sorted(kinds, key=str)
 

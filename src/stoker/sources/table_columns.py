@@ -171,7 +171,6 @@ def _are_marks(cells: Sequence[Any]) -> bool:
 
 
 def _without_zeros(label: str) -> str:
-    """Return an id without the zeros behind its point; any other label as it is."""
     return match[1] if (match := _CLASS_ID.fullmatch(label)) else label
 
 

@@ -97,7 +97,6 @@ def _find(look: Look, layout: Layout) -> dict[Location, str]:
 
 
 def _are_alone(children: Iterable[Child]) -> bool:
-    """Return whether no other files lie beside tars but hidden ones and sidecars."""
     names = (child.name for child in children if child.is_file)
     return all(name.endswith(b".tar") or name.startswith(b".") or is_sidecar(name) for name in names)
 

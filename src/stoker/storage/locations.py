@@ -773,7 +773,6 @@ class StoreLocation(Location):
         self.store.delete_all([entry.key for entry in self.store.entries(self.key) if TEMPORARY_MARK in entry.key])
 
     def _top(self) -> int:
-        """Return how many characters of a key come before the path below it."""
         return len(self.key) + 1 if self.key else 0
 
 

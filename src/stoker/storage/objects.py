@@ -282,7 +282,6 @@ class GcsBackend(ObjectsBackend):
 
 
 def _emulator(settings: StoreSettings) -> str:
-    """Return the URL of the server that takes the place of Google's, if there is one."""
     host = (settings.get("endpoint") or os.environ.get("STORAGE_EMULATOR_HOST", "")).rstrip("/")
     return host if "://" in host or not host else f"http://{host}"
 

@@ -181,7 +181,6 @@ class _Client:
         self._answered = time.monotonic() - NETWORK_SECONDS
 
     def is_lost(self, now: float) -> bool:
-        """Return whether no server at all has answered for some time."""
         return now - self._answered > NETWORK_SECONDS
 
     def get(self, url: str, wanted: Wanted, stop: threading.Event) -> Answer:

@@ -124,7 +124,6 @@ class Output:
 
 
 def _name_of_type(dtype: Any) -> Any:
-    """Return the name of a type of numbers of any library; anything else as it is."""
     if dtype is None or isinstance(dtype, str):
         return dtype
     name = str(getattr(dtype, "name", "") or getattr(dtype, "__name__", "") or dtype)
