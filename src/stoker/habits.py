@@ -64,7 +64,17 @@ OPENING = _answers(
         "root data_dir data_files directory name": "the path is the first argument: stoker.open(path)",
         "streaming download": "nothing is copied: files are read when they are used; omit it",
         "shuffle batch_size shuffle_files num_workers": "a loader has these: stoker.Loader(train, 256, transform=...)",
-        "seed validation_split": "divide what is open: train, validation = dataset.random_split([0.9, 0.1], seed=0)",
+        # tables of fastai, Keras and torchvision
+        "fn_col x_col image_col filename_col": "use image_column=",
+        "label_col y_col target_col": "use label_column=",
+        "label_delim": "use label_separator=",
+        "valid_col": "use split_column=",
+        "sep delimiter delim": "use separator=",
+        "suff suffix extension extensions": "endings of files are found; omit it",
+        "folder image_folder image_dir img_dir": "use image_root=",
+        "annFile ann_file annotation_file csv_file": "the file is the path: stoker.open(file, image_root=folder)",
+        "seed validation_split split_fraction valid_pct val_split test_size": "divide what is open: "
+        "train, validation = dataset.random_split([0.9, 0.1], seed=0)",
         "features": "use fields=, of stoker.fields",
         "label_mode class_mode": "labels are class ids; omit it",
         "color_mode": 'use mode="RGB", "L", "RGBA" or "I;16"',
@@ -88,6 +98,16 @@ BUILDING = _answers(
     }
 )
 """Arguments of `stoker.build`."""
+
+AUDITING = _answers(
+    {
+        "num_workers num_proc workers": "use threads=",
+        "max_distance max_distance_threshold threshold hash_size": "use distance=, of the 64 bits of a hash",
+        "split": "all splits are looked at, and leaks between them told; omit it",
+        "html json": "a command has it: stoker audit PATH --html audit.html, or --json",
+    }
+)
+"""Arguments of `stoker.audit`."""
 
 TRANSFORMS = _answers(
     {

@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Literal, Never, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from stoker import _native
 from stoker.builder import Tally, is_machine_error
 from stoker.config import available_cpus, check_range, option
 from stoker.errors import ConfigError, ImageError, SourceError, StokerError, StorageError, format_where
+from stoker.habits import AUDITING, refuse_unknown
 from stoker.inspect.info import ClassCount, Splits, counted_classes, label_counts
 from stoker.loader import open_splits
 from stoker.recipe import (
@@ -215,6 +216,7 @@ def audit(  # noqa: PLR0913 - settings by name
     separator: str | None = None,
     image_root: LocationLike | None = None,
     # end of settings
+    **unknown: Never,
 ) -> AuditReport:
     """Look at every image of a dataset before something is trained on it.
 
@@ -248,6 +250,7 @@ def audit(  # noqa: PLR0913 - settings by name
         columns: Which other columns of a table become fields, with commas between them; ``"none"``. Default: all.
         separator: What stands between the columns of a table: comma, semicolon, tab or bar. Default: found.
         image_root: Folder that the names of images in a table, a list or a COCO file are relative to. Default: found.
+        unknown: Nothing; arguments of other libraries are refused with what to use instead.
 
     Raises:
         ConfigError: A value is out of range, or ``resume`` is a file of other images.
@@ -255,6 +258,7 @@ def audit(  # noqa: PLR0913 - settings by name
         StokerError: The dataset as a whole cannot be opened.
         OSError: The store cannot be reached, or a file not be written.
     """
+    refuse_unknown("stoker.audit", unknown, locals(), AUDITING)
     splits = open_splits(path, keys, SourceOptions.among(locals()))
     return audit_splits(str(path), splits, distance, threads, None if resume is None else Path(resume), progress)
 
