@@ -181,11 +181,12 @@ def _find(
     if not path and len(names) == 1 and not told:
         yield from _find(look, top, names[0] + b"/")
     elif split is not None and not told:
-        inner = (_find(look, top, path + name + b"/", None, split) for name in names)
-        first = list(next(inner, ()))
-        are_scenes = any(folder.role == "masks" for folder in first)
-        # Otherwise train/ may lie beside train_masks/.
-        yield from chain(first, *inner) if are_scenes else [_Folder(path, "images", split)]
+        inside = look.look_into(top / os.fsdecode(path + names[0])).folders if names else ()
+        if any(_told(os.fsencode(name))[0] == "masks" for name in inside):
+            for name in names:
+                yield from _find(look, top, path + name + b"/", None, split)
+        else:
+            yield _Folder(path, "images", split)  # train/ may lie beside train_masks/
     for name, (its_role, of) in told.items():
         yield from _find(look, top, path + name + b"/", its_role, split or of)
         other = next((other for other in names if other != name), b"")
@@ -293,6 +294,9 @@ def _list(look: Look, contents: _Contents) -> Source:
             skipped.ignored[what] += len(names)
             count = format_count(len(names), what.partition(" ")[0])
             skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
+    above = {(own.images.split, _folder_of(own.images.path[:-1])) for own in contents.pairs if own.masks_of}
+    if len(above) > len({split for split, _ in above}):
+        skipped.warn(sorted({path for _, path in above}), "folders of images and masks, not classes: {names}")
     builder.collector.columns["cells"] = cells.finish()
     lists = [path_below(place, builder.folder) for place in divide_by_lists(builder, look)]
     others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
