@@ -413,14 +413,15 @@ def test_mixes_of_boxes_need_the_same_classes_of_boxes(tmp_path: Path) -> None:
     by_index = dict(zip(batch.indices.tolist(), batch.boxes.labels.tolist(), strict=True))
     own = [dataset[number].boxes[0].label for dataset in (dataset_a, dataset_c) for number in range(2)]
     assert [by_index[number] for number in range(4)] == own
-    with pytest.raises(
-        ConfigError, match=r"a and .*b do not have the same classes of boxes, so equal labels differ in"
-    ):
-        stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, **settings)
-    with pytest.raises(
-        ConfigError, match=r"label_offsets would move the labels of boxes, too, .*; omit label_offsets="
-    ):
-        stoker.Loader(stoker.mix([dataset_a, dataset_c], label_offsets=[0, 2]), 4, **settings)
+    for of_boxes in (settings, {"transform": stoker.ObjectCrops(8)}):
+        with pytest.raises(
+            ConfigError, match=r"a and .*b do not have the same classes of boxes, so equal labels differ in"
+        ):
+            stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, **of_boxes)
+        with pytest.raises(
+            ConfigError, match=r"label_offsets would move the labels of boxes, too, .*; omit label_offsets="
+        ):
+            stoker.Loader(stoker.mix([dataset_a, dataset_c], label_offsets=[0, 2]), 4, **of_boxes)
     with stoker.Loader(stoker.mix([dataset_a, dataset_b]), 4, transform=stoker.Resize(8)) as loader:
         assert len(list(loader)) == 1
 
