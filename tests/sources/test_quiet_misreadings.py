@@ -522,6 +522,41 @@ def test_a_column_of_splits_in_which_some_rows_have_none_is_told(
     assert message in listed(tmp_path).warnings
 
 
+@pytest.mark.parametrize("name", ["t.csv", "metadata.csv"])
+@pytest.mark.parametrize(
+    ("late", "message", "settings"),
+    [
+        ("a|b", "'a|b', which may be several classes; give label_separator='|', or label_separator='none'", "|"),
+        ("a b", "'a b', which may be several classes; give label_separator=' '", " "),
+        ("0.5", "'0.5', which is no class id; give label_column='none' to have numbers as a field", None),
+    ],
+)
+def test_late_rows_that_are_unlike_the_first_are_told(
+    late: str, message: str, settings: str | None, name: str, tmp_path: Path
+) -> None:
+    files = [f"{i}.jpg" for i in range(4)]
+    early = "01" if settings is None else "ab"
+    rows = [f"{files[i % 4]},{early[i % 2]}" for i in range(1200)] + [f"0.jpg,{late}"]
+    table = "\n".join(["file_name,label", *rows])
+    write(tmp_path, {name: table, **{file: picture(i) for i, file in enumerate(files)}})
+    assert f"after the first 1,000 rows, 'label' has {message}" in refusal(tmp_path)
+    if settings is None:
+        source = list_source(str(tmp_path), SourceOptions(label_column=()))
+        assert source.fields["label"] == stoker.fields.Float()
+        return
+    source = list_source(str(tmp_path), SourceOptions(label_separator=settings))
+    assert isinstance(source.fields["label"], stoker.fields.Labels)
+    assert late.encode() in list_source(str(tmp_path), SourceOptions(label_separator="none")).classes
+
+
+def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Path) -> None:
+    rows = "".join(f"{i % 4}.jpg,{0.5 if i < 1100 else 'cat'}\n" for i in range(1101))
+    write(tmp_path, {"t.csv": f"id,label\n{rows}", **{f"{i}.jpg": picture(i) for i in range(4)}})
+    assert "after the first 1,000 rows, 'label' has other values than numbers; mend them, or give" in refusal(tmp_path)
+    source = list_source(str(tmp_path), SourceOptions(label_column=()))
+    assert source.fields["label"] == stoker.fields.Text()
+
+
 @pytest.mark.parametrize(
     ("between", "labels", "is_told"),
     [

@@ -20,7 +20,7 @@ from stoker.fields import TRUTH_VALUES, Float, Int, Json, Labels, Text, check_ex
 from stoker.sources.class_folders import SPLIT_WORDS
 from stoker.sources.columns import GrowingBlobs
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.tables import damaged, first_rows, is_json, is_text
+from stoker.sources.tables import LOOKED_AT, damaged, first_rows, is_json, is_text
 from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class Classes:
     # are all texts of an image, and the first one
     form: Literal["one", "one-hot", "several", "number", "captions"] = "one"
     between: str = ""  # what stands between several names in a cell
+    is_told: bool = False  # whether the user says that nothing does
 
     @property
     def field(self) -> str | None:
@@ -292,7 +293,7 @@ def _with_form(
         message = f"{where}: {name!r} has cells such as {first[:40]!r}, each of one class; if they are several, give"
         message += f" {option_with('label_separator', likely[0])}"
         warnings.append(message)
-    return Classes(columns)
+    return Classes(columns, is_told=given is not None)
 
 
 def _may_divide(texts: Sequence[str], between: str) -> bool:
@@ -438,6 +439,8 @@ class TableRows:
 
     def class_names(self, warnings: list[str]) -> list[bytes | None]:
         """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label."""
+        if self._classes.form == "one" and not self._classes.is_told:
+            self._check_form()
         if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
             self._are_numbers = False
             warnings.append(f"{self._place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
@@ -455,6 +458,21 @@ class TableRows:
                 message = f"{self._place}: the label {label!r} is no text that UTF-8 can hold"
                 raise SourceError(message, path=str(self._place)) from error
         return names
+
+    def _check_form(self) -> None:
+        """Refuse labels that are no names or ids of one class each, though those of the first rows are."""
+        message = f"{self._place}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
+        if between := _between([*self._labels]):
+            first = next(label for label in self._labels if between in label.strip())
+            message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
+            message += f", or {option_with('label_separator', 'none')} where each cell is one class"
+            raise SourceError(message, path=str(self._place))
+        if are_no_ids(self._labels):
+            first = next(label for label in self._labels if not _CLASS_ID.fullmatch(label))
+            message += (
+                f" {first!r}, which is no class id; give {option_with('label_column', 'none')} to have numbers as"
+            )
+            raise SourceError(f"{message} a field", path=str(self._place))
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row: its values by column."""
@@ -486,6 +504,10 @@ class TableRows:
             if len(numbers) == len(self._names) and max(numbers, default=MAX_CLASSES) < MAX_CLASSES:
                 return Labels([str(number) for number in range(max(numbers) + 1)])
             return Labels(list(self._classes.columns[1:] and self._classes.columns) or sorted(self._names))
+        if name == self._classes.field and not column.kinds <= {"whole", "decimal"}:
+            message = f"{self._place}: after the first {LOOKED_AT:,} rows, {name!r} has other values than numbers; mend"
+            message += f" them, or give {option_with('label_column', 'none')} to have all as text"
+            raise SourceError(message, path=str(self._place))
         if name == self._classes.field:
             return Float()
         return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
