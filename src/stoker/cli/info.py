@@ -120,15 +120,9 @@ def _document(info: DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo) -> 
     if isinstance(info, UnfinishedInfo):
         return {"state": "unfinished", **output.fields_of(info), "remedy": info.remedy}
     if isinstance(info, ForeignInfo):
-        return {
-            "state": "foreign",
-            "path": info.path,
-            "splits": info.splits,
-            "looked_at": info.looked_at,
-            "keys": info.keys,
-            "formats": info.formats,
-            "layout": info.layout and info.layout.preset,
-        }
+        own = output.fields_of(info) | {"layout": info.layout and info.layout.preset}
+        del own["turned"]  # `run` says it of every kind
+        return {"state": "foreign", **own}
     manifest = json.loads(format_manifest(info.manifest))
     for split in manifest["splits"].values():
         split["mean_bytes"] = round(split["bytes"] / split["records"], 1) if split["records"] else None
