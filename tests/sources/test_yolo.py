@@ -103,6 +103,11 @@ def test_plan_and_info_name_the_folder_once(tmp_path: Path, capsys: pytest.Captu
         shown = capsys.readouterr().out
         assert shown.count(str(root)) == 1
         assert "boxes: train, validation\n" in shown
+    (root / "labels/val").mkdir()
+    (root / "labels/val/1.txt").write_text("7 0.5 0.5 0.1 0.1\n")
+    assert main(["plan", str(root)]) == 0
+    problem = f"damaged annotation: {root}/labels/val/1.txt, line 1: there is no class 7"
+    assert f"annotation of images/val/1.png: {problem}\n" in capsys.readouterr().out
     assert main(["plan", str(root / "data.yaml")]) == 0
     assert f"boxes: {root} for train, validation\n" in capsys.readouterr().out
 

@@ -80,6 +80,7 @@ class Estimate:
 
     sampled: int  # items that were converted
     rejected: int  # how many of them would be rejected
+    annotation_errors: tuple[str, ...]  # damaged annotations of them, whose images are stored without boxes
     converted: dict[str, int]  # how many of them cannot be kept as they are, by the format of their source
     size_bytes: int  # expected bytes of all shards
     seconds: float  # expected duration with the threads that were measured, files of this machine in the page cache
@@ -217,6 +218,7 @@ def _estimate(sample: _Sample, converter: ItemConverter, threads: int) -> tuple[
     estimate = Estimate(
         sampled=len(items),
         rejected=len(rejects),
+        annotation_errors=tuple(sorted(error for outcome in outcomes for error in outcome.annotation_errors)),
         converted=dict(converted),
         size_bytes=round(_record_size(converter, items, outcomes).of(sample.items, sample.size_bytes)),
         seconds=seconds * sample.items / max(1, len(items)),

@@ -78,6 +78,7 @@ def _document(report: BuildForecast) -> dict[str, Any]:
             "threads": report.settings.threads,
             "sampled": estimate.sampled,
             "rejected": estimate.rejected,
+            "annotation_errors": estimate.annotation_errors,
             "converted": estimate.converted,
         },
         "warnings": tree.warnings,
@@ -131,6 +132,8 @@ def _print(report: BuildForecast) -> None:
     odd = [f"odd file: {file.key} is {file.content}" for file in survey.odd if file.key not in rejected]
     output.some(odd, _SHOWN)
     output.some([f"rejected {reject.key}: {reject.reason}" for reject in survey.rejects], _SHOWN)
+    annotations = [f"annotation of {error}" for error in estimate.annotation_errors]
+    output.some(annotations, _SHOWN, "their images are stored without boxes")
     output.some([f"warning: {warning}" for warning in tree.warnings], _SHOWN)
     cost = f"about {format_size(estimate.size_bytes)}, about {format_seconds(estimate.seconds)}"
     sample = f"from {format_count(estimate.sampled, 'item')} converted"
