@@ -27,9 +27,9 @@ std::shared_ptr<nb::callable> hold(nb::callable function) {
 }
 
 std::string words_of(nb::handle error) {
-  const auto said = nb::steal(PyObject_Str(error.ptr()));
+  const auto message = nb::steal(PyObject_Str(error.ptr()));
   const auto encoded = nb::steal(
-      said.is_valid() ? PyUnicode_AsEncodedString(said.ptr(), "utf-8", "backslashreplace") : nullptr);
+      message.is_valid() ? PyUnicode_AsEncodedString(message.ptr(), "utf-8", "backslashreplace") : nullptr);
   if (!encoded.is_valid()) {
     PyErr_Clear();
     return {};

@@ -126,7 +126,7 @@ auto without_gil_from(size_t bytes, const Work& work) {
 nb::object exception_of(const std::exception_ptr& error);
 
 // (path, record, offset), as the where() of every source of samples gives it.
-inline nb::tuple place(const Where& where) {
+inline nb::tuple location_of(const Where& where) {
   return nb::make_tuple(text(where.path), where.record, where.offset == kUnknown ? 0 : where.offset);
 }
 

@@ -62,8 +62,8 @@ std::pair<int64_t, int64_t> target(const std::string& mode, std::pair<int64_t, i
     throw Error(ErrorCode::kBadArgument,
                 "An image of " + std::to_string(width) + " x " + std::to_string(height) + " pixels");
   }
-  const PixelSize made = stored_size(mode, size.first, size.second).target({width, height});
-  return {made.width, made.height};
+  const PixelSize resized = stored_size(mode, size.first, size.second).target({width, height});
+  return {resized.width, resized.height};
 }
 
 RecordSlot slot_named(const std::string& name) {
@@ -77,12 +77,12 @@ RecordSlot slot_named(const std::string& name) {
 using Slots = std::map<std::string, std::string>;
 
 RecordTemplate make_template(const nb::dict& features, const Slots& slots) {
-  RecordTemplate made;
+  RecordTemplate layout;
   const GivenFeatures given(features);
-  for (const NamedValues& feature : given.values()) made.add(feature);
-  for (const auto& [key, slot] : slots) made.add(key, slot_named(slot));
-  made.fill({});  // throws now what would throw for every record
-  return made;
+  for (const NamedValues& feature : given.values()) layout.add(feature);
+  for (const auto& [key, slot] : slots) layout.add(key, slot_named(slot));
+  layout.fill({});  // throws now what would throw for every record
+  return layout;
 }
 
 nb::bytes reencode(const JpegStoring& storing, const ByteView& data, Box part, int width, int height) {
@@ -123,16 +123,17 @@ nb::tuple build_records(const std::vector<File>& files, const JpegStoring& stori
     if (!nb::isinstance<RecordTemplate>(record)) throw nb::type_error("a file needs a RecordTemplate");
     wanted.push_back({{path.c_str(), path.size()}, size, nb::cast<const RecordTemplate*>(record)});
   }
-  FramedRecords made;
+  FramedRecords records;
   {
     WithoutGil nogil;
     static PerThread<RecordBuilder>
         builders;  // threads come and go slowly, and their memory is worth keeping
-    made = builders.get(buffers()).run(wanted, storing, kLimit);
+    records = builders.get(buffers()).run(wanted, storing, kLimit);
   }
   nb::list sizes;
-  for (const uint64_t size : made.sizes) sizes.append(size);
-  return nb::make_tuple(give_shared(std::move(made.bytes), made.size), std::move(sizes), made.crc, made.kept);
+  for (const uint64_t size : records.sizes) sizes.append(size);
+  return nb::make_tuple(give_shared(std::move(records.bytes), records.size), std::move(sizes), records.crc,
+                        records.kept);
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ void register_builds(nb::module_& m) {
           "or "
           "`height`, by name.")
       .def_prop_ro(
-          "size_bytes", [](const RecordTemplate& made) { return made.fill({}).size(); },
+          "size_bytes", [](const RecordTemplate& layout) { return layout.fill({}).size(); },
           "Bytes of a record beside the values of its slots.");
 
   nb::class_<JpegStoring>(m, "JpegStoring", "What a recipe does to JPEGs. Immutable; safe in any thread.")
@@ -164,15 +165,15 @@ void register_builds(nb::module_& m) {
           [](JpegStoring* storing, std::optional<std::pair<std::string, std::pair<int64_t, int64_t>>> size,
              const std::string& filter, int quality, const std::string& subsampling, bool restart,
              bool optimize, const std::string& decode, bool turns, uint64_t max_pixels) {
-            JpegStoring made;
-            if (size) made.size = stored_size(size->first, size->second.first, size->second.second);
-            made.reencode.filter = filter_named(filter);
-            made.reencode.encode = encode_spec(quality, subsampling, restart, optimize);
-            made.reencode.decode = decode_mode_named(decode);
-            made.reencode.max_pixels = max_pixels;
-            made.keeps_small = !restart;
-            made.turns = turns;
-            new (storing) JpegStoring(made);
+            JpegStoring spec;
+            if (size) spec.size = stored_size(size->first, size->second.first, size->second.second);
+            spec.reencode.filter = filter_named(filter);
+            spec.reencode.encode = encode_spec(quality, subsampling, restart, optimize);
+            spec.reencode.decode = decode_mode_named(decode);
+            spec.reencode.max_pixels = max_pixels;
+            spec.keeps_small = !restart;
+            spec.turns = turns;
+            new (storing) JpegStoring(spec);
           },
           nb::kw_only(), "size"_a = nb::none(), "filter"_a = "bicubic", "quality"_a = 90,
           "subsampling"_a = "4:2:0", "restart"_a = false, "optimize"_a = true, "decode"_a = "exact",

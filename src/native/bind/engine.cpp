@@ -18,7 +18,7 @@
 
 #include "bench/decode_loop.h"
 #include "bind/bind.h"
-#include "bind/remote_places.h"
+#include "bind/remote_spans.h"
 #include "core/base/errors.h"
 #include "core/base/process.h"
 #include "core/clocks/trace_log.h"
@@ -91,13 +91,13 @@ Error converter_error(const nb::python_error& raised) {
 ConvertedImage call_converter(const nb::callable& convert, PixelMode mode, std::span<const uint8_t> file) {
   const WithGil gil;
   try {
-    const auto [made, orientation] = nb::cast<ConvertedPixels>(convert(nb::bytes(file.data(), file.size())));
+    const auto [array, orientation] = nb::cast<ConvertedPixels>(convert(nb::bytes(file.data(), file.size())));
     const bool deep = mode == PixelMode::kI16;
-    const bool fits = made.dtype() == (deep ? nb::dtype<uint16_t>() : nb::dtype<uint8_t>());
-    if (!fits || made.shape(2) != channels_of(mode)) refuse_converted(mode);
-    const auto* bytes = static_cast<const uint8_t*>(made.data());
-    return {.pixels = {bytes, bytes + made.nbytes()},
-            .size = extent_of(made.shape(0), made.shape(1)),
+    const bool fits = array.dtype() == (deep ? nb::dtype<uint16_t>() : nb::dtype<uint8_t>());
+    if (!fits || array.shape(2) != channels_of(mode)) refuse_converted(mode);
+    const auto* bytes = static_cast<const uint8_t*>(array.data());
+    return {.pixels = {bytes, bytes + array.nbytes()},
+            .size = extent_of(array.shape(0), array.shape(1)),
             .orientation = Orientation(orientation)};
   } catch (const nb::python_error& raised) {
     if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
@@ -183,10 +183,10 @@ nb::dlpack::dtype numpy_type(FeatureKind kind) {
 nb::object object_of(std::span<const uint8_t> value, ColumnForm form) {
   const auto* const first = reinterpret_cast<const char*>(value.data());
   const auto size = static_cast<Py_ssize_t>(value.size());
-  PyObject* const made = form == ColumnForm::kText ? PyUnicode_DecodeUTF8(first, size, nullptr)
-                                                   : PyBytes_FromStringAndSize(first, size);
-  if (made == nullptr) throw nb::python_error();
-  return nb::steal(made);
+  PyObject* const object = form == ColumnForm::kText ? PyUnicode_DecodeUTF8(first, size, nullptr)
+                                                     : PyBytes_FromStringAndSize(first, size);
+  if (object == nullptr) throw nb::python_error();
+  return nb::steal(object);
 }
 
 // A list of the object of each sample.
@@ -263,23 +263,23 @@ nb::list failures_of(const FinishedBatch& finished) {
 // What of the loader's figures is the engine's, under the names that loader/tracing.py reads.
 nb::dict totals(Engine& engine) {
   const EngineTotals all = engine.get().totals();
-  nb::dict made, stages;
+  nb::dict counts, stages;
   for (size_t i = 0; i < kStages; ++i) {
     stages[kStageNames[i]] = nb::make_tuple(all.stages.of[i].samples, all.stages.of[i].nanoseconds);
   }
-  made["stages"] = stages;
-  made["bytes_read"] = all.stages.bytes_read;
-  made["threads"] = all.threads;
-  made["busy_ns"] = all.workers.busy_ns;
-  made["idle_ns"] = all.workers.idle_ns;
-  made["cpu_ns"] = all.workers.cpu_ns;
-  made["batches"] = all.consumer.batches;
-  made["samples"] = all.consumer.samples;
-  made["ready"] = all.consumer.ready;
-  made["wait_ns"] = all.consumer.wait_ns;
-  made["handover_ns"] = all.consumer.handover_ns;
-  made["consume_ns"] = all.consumer.consume_ns;
-  return made;
+  counts["stages"] = stages;
+  counts["bytes_read"] = all.stages.bytes_read;
+  counts["threads"] = all.threads;
+  counts["busy_ns"] = all.workers.busy_ns;
+  counts["idle_ns"] = all.workers.idle_ns;
+  counts["cpu_ns"] = all.workers.cpu_ns;
+  counts["batches"] = all.consumer.batches;
+  counts["samples"] = all.consumer.samples;
+  counts["ready"] = all.consumer.ready;
+  counts["wait_ns"] = all.consumer.wait_ns;
+  counts["handover_ns"] = all.consumer.handover_ns;
+  counts["consume_ns"] = all.consumer.consume_ns;
+  return counts;
 }
 
 nb::tuple take_trace(Engine& engine) {
@@ -363,9 +363,9 @@ void add_fields(nb::module_& m) {
           "__init__",
           [](FieldColumn* column, const std::string& key, const std::string& kind, const std::string& form,
              bool text, bool fixed, size_t group) {
-            const FieldColumn made{key, feature_kind(kind), column_form(form), text, fixed, group};
-            check_fields({{made}, {}});
-            new (column) FieldColumn(made);
+            const FieldColumn spec{key, feature_kind(kind), column_form(form), text, fixed, group};
+            check_fields({{spec}, {}});
+            new (column) FieldColumn(spec);
           },
           nb::arg("key"), nb::arg("kind"), nb::kw_only(), nb::arg("form") = "values", nb::arg("text") = false,
           nb::arg("fixed") = false, nb::arg("group") = 1,
@@ -377,9 +377,9 @@ void add_fields(nb::module_& m) {
       .def(
           "__init__",
           [](FieldPlane* plane, const std::string& key, unsigned mask_bits) {
-            const FieldPlane made{key, mask_bits};
-            check_fields({{}, {made}});
-            new (plane) FieldPlane(made);
+            const FieldPlane spec{key, mask_bits};
+            check_fields({{}, {spec}});
+            new (plane) FieldPlane(spec);
           },
           nb::arg("key"), nb::arg("mask_bits") = 0,
           "`mask_bits`: 8 or 16 of a mask, a greyscale PNG; 0 of an image, which is shown as the first one.");
@@ -467,8 +467,8 @@ void add_engine(nb::module_& m) {
           [](Engine& engine, const Numbers& numbers, std::optional<Column<int32_t>> objects) {
             check_as_many(objects, numbers.size());
             const BatchEngine& loads = engine.get();
-            return remote_places(numbers.size(), [&](size_t i) {
-              return loads.remote_place({numbers.data()[i], objects ? objects->data()[i] : kWholeImage});
+            return remote_spans(numbers.size(), [&](size_t i) {
+              return loads.remote_span({numbers.data()[i], objects ? objects->data()[i] : kWholeImage});
             });
           },
           nb::arg("numbers"), nb::arg("objects") = nb::none(),
@@ -478,7 +478,7 @@ void add_engine(nb::module_& m) {
               "numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
           "(file, offset, length) of what loading samples will take from remote storage; file -1: nothing.")
       .def(
-          "where", [](Engine& engine, uint64_t number) { return place(engine.get().where(number)); },
+          "where", [](Engine& engine, uint64_t number) { return location_of(engine.get().where(number)); },
           nb::arg("number"), nb::sig("def where(self, number: int) -> tuple[str, int, int]"),
           "(path, record, offset) of a sample of the source, for messages.")
       .def("next", &next_batch, "Wait for the oldest queued batch.")

@@ -48,7 +48,7 @@ nb::object number_or_none(int64_t value) {
   return value == kUnknown ? nb::object(nb::none()) : nb::object(nb::int_(value));
 }
 
-nb::object made(const Error& e) {
+nb::object python_exception(const Error& e) {
   if (e.code() == ErrorCode::kIo) {
     // OSError(errno, ...) makes Python pick the subclass: FileNotFoundError, PermissionError, ...
     nb::object cls = nb::module_::import_("builtins").attr("OSError");
@@ -69,7 +69,7 @@ nb::object exception_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    return made(e);
+    return python_exception(e);
   } catch (const std::bad_alloc&) {
     return nb::module_::import_("builtins").attr("MemoryError")();
   } catch (const std::exception& e) {
@@ -83,7 +83,7 @@ void register_errors(nb::module_&) {
     try {
       std::rethrow_exception(caught);
     } catch (const Error& e) {  // anything else falls through to nanobind's own table
-      const nb::object value = made(e);
+      const nb::object value = python_exception(e);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(value.ptr())), value.ptr());
     }
   });

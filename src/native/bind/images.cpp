@@ -82,14 +82,14 @@ class PixelTarget {
     const std::string_view type = mode == PixelMode::kI16 ? "H" : "B";
     if (buffer_.format != type || buffer_.ndim != 3 || side(2) != channels || side(0) < 1 || side(1) < 1) {
       const std::string wanted = mode == PixelMode::kI16 ? "uint16" : "uint8";
-      std::string found = "out is of type " + name_of_type(out);
+      std::string given = "out is of type " + name_of_type(out);
       if (nb::hasattr(out, "dtype") && nb::hasattr(out, "shape")) {
-        found = "out is " + text_of(out.attr("dtype")) + " of shape " + text_of(out.attr("shape"));
+        given = "out is " + text_of(out.attr("dtype")) + " of shape " + text_of(out.attr("shape"));
       }
-      throw Error(ErrorCode::kBadArgument, found + "; pixels of mode " + name_of(mode) + " are " + wanted +
+      throw Error(ErrorCode::kBadArgument, given + "; pixels of mode " + name_of(mode) + " are " + wanted +
                                                " of shape (height, width, " + std::to_string(channels) + ")");
     }
-    // What is said of an axis of one element means nothing.
+    // The stride of an axis of one element means nothing.
     const bool is_packed = (side(2) == 1 || buffer_.strides[2] == buffer_.itemsize) &&
                            (side(1) == 1 || buffer_.strides[1] == channels * buffer_.itemsize);
     if (!is_packed || (side(0) > 1 && buffer_.strides[0] < static_cast<Py_ssize_t>(row_bytes()))) {
@@ -116,23 +116,23 @@ nb::object decode(const ByteView& data, std::optional<Box> box, uint64_t max_pix
   std::optional<PixelTarget> target;
   if (!out.is_none()) target.emplace(out, spec.mode);
   std::unique_ptr<uint8_t[]> pixels;
-  Extent made;
+  Extent extent;
   {
     WithoutGil nogil;
     static PerThread<PartDecoder> decoders;  // threads come and go slowly, and their memory is worth keeping
     PartDecoder& decoder = decoders.get();
-    made = decoder.open(bytes_of(data), spec);
+    extent = decoder.open(bytes_of(data), spec);
     RgbSlot slot;
     if (target) {
-      slot = target->slot(made, bytes_of(data));
+      slot = target->slot(extent, bytes_of(data));
     } else {
-      const size_t stride = static_cast<size_t>(made.width) * pixel_bytes(spec.mode);
-      pixels = memory_for_pixels(stride * static_cast<size_t>(made.height));
+      const size_t stride = static_cast<size_t>(extent.width) * pixel_bytes(spec.mode);
+      pixels = memory_for_pixels(stride * static_cast<size_t>(extent.height));
       slot = {pixels.get(), stride};
     }
     decoder.write(slot);
   }
-  return target ? out : give_pixels(std::move(pixels), made, spec.mode);
+  return target ? out : give_pixels(std::move(pixels), extent, spec.mode);
 }
 
 using Pixels = nb::ndarray<nb::ro, nb::ndim<3>, nb::c_contig, nb::device::cpu>;

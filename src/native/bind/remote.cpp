@@ -27,7 +27,7 @@ using namespace nb::literals;
 using Integers = Column<int64_t>;
 using Reading = nb::typed<nb::callable, nb::object(int64_t, uint64_t, uint64_t)>;
 
-std::string said(nb::handle error) {
+std::string message_of(nb::handle error) {
   const nb::object words = nb::getattr(error, "strerror", nb::none());
   return nb::str(words.is_none() ? error : nb::handle(words)).c_str();
 }
@@ -42,7 +42,7 @@ Error reading_error(nb::handle raised) {
   if (is(builtins.attr("OSError"))) {
     const nb::object number = raised.attr("errno");
     if (!nb::isinstance<nb::int_>(number)) return {ErrorCode::kStorage, nb::str(raised).c_str()};
-    return {ErrorCode::kIo, said(raised), {}, nb::cast<int>(number)};
+    return {ErrorCode::kIo, message_of(raised), {}, nb::cast<int>(number)};
   }
   const std::string name = nb::str(raised.type().attr("__name__")).c_str();
   return {ErrorCode::kCallback, "reading remote bytes raised " + name + ": " + nb::str(raised).c_str()};
@@ -61,10 +61,10 @@ std::optional<Error> failure_of(nb::handle raised) {
   }
 }
 
-std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& place) {
+std::vector<uint8_t> call_reading(const nb::callable& read, const RemoteSpan& span) {
   const WithGil gil;
   try {
-    const auto bytes = nb::cast<ByteView>(read(place.file, place.offset, place.length));
+    const auto bytes = nb::cast<ByteView>(read(span.file, span.offset, span.length));
     return {bytes.data(), bytes.data() + bytes.size()};
   } catch (const nb::python_error& raised) {
     if (std::optional<Error> error = failure_of(raised.value())) throw *std::move(error);
@@ -75,7 +75,7 @@ std::vector<uint8_t> call_reading(const nb::callable& read, const RemotePlace& p
 }
 
 DirectReader::Read reading(nb::callable read) {
-  return [held = hold(std::move(read))](const RemotePlace& place) { return call_reading(*held, place); };
+  return [held = hold(std::move(read))](const RemoteSpan& span) { return call_reading(*held, span); };
 }
 
 // Columns of ranges, and of the pieces of all of them end to end.
@@ -93,7 +93,7 @@ std::vector<ExpectedRange> expected_ranges(const Integers& files, const Integers
   const auto at = [](const Integers& column, size_t i) { return static_cast<uint64_t>(column.data()[i]); };
   std::vector<ExpectedRange> ranges(count);
   for (size_t i = 0; i < count; ++i) {
-    ranges[i].place = {files.data()[i], at(offsets, i), at(lengths, i)};
+    ranges[i].span = {files.data()[i], at(offsets, i), at(lengths, i)};
     ranges[i].last_use = at(last_uses, i);
     if (at(starts, i) > at(starts, i + 1) || at(starts, i + 1) > all) {
       throw Error(ErrorCode::kBadArgument, "The pieces of ranges do not lie end to end");
@@ -138,7 +138,7 @@ void register_remote(nb::module_& m) {
   nb::class_<DirectReader, RemoteReader>(m, "DirectReader", "Reads whatever it is asked for at once.")
       .def(
           "__init__",
-          [](DirectReader* made, Reading read) { new (made) DirectReader(reading(std::move(read))); },
+          [](DirectReader* reader, Reading read) { new (reader) DirectReader(reading(std::move(read))); },
           "read"_a, "`read(file, offset, length)` gives exactly those bytes; any thread may call it.");
   nb::class_<RemoteRanges, RemoteReader>(m, "RemoteRanges",
                                          "Byte ranges that are fetched ahead, under a budget.")
@@ -173,7 +173,7 @@ void register_remote(nb::module_& m) {
             }
             if (!job) return nb::none();
             try {
-              return nb::make_tuple(job->id, job->place.file, job->place.offset, job->place.length);
+              return nb::make_tuple(job->id, job->span.file, job->span.offset, job->span.length);
             } catch (...) {  // no memory: nobody knows of the range that was given out
               ranges.fail(job->id, std::nullopt);
               throw;

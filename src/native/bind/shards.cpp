@@ -31,8 +31,8 @@ nb::bytes frame_record(const ByteView& payload) {
   return frame;
 }
 
-ExtentRows rows_of(std::vector<RecordExtent> found) {
-  auto extents = std::make_unique<std::vector<RecordExtent>>(std::move(found));
+ExtentRows rows_of(std::vector<RecordExtent> records) {
+  auto extents = std::make_unique<std::vector<RecordExtent>>(std::move(records));
   auto* rows = reinterpret_cast<uint64_t*>(extents->data());
   const size_t count = extents->size();
   nb::capsule owner(extents.get(),

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "bind/bind.h"
-#include "bind/remote_places.h"
+#include "bind/remote_spans.h"
 #include "core/base/errors.h"
 #include "core/base/name_digest.h"
 #include "core/sources/cached_source.h"
@@ -115,12 +115,12 @@ std::vector<T> copy(const Column<T>& column) {
 
 // Another descriptor for the same open file, so that the caller's stays its own.
 int duplicate(int descriptor) {
-  const int made = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (made < 0) {
+  const int copied = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  if (copied < 0) {
     PyErr_SetFromErrno(PyExc_OSError);
     throw nb::python_error();
   }
-  return made;
+  return copied;
 }
 
 using FieldsMaker = nb::typed<nb::callable, nb::bytes(uint64_t, nb::bytes, nb::typed<nb::list, std::string>)>;
@@ -149,9 +149,9 @@ std::vector<uint8_t> call_maker(const nb::callable& make, uint64_t number, std::
     for (const FieldColumn& column : spec.columns) keys.append(text(column.key));
     for (const FieldPlane& plane : spec.planes) keys.append(text(plane.key));
     const auto file = spec.planes.empty() ? nb::bytes("", 0) : nb::bytes(image.data(), image.size());
-    const auto made = nb::cast<nb::bytes>(make(number, file, keys));
-    const auto* first = reinterpret_cast<const uint8_t*>(made.c_str());
-    return {first, first + made.size()};
+    const auto bytes = nb::cast<nb::bytes>(make(number, file, keys));
+    const auto* first = reinterpret_cast<const uint8_t*>(bytes.c_str());
+    return {first, first + bytes.size()};
   } catch (const nb::python_error& raised) {
     if (raised.matches(PyExc_MemoryError)) throw std::bad_alloc();
     throw fields_error(raised);
@@ -184,10 +184,10 @@ void add_sample_source(nb::module_& m) {
   nb::class_<Concatenation, SampleSource>(m, "Concatenation", "Several sources as one, end to end.")
       .def(
           "__init__",
-          [](Concatenation* made, const std::vector<Part>& parts) {
+          [](Concatenation* concatenation, const std::vector<Part>& parts) {
             std::vector<SourcePart> all;
             for (const auto& [source, offset] : parts) all.push_back({source, offset});
-            new (made) Concatenation(std::move(all));
+            new (concatenation) Concatenation(std::move(all));
           },
           "parts"_a, "Each part is a source and what is added to its labels.");
 }
@@ -245,10 +245,9 @@ void add_record_set(nb::module_& m) {
       .def(
           "remote_places",
           [](const RecordSet& set, const Numbers& numbers) {
-            return remote_places(numbers.size(),
-                                 [&](size_t i) { return set.remote_place(numbers.data()[i]); });
+            return remote_spans(numbers.size(), [&](size_t i) { return set.remote_span(numbers.data()[i]); });
           },
-          "numbers"_a, nb::sig(REMOTE_PLACES_SIGNATURE),
+          "numbers"_a, nb::sig(REMOTE_SPANS_SIGNATURE),
           "(file, offset, length) of the frames of records, if shards are remote; file -1 otherwise.")
       .def("__len__", &RecordSet::size)
       .def(
@@ -271,7 +270,7 @@ void add_record_set(nb::module_& m) {
               WithoutGil nogil;  // it may have to read an index
               where = set.where(index);
             }
-            return place(where);
+            return location_of(where);
           },
           "index"_a, "The shard's name, the number of the record in it, and its offset in bytes.")
       .def(
@@ -387,8 +386,8 @@ void add_file_set(nb::module_& m) {
           },
           "index"_a, "The bytes of one image file.")
       .def(
-          "where", [](const FileSet& set, uint64_t index) { return place(set.where(index)); }, "index"_a,
-          nb::sig("def where(self, index: int) -> tuple[str, int, int]"),
+          "where", [](const FileSet& set, uint64_t index) { return location_of(set.where(index)); },
+          "index"_a, nb::sig("def where(self, index: int) -> tuple[str, int, int]"),
           "The path of the file or of its archive, -1, and the offset in the archive in bytes.");
 }
 
@@ -401,11 +400,11 @@ void add_caches(nb::module_& m) {
   nb::class_<NodeCacheFile, SampleCache>(m, "NodeCacheFile", "Samples of one source in a file.")
       .def(
           "__init__",
-          [](NodeCacheFile* made, int file, int counter, uint64_t budget, const Column<uint64_t>& sizes) {
+          [](NodeCacheFile* cache, int file, int counter, uint64_t budget, const Column<uint64_t>& sizes) {
             const std::vector<uint64_t> each(sizes.data(), sizes.data() + sizes.size());
             FileDescriptor own_file(duplicate(file));
             const int own_counter = duplicate(counter);
-            new (made) NodeCacheFile(own_file.release(), own_counter, budget, each);
+            new (cache) NodeCacheFile(own_file.release(), own_counter, budget, each);
           },
           "file"_a, "counter"_a, "budget"_a, "sizes"_a,
           "`file` and `counter` are descriptors, which stay the caller's; no other code may lock `counter` "
@@ -416,8 +415,8 @@ void add_caches(nb::module_& m) {
   nb::class_<CachedSource, SampleSource>(m, "CachedSource", "A source behind a cache.")
       .def(
           "__init__",
-          [](CachedSource* made, std::shared_ptr<SampleSource> source, std::shared_ptr<SampleCache> cache) {
-            new (made) CachedSource(std::move(source), std::move(cache));
+          [](CachedSource* cached, std::shared_ptr<SampleSource> source, std::shared_ptr<SampleCache> cache) {
+            new (cached) CachedSource(std::move(source), std::move(cache));
           },
           "source"_a, "cache"_a, "`source` must check what it reads, since what it gives is kept.")
       .def(

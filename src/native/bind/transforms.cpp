@@ -25,7 +25,7 @@ namespace {
 
 using GivenSettings = std::map<std::string, std::variant<std::string, std::vector<double>>>;
 using NamedSettings = std::pair<std::string, GivenSettings>;
-using Made = nb::ndarray<nb::numpy, uint8_t, nb::ndim<3>>;
+using PixelArray = nb::ndarray<nb::numpy, uint8_t, nb::ndim<3>>;
 
 SettingValues values_of(GivenSettings given) {
   SettingValues values;
@@ -51,19 +51,19 @@ nb::object plan_of(const TransformSpec& transform, Extent image, const SampleRan
                         box(plan.window), plan.flip, transform.steps(random));
 }
 
-Made pixels_of(const TransformSpec& transform, const RgbImage& pixels, const SampleRandom& random) {
+PixelArray pixels_of(const TransformSpec& transform, const RgbImage& pixels, const SampleRandom& random) {
   const StoredImage image{.bytes = {pixels.data(), pixels.size()},
                           .encoding = ImageEncoding::kRaw,
                           .size = extent_of(pixels.shape(0), pixels.shape(1))};
   const auto width = static_cast<size_t>(transform.out().width),
              height = static_cast<size_t>(transform.out().height);
-  auto made = std::make_unique_for_overwrite<uint8_t[]>(width * height * kRgbBytes);
+  auto bytes = std::make_unique_for_overwrite<uint8_t[]>(width * height * kRgbBytes);
   {
     WithoutGil nogil;
-    const RgbSlot slot{made.get(), width * kRgbBytes};
+    const RgbSlot slot{bytes.get(), width * kRgbBytes};
     TransformDecoder().decode(image, {&transform, 1}, random, kDefaultMaxPixels, {&slot, 1});
   }
-  return give<Made>(std::move(made), {height, width, kRgbBytes});
+  return give<PixelArray>(std::move(bytes), {height, width, kRgbBytes});
 }
 
 }  // namespace

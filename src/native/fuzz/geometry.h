@@ -17,7 +17,7 @@
 namespace stoker::fuzz {
 
 // 0 .. `usual` - 1 of four times in five.
-inline int32_t some_place(Input& input, int32_t usual) {
+inline int32_t some_coordinate(Input& input, int32_t usual) {
   constexpr auto kMost = std::numeric_limits<int32_t>::max();
   constexpr std::array kOdd{0, -1, kMostSide, kMostSide + 1, kMost, -kMost - 1, 65500, 1 << 30};
   const uint8_t choice = input.byte();
@@ -26,8 +26,8 @@ inline int32_t some_place(Input& input, int32_t usual) {
 
 // 1 .. `usual` of four times in five.
 inline int32_t some_side(Input& input, int32_t usual) {
-  const int32_t place = some_place(input, usual);
-  return place >= 0 && place < usual ? place + 1 : place;
+  const int32_t coordinate = some_coordinate(input, usual);
+  return coordinate >= 0 && coordinate < usual ? coordinate + 1 : coordinate;
 }
 
 // low .. high of four times in five.
@@ -63,7 +63,7 @@ inline std::optional<TransformSpec> some_transform(Input& input) {
   const auto scale = bounds(0.01, 1.0), ratio = bounds(0.5, 2.0);
   const int32_t largest = std::max(width, height);
   const int32_t resize =
-      largest > 0 && largest < kMostSide ? largest + some_place(choices, 8) % kMostSide : largest;
+      largest > 0 && largest < kMostSide ? largest + some_coordinate(choices, 8) % kMostSide : largest;
   if (name == "RandomResizedCrop") set(settings, "scale", scale), set(settings, "ratio", ratio);
   if (name == "CenterCrop") set(settings, "resize", {static_cast<double>(resize)});
   std::vector<OperationSettings> operations;

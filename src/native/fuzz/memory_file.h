@@ -29,9 +29,9 @@ class MemoryFile {
 
   // Another descriptor of the same file, for an owner that closes it.
   int another() const {
-    const int made = ::dup(descriptor_);
-    require(made >= 0);
-    return made;
+    const int copy = ::dup(descriptor_);
+    require(copy >= 0);
+    return copy;
   }
 
  private:

@@ -21,14 +21,14 @@ struct Rgb {
 };
 
 inline Rgb cut(const RgbxView& view, Rect part, PixelMode mode = PixelMode::kRgb) {
-  Rgb found{{part.width, part.height}, {}};
+  Rgb pixels{{part.width, part.height}, {}};
   for (int32_t y = part.y; y < part.y + part.height; ++y) {
     for (int32_t x = part.x; x < part.x + part.width; ++x) {
       const uint8_t* pixel = view.row(y) + static_cast<size_t>(x) * kRgbxBytes;
-      found.bytes.insert(found.bytes.end(), pixel, pixel + pixel_bytes(mode));
+      pixels.bytes.insert(pixels.bytes.end(), pixel, pixel + pixel_bytes(mode));
     }
   }
-  return found;
+  return pixels;
 }
 
 // A part of an image, by four choices.
@@ -38,15 +38,15 @@ inline Rect some_part(Input& input, Extent size) {
 }
 
 inline Rgb cut(const Rgb& image, Rect part, PixelMode mode = PixelMode::kRgb) {
-  Rgb found{{part.width, part.height}, {}};
+  Rgb pixels{{part.width, part.height}, {}};
   const auto columns = static_cast<size_t>(image.size.width);
   const size_t pixel = pixel_bytes(mode);
   for (int32_t y = part.y; y < part.y + part.height; ++y) {
     const size_t first = (static_cast<size_t>(y) * columns + static_cast<size_t>(part.x)) * pixel;
     const auto row = image.bytes.begin() + static_cast<std::ptrdiff_t>(first);
-    found.bytes.insert(found.bytes.end(), row, row + part.width * static_cast<std::ptrdiff_t>(pixel));
+    pixels.bytes.insert(pixels.bytes.end(), row, row + part.width * static_cast<std::ptrdiff_t>(pixel));
   }
-  return found;
+  return pixels;
 }
 
 // The whole image by libjpeg's accurate decode, row by row. Nothing where it reports an error or lost pixels

@@ -33,20 +33,20 @@ bool fails() {
 
 void* allocate(size_t size, size_t alignment) noexcept {
   if (size > kMost || fails()) return nullptr;
-  void* made = nullptr;
+  void* memory = nullptr;
   if (alignment == 0) {
-    made = std::malloc(size == 0 ? 1 : size);
-  } else if (::posix_memalign(&made, alignment < sizeof(void*) ? sizeof(void*) : alignment, size) != 0) {
-    made = nullptr;
+    memory = std::malloc(size == 0 ? 1 : size);
+  } else if (::posix_memalign(&memory, alignment < sizeof(void*) ? sizeof(void*) : alignment, size) != 0) {
+    memory = nullptr;
   }
-  if (made != nullptr) ++live;
-  return made;
+  if (memory != nullptr) ++live;
+  return memory;
 }
 
 void* allocate_or_throw(size_t size, size_t alignment = 0) {
-  void* const made = allocate(size, alignment);
-  if (made == nullptr) throw std::bad_alloc();
-  return made;
+  void* const memory = allocate(size, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
 }
 
 void release(void* memory) noexcept {
@@ -180,9 +180,9 @@ void* WebPSafeMalloc(uint64_t count, size_t size) {
   return size != 0 && count > kMost / size ? nullptr : allocate(static_cast<size_t>(count) * size, 0);
 }
 void* WebPSafeCalloc(uint64_t count, size_t size) {
-  void* const made = WebPSafeMalloc(count, size);
-  if (made != nullptr) std::memset(made, 0, static_cast<size_t>(count) * size);
-  return made;
+  void* const memory = WebPSafeMalloc(count, size);
+  if (memory != nullptr) std::memset(memory, 0, static_cast<size_t>(count) * size);
+  return memory;
 }
 void WebPSafeFree(void* memory) {
   release(memory);

@@ -243,13 +243,13 @@ class PhotoShard {
 
  private:
   static std::vector<std::string> payloads() {
-    std::vector<std::string> made;
+    std::vector<std::string> records;
     for (size_t i = 0; i < kRecords; ++i) {
       const Extent size{40 + static_cast<int32_t>(i), 30};
       const Bytes pixels = tests::waves(size, 3, static_cast<int>(i));
-      made.push_back(record(i, tests::reference_jpeg(pixels, size, 3, {.progressive = i % 2 == 1})));
+      records.push_back(record(i, tests::reference_jpeg(pixels, size, 3, {.progressive = i % 2 == 1})));
     }
-    return made;
+    return records;
   }
   std::string lines() const {
     std::string text;
@@ -297,15 +297,15 @@ TEST_CASE("without memory: records, files, caches and mixes of them") {
     demand(counts.back() == 2 && labels.back() == PhotoShard::kRecords - 1);
   });
 
-  const tests::TemporaryFile one("one file"), two("an archive with two"), three("another archive");
+  const tests::TemporaryFile first("one file"), second("an archive with two"), third("another archive");
   const auto files = [&] {
     FileList list;
-    list.names = one.path() + "a name in the first archive" + "a name in the second archive";
-    const auto a = static_cast<int64_t>(one.path().size());
+    list.names = first.path() + "a name in the first archive" + "a name in the second archive";
+    const auto a = static_cast<int64_t>(first.path().size());
     list.starts = {0, a, a + 27, a + 55};
     list.labels = {1, 2, 3};
     list.sizes = {8, 7, 6};
-    list.archives = {two.path(), three.path()};
+    list.archives = {second.path(), third.path()};
     list.archive_of = {-1, 0, 1};
     list.offsets = {0, 3, 5};
     auto set = std::make_shared<FileSet>(std::move(list));
@@ -339,11 +339,11 @@ TEST_CASE("without memory: records, files, caches and mixes of them") {
   // More files than stay open: the table of those that take turns.
   fail_each("open files", [&] {
     OpenFiles table(1);
-    for (const tests::TemporaryFile* file : {&one, &two, &three, &one}) table.add(file->path(), {});
+    for (const tests::TemporaryFile* file : {&first, &second, &third, &first}) table.add(file->path(), {});
     for (const size_t i : {0, 1, 2, 3, 1, 3}) demand(table.open(i)->size() > 5);
   });
   OpenFiles table(1);
-  for (const tests::TemporaryFile* file : {&one, &two, &three}) table.add(file->path(), {});
+  for (const tests::TemporaryFile* file : {&first, &second, &third}) table.add(file->path(), {});
   for (const size_t i : {0, 1, 2}) table.open(i);
   const auto turns = [&] {
     for (const size_t i : {0, 1, 2}) demand(table.open(i)->size() > 5);
@@ -364,8 +364,8 @@ class Fetcher {
       const auto job = ranges_.next(5ms);
       if (!job) continue;
       try {
-        const auto made = std::make_shared<std::string>(bytes_, job->place.offset, job->place.length);
-        ranges_.deliver(job->id, tests::bytes_of(*made), made);
+        const auto bytes = std::make_shared<std::string>(bytes_, job->span.offset, job->span.length);
+        ranges_.deliver(job->id, tests::bytes_of(*bytes), bytes);
       } catch (const std::bad_alloc&) {
         ranges_.fail(job->id, std::nullopt);
       }
@@ -384,17 +384,17 @@ TEST_CASE("without memory: remote ranges") {
                                       {{1, 1000, 1000}, 2, {{1000, 1000, 1}}},
                                       {{1, 2000, 500}, 3, {{2000, 500, 2}}}};
   };
-  const RemotePlace places[] = {{1, 0, 400}, {1, 400, 600}, {1, 1000, 1000}, {1, 2000, 500}, {1, 3000, 10}};
+  const RemoteSpan spans[] = {{1, 0, 400}, {1, 400, 600}, {1, 1000, 1000}, {1, 2000, 500}, {1, 3000, 10}};
   const auto take_all = [&](RemoteRanges& ranges) {
-    for (const RemotePlace& place : places) demand(ranges.take(place).bytes.size() == place.length);
+    for (const RemoteSpan& span : spans) demand(ranges.take(span).bytes.size() == span.length);
   };
   fail_each("remote ranges", [&] {
     RemoteRanges ranges(5000);
     ranges.expect(expected(), 4);
     // Without a thread, so that it is certain which allocation is whose.
     while (const auto job = ranges.next(0ms)) {
-      const auto made = std::make_shared<std::string>(all, job->place.offset, job->place.length);
-      ranges.deliver(job->id, tests::bytes_of(*made), made);
+      const auto bytes = std::make_shared<std::string>(all, job->span.offset, job->span.length);
+      ranges.deliver(job->id, tests::bytes_of(*bytes), bytes);
     }
     ranges.release_until(5);
   });

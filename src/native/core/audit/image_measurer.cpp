@@ -70,14 +70,14 @@ using Waves = std::array<std::array<int64_t, kHashGrid>, kSide + 1>;
 // The cosines of a DCT-II, times 2^14.
 const Waves& waves() {
   static const Waves table = [] {
-    Waves made{};
-    for (size_t u = 0; u < made.size(); ++u) {
+    Waves waves{};
+    for (size_t u = 0; u < waves.size(); ++u) {
       for (size_t x = 0; x < kHashGrid; ++x) {
         const double angle = static_cast<double>((2 * x + 1) * u) * std::numbers::pi / (2.0 * kHashGrid);
-        made[u][x] = std::llround(std::cos(angle) * 16384.0);
+        waves[u][x] = std::llround(std::cos(angle) * 16384.0);
       }
     }
-    return made;
+    return waves;
   }();
   return table;
 }

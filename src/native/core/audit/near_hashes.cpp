@@ -93,16 +93,16 @@ class Table {
     }
   }
 
-  // Calls `found` with the index of each hash that has a key and is near in the 48 bits that blocks hold;
+  // Calls `use` with the index of each hash that has a key and is near in the 48 bits that blocks hold;
   // from block `at` on, if that is among those of the key.
-  template <typename Found>
-  void find_near(uint64_t rest, uint32_t key, size_t at, int distance, const Found& found) const {
+  template <typename Use>
+  void find_near(uint64_t rest, uint32_t key, size_t at, int distance, const Use& use) const {
     const size_t end = starts_[key + 1];
     at = std::max<size_t>(at, starts_[key]);
     for (; const uint32_t near = next_near_(rest, blocks_.data(), at, end, distance); ++at) {
       for (uint32_t left = near; left != 0; left &= left - 1) {
         const uint32_t index = blocks_[at].indices[std::countr_zero(left)];
-        if (index != kNone) found(index);
+        if (index != kNone) use(index);
       }
     }
   }
@@ -172,10 +172,10 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
         for (const uint64_t flipped : flips) {
           for (const uint32_t change : changes) {
             const uint32_t other = at ^ change ^ key.of(flipped);
-            if (other < at || table.is_empty(other)) continue;  // found from there
+            if (other < at || table.is_empty(other)) continue;  // compared from there
             const int left = distance - std::popcount(change);
             for (const Wanted& wanted : all) {
-              const auto found = [&](uint32_t index) {
+              const auto compare = [&](uint32_t index) {
                 const uint64_t bits = hashes[wanted.index] ^ hashes[index] ^ flipped;
                 if (index == wanted.index || std::popcount(bits) > distance) return;
                 if (steps(bits, strong[wanted.index], strong[index]) > kMostSteps) return;
@@ -183,7 +183,7 @@ std::vector<uint32_t> near_hashes(std::span<const uint64_t> hashes, std::span<co
                 if (pairs.size() == kPairsAtOnce) join();
               };
               const size_t from = other == at ? wanted.block : 0;
-              table.find_near(wanted.rest ^ key.rest_of(flipped), other, from, left, found);
+              table.find_near(wanted.rest ^ key.rest_of(flipped), other, from, left, compare);
             }
           }
         }

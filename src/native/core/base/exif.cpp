@@ -20,7 +20,7 @@ class Tiff {
  public:
   explicit Tiff(std::span<const uint8_t> bytes) : bytes_(bytes), little_(text_of(bytes).starts_with("II")) {}
 
-  bool is_one() const {
+  bool has_signature() const {
     constexpr std::string_view kBig("MM\0*", 4), kLittle("II*\0", 4);
     return text_of(bytes_).starts_with(little_ ? kLittle : kBig);
   }
@@ -45,7 +45,7 @@ std::optional<int> orientation_in_exif(std::span<const uint8_t> exif) {
     exif = exif.subspan(kIntroduction.size());
   }
   const Tiff tiff(exif);
-  if (!tiff.is_one() || !tiff.holds(4, 4)) return std::nullopt;
+  if (!tiff.has_signature() || !tiff.holds(4, 4)) return std::nullopt;
   const size_t directory = tiff.u32(4);
   if (!tiff.holds(directory, 2)) return std::nullopt;
   const size_t entries = tiff.u16(directory);

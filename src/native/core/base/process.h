@@ -40,8 +40,8 @@ class PerProcess {
   };
 
   T& renew(Own* parents) const {
-    auto made = std::make_unique<Own>();
-    if (own_.compare_exchange_strong(parents, made.get())) return made.release()->value;
+    auto own = std::make_unique<Own>();
+    if (own_.compare_exchange_strong(parents, own.get())) return own.release()->value;
     return parents->value;  // another thread came first, and this is what it made
   }
 

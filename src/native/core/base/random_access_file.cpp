@@ -107,10 +107,10 @@ std::span<const uint8_t> RandomAccessFile::mapped() const {
   if (asked_.load(std::memory_order_relaxed) >= kMappedAt) return {};  // refused, or being mapped
   if (++asked_ != kMappedAt || size_ == 0 || is_space_limited()) return {};
   if (++files_mapped <= kMostMapped) {
-    void* made = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_.get(), 0);
-    if (made != MAP_FAILED) {
-      mapping_.store(static_cast<const uint8_t*>(made), std::memory_order_release);
-      return {static_cast<const uint8_t*>(made), size_};
+    void* mapping = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_.get(), 0);
+    if (mapping != MAP_FAILED) {
+      mapping_.store(static_cast<const uint8_t*>(mapping), std::memory_order_release);
+      return {static_cast<const uint8_t*>(mapping), size_};
     }
   }
   --files_mapped;

@@ -16,7 +16,7 @@ void RecordTemplate::add(const NamedValues& feature) {
 
 void RecordTemplate::add(std::string_view key, RecordSlot slot) {
   const bool is_number = slot == RecordSlot::kWidth || slot == RecordSlot::kHeight;
-  places_.push_back({features_.size(), slot});
+  slots_.push_back({features_.size(), slot});
   if (is_number) {
     features_.push_back({keep(key), Int64Values(1)});
   } else {
@@ -26,9 +26,9 @@ void RecordTemplate::add(std::string_view key, RecordSlot slot) {
 
 ExampleWriter RecordTemplate::fill(const RecordImage& record) const {
   std::vector<NamedValues> features = features_;
-  for (const Place& place : places_) {
-    auto& values = features[place.feature].values;
-    switch (place.slot) {
+  for (const FilledSlot& filled : slots_) {
+    auto& values = features[filled.feature].values;
+    switch (filled.slot) {
       case RecordSlot::kImage:
         std::get<BytesValues>(values)[0] = record.image;
         break;

@@ -40,7 +40,7 @@ class RecordTemplate {
   ExampleWriter fill(const RecordImage& record) const;
 
  private:
-  struct Place {
+  struct FilledSlot {
     size_t feature;
     RecordSlot slot;
   };
@@ -49,7 +49,7 @@ class RecordTemplate {
 
   std::deque<std::string> kept_;  // never moves what it holds
   std::vector<NamedValues> features_;
-  std::vector<Place> places_;
+  std::vector<FilledSlot> slots_;
 };
 
 }  // namespace stoker

@@ -6,7 +6,7 @@ namespace stoker {
 
 void ConsumerClock::asked(uint64_t ready) {
   asked_ = came_ = steady_nanoseconds();
-  found_ready_ = ready;
+  ready_when_asked_ = ready;
   ready_.fetch_add(ready, std::memory_order_relaxed);
   if (given_ == 0) return;
   consume_.fetch_add(asked_ - given_, std::memory_order_relaxed);
@@ -32,7 +32,7 @@ void ConsumerClock::note(ConsumerEvent what, uint64_t begin, uint64_t end) const
   if (!log_.on()) return;
   log_.add({.begin_ns = begin,
             .end_ns = end,
-            .index = found_ready_,
+            .index = ready_when_asked_,
             .batch = batch_,
             .thread = thread_,
             .what = static_cast<uint16_t>(what)});

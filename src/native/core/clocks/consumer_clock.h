@@ -47,7 +47,7 @@ class ConsumerClock {
   uint16_t thread_;
   uint32_t batch_ = 0;
   uint64_t asked_ = 0, came_ = 0, given_ = 0;  // steady nanoseconds; 0: not yet
-  uint64_t found_ready_ = 0;
+  uint64_t ready_when_asked_ = 0;
   Counter batches_{0}, samples_{0}, ready_{0}, wait_{0}, handover_{0}, consume_{0};
 };
 

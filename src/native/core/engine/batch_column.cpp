@@ -8,12 +8,12 @@ void BatchColumn::set(size_t sample, size_t thread, std::span<const uint8_t> val
   std::vector<uint8_t>& bytes = pieces_[thread].bytes;
   const size_t begin = bytes.size();
   bytes.insert(bytes.end(), values.begin(), values.end());
-  places_[sample] = {thread, begin, values.size()};
+  slices_[sample] = {thread, begin, values.size()};
 }
 
 std::span<const uint8_t> BatchColumn::of(size_t sample) const {
-  const Place& place = places_[sample];
-  return std::span(pieces_[place.thread].bytes).subspan(place.begin, place.size);
+  const Slice& slice = slices_[sample];
+  return std::span(pieces_[slice.thread].bytes).subspan(slice.begin, slice.size);
 }
 
 GatheredColumn gather(const BatchColumn& column, size_t value_bytes) {

@@ -14,17 +14,17 @@ namespace stoker {
 class BatchColumn {
  public:
   // At first every sample has no values.
-  BatchColumn(size_t samples, size_t threads) : places_(samples), pieces_(threads) {}
+  BatchColumn(size_t samples, size_t threads) : slices_(samples), pieces_(threads) {}
 
   // Only one thread calls this for a sample, and with `thread`, at a time. A second call replaces the first.
   void set(size_t sample, size_t thread, std::span<const uint8_t> values);
 
-  size_t samples() const { return places_.size(); }
+  size_t samples() const { return slices_.size(); }
   // Valid until the next set().
   std::span<const uint8_t> of(size_t sample) const;
 
  private:
-  struct Place {
+  struct Slice {
     size_t thread = 0;
     size_t begin = 0;
     size_t size = 0;
@@ -33,7 +33,7 @@ class BatchColumn {
     std::vector<uint8_t> bytes;
   };
 
-  std::vector<Place> places_;
+  std::vector<Slice> slices_;
   std::vector<Piece> pieces_;
 };
 

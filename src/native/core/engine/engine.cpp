@@ -16,7 +16,7 @@ namespace stoker {
 struct BatchEngine::Pending {
   Batch batch;
   std::shared_ptr<const std::vector<SampleId>> ids;
-  uint64_t place = 0;     // of its first sample, among all that were submitted
+  uint64_t position = 0;  // of its first sample, among all that were submitted
   size_t run_length = 1;  // samples that a thread takes at a time
   std::mutex allocating;
   std::atomic<bool> allocated{false};
@@ -36,13 +36,13 @@ struct alignas(64) BatchEngine::Worker {
 
 namespace {
 
-std::atomic<uint64_t> engines_made{0};
+std::atomic<uint64_t> engines_created{0};
 
 }  // namespace
 
 BatchEngine::BatchEngine(std::shared_ptr<const SampleSource> source, EngineSpec spec)
     : loader_(std::move(source), std::move(spec)),
-      id_(++engines_made),
+      id_(++engines_created),
       trace_(loader_.spec().threads + 2),
       consumer_(trace_, static_cast<uint16_t>(loader_.spec().threads + 1)),
       workers_(make_workers()),
@@ -97,7 +97,7 @@ void BatchEngine::submit(const BatchRequest& request) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_) throw Error(ErrorCode::kClosed, "The loader is closed; make a new one");
-    batch->place = look_ahead_.add(batch->ids);
+    batch->position = look_ahead_.add(batch->ids);
     rows.number = submitted_;
     pending_.push_back(batch);
     ++submitted_;
@@ -126,7 +126,7 @@ std::optional<Batch> BatchEngine::next(std::chrono::milliseconds timeout) {
     batch = std::move(pending_.front());
     pending_.pop_front();
   }
-  look_ahead_.pass(batch->place + batch->ids->size());
+  look_ahead_.pass(batch->position + batch->ids->size());
   // Taken out of what a worker may be the last to release: the errors belong to this thread alone.
   Batch result = std::move(batch->batch);
   std::ranges::sort(result.failures, {}, &SampleFailure::row);
@@ -186,10 +186,10 @@ void BatchEngine::load(Pending& batch, size_t row, Worker& worker) {
   try {
     if (!batch.allocated) allocate(batch);
     StageClock& clock = worker.scratch->source.clock;
-    const uint64_t place = batch.place + row;
-    clock.begin(batch.batch.number, batch.batch.indices[row], look_ahead_.begin(place, worker.reads));
+    const uint64_t position = batch.position + row;
+    clock.begin(batch.batch.number, batch.batch.indices[row], look_ahead_.begin(position, worker.reads));
     loader_.load(batch.batch, row, (*batch.ids)[row], *worker.scratch);
-    if (clock.read_ns() != 0) look_ahead_.end(place, worker.reads, clock.read_ns(), clock.read_bytes());
+    if (clock.read_ns() != 0) look_ahead_.end(position, worker.reads, clock.read_ns(), clock.read_bytes());
   } catch (const std::bad_alloc&) {
     fail(batch, row, no_memory_);
   } catch (...) {  // a thread root: whatever it is, the consumer gets it
@@ -246,8 +246,8 @@ void BatchEngine::fail(Pending& batch, size_t row, const std::exception_ptr& err
   batch.batch.failures.push_back({row, error});
 }
 
-RemotePlace BatchEngine::remote_place(SampleId id) const {
-  return loader_.is_cached(id) ? RemotePlace{} : loader_.source().remote_place(id.number);
+RemoteSpan BatchEngine::remote_span(SampleId id) const {
+  return loader_.is_cached(id) ? RemoteSpan{} : loader_.source().remote_span(id.number);
 }
 
 }  // namespace stoker

@@ -78,7 +78,7 @@ class BatchEngine {
   Where where(uint64_t number) const { return loader_.source().where(number); }
 
   // Which bytes of remote storage this engine will ask for to load a sample.
-  RemotePlace remote_place(SampleId id) const;
+  RemoteSpan remote_span(SampleId id) const;
 
   // Drops what is queued. Returns when the samples being decoded are done. May be called twice, by any thread
   // but the engine's own.

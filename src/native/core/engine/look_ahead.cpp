@@ -47,9 +47,9 @@ uint64_t LookAhead::add(std::shared_ptr<const std::vector<SampleId>> samples) {
   return first;
 }
 
-void LookAhead::pass(uint64_t place) {
+void LookAhead::pass(uint64_t position) {
   const std::lock_guard lock(mutex_);
-  move_on(place);
+  move_on(position);
 }
 
 void LookAhead::forget() {
@@ -76,19 +76,19 @@ void LookAhead::leave_out_later() {
   left_out_ = next_ + gap_;
 }
 
-SampleId LookAhead::at(uint64_t place) const {
-  const auto found = std::ranges::upper_bound(coming_, place, {}, &Coming::end);
-  return (*found->samples)[place - found->first];
+SampleId LookAhead::at(uint64_t position) const {
+  const auto entry = std::ranges::upper_bound(coming_, position, {}, &Coming::end);
+  return (*entry->samples)[position - entry->first];
 }
 
-bool LookAhead::begin_while_on(uint64_t place) {
+bool LookAhead::begin_while_on(uint64_t position) {
   bool wake = false, left_out = false;
   {
     const std::lock_guard lock(mutex_);
     if (!on_) return false;
-    move_on(std::max(begun_, place + 1));
-    left_out = place == left_out_;
-    if (place > left_out_ + kMostSamples) leave_out_later();  // it failed, or was forgotten
+    move_on(std::max(begun_, position + 1));
+    left_out = position == left_out_;
+    if (position > left_out_ + kMostSamples) leave_out_later();  // it failed, or was forgotten
     wake = may_ask();
   }
   if (wake) wake_.notify_one();
@@ -107,7 +107,7 @@ bool LookAhead::look_at_switches(Reads& mine) {
 #endif
 }
 
-void LookAhead::end(uint64_t place, Reads& mine, uint64_t nanoseconds, uint64_t bytes) {
+void LookAhead::end(uint64_t position, Reads& mine, uint64_t nanoseconds, uint64_t bytes) {
   const double longer = excess(nanoseconds, bytes);
   // A thread that waits for a disk gives its CPU up by itself: this one had to wait for a CPU.
   if (longer > kSlowNanoseconds && look_at_switches(mine)) return;
@@ -115,7 +115,7 @@ void LookAhead::end(uint64_t place, Reads& mine, uint64_t nanoseconds, uint64_t 
     mine.mean_ns += kWeight * (longer - mine.mean_ns);
     if (mine.mean_ns <= kSlowNanoseconds) return;
     mine.mean_ns = 0;
-    if (!on()) switch_on(place);
+    if (!on()) switch_on(position);
     return;
   }
   const std::lock_guard lock(mutex_);
@@ -126,7 +126,7 @@ void LookAhead::end(uint64_t place, Reads& mine, uint64_t nanoseconds, uint64_t 
   leave_out_later();
 }
 
-void LookAhead::switch_on(uint64_t place) {
+void LookAhead::switch_on(uint64_t position) {
   const std::lock_guard lock(mutex_);
   if (on_ || closing_ || refused_) return;
   try {
@@ -140,7 +140,7 @@ void LookAhead::switch_on(uint64_t place) {
     refused_ = true;
     return;
   }
-  move_on(std::max(begun_, place + 1));
+  move_on(std::max(begun_, position + 1));
   left_out_mean_ns_ = kMostNanoseconds;
   gap_ = kFirstGap;
   leave_out_later();
@@ -153,9 +153,9 @@ void LookAhead::work() {
   for (;;) {
     wake_.wait(lock, [this] { return closing_ || may_ask(); });
     if (closing_) return;
-    const uint64_t place = next_++;
-    if (place == left_out_) continue;
-    const SampleId id = at(place);
+    const uint64_t position = next_++;
+    if (position == left_out_) continue;
+    const SampleId id = at(position);
     ++asking_;
     const bool more = may_ask();
     lock.unlock();
@@ -168,8 +168,8 @@ void LookAhead::work() {
     lock.lock();
     --asking_;
     largest_ = std::max(largest_, bytes);
-    if (place < begun_) continue;
-    bytes_[place % kMostSamples] = bytes;
+    if (position < begun_) continue;
+    bytes_[position % kMostSamples] = bytes;
     bytes_ahead_ += bytes;
   }
 }

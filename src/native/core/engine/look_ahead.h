@@ -16,8 +16,8 @@
 
 namespace stoker {
 
-// Samples of an engine have places 0, 1, 2, ... in the order in which they are added, which is the order in
-// which its threads begin them.
+// Samples of an engine have positions 0, 1, 2, ... in the order in which they are added, which is the order
+// in which its threads begin them.
 //
 // Asking the system for what is in memory already costs a system call for each sample, a tenth of what a
 // small one takes. So nothing is asked for until reads are found to take longer than copying from memory
@@ -47,24 +47,24 @@ class LookAhead {
   LookAhead(const LookAhead&) = delete;
   LookAhead& operator=(const LookAhead&) = delete;
 
-  // These samples come next. Returns the place of the first.
+  // These samples come next. Returns the position of the first.
   uint64_t add(std::shared_ptr<const std::vector<SampleId>> samples);
 
-  // What comes before this place is done with.
-  void pass(uint64_t place);
+  // What comes before this position is done with.
+  void pass(uint64_t position);
 
   // Nothing of what was added is wanted any more.
   void forget();
 
-  // The calling thread begins the sample of this place. True if its reading has to be timed.
-  bool begin(uint64_t place, Reads& mine) {
-    mine.left_out = on_.load(std::memory_order_relaxed) && begin_while_on(place);
+  // The calling thread begins the sample at this position. True if its reading has to be timed.
+  bool begin(uint64_t position, Reads& mine) {
+    mine.left_out = on_.load(std::memory_order_relaxed) && begin_while_on(position);
     if (mine.left_out || mine.mean_ns > kSlowNanoseconds / 10) look_at_switches(mine);
     return mine.left_out;
   }
 
   // Reading that sample took this long, for so many bytes. Not called for one that failed or was not timed.
-  void end(uint64_t place, Reads& mine, uint64_t nanoseconds, uint64_t bytes);
+  void end(uint64_t position, Reads& mine, uint64_t nanoseconds, uint64_t bytes);
 
   // Whether samples are asked for now.
   bool on() const { return on_.load(std::memory_order_relaxed); }
@@ -81,13 +81,13 @@ class LookAhead {
 
   // Whether the system has taken the CPU from the calling thread since the last look, as far as it tells.
   static bool look_at_switches(Reads& mine);
-  bool begin_while_on(uint64_t place);
-  void switch_on(uint64_t place);
+  bool begin_while_on(uint64_t position);
+  void switch_on(uint64_t position);
   // The rest under the mutex.
   void move_on(uint64_t begun);
   bool may_ask() const;
   void leave_out_later();
-  SampleId at(uint64_t place) const;
+  SampleId at(uint64_t position) const;
   void work();
 
   Start start_;
@@ -99,13 +99,13 @@ class LookAhead {
   uint64_t end_ = 0;             // of what was added
   uint64_t begun_ = 0;           // samples before it are begun, or done
   uint64_t next_ = 0;            // to be asked for
-  std::vector<uint64_t> bytes_;  // asked for of the sample of a place, modulo kMostSamples
+  std::vector<uint64_t> bytes_;  // asked for of the sample at a position, modulo kMostSamples
   uint64_t bytes_ahead_ = 0;     // of the samples from begun_ on
   uint64_t asking_ = 0;          // threads that ask right now
   uint64_t largest_ = 0;         // bytes of a sample so far
-  uint64_t left_out_ = 0;        // the place that is not asked for
-  uint64_t gap_ = 0;             // from such a place to the next
-  double left_out_mean_ns_ = 0;  // as Reads::mean_ns, of such places
+  uint64_t left_out_ = 0;        // the position that is not asked for
+  uint64_t gap_ = 0;             // from such a position to the next
+  double left_out_mean_ns_ = 0;  // as Reads::mean_ns, of such positions
   bool refused_ = false;         // the system starts no threads
   bool closing_ = false;
   std::vector<Thread> threads_;

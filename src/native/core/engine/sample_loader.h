@@ -62,7 +62,7 @@ class SampleLoader {
   // Takes the buffers of the pixels of a batch, all or none.
   void allocate(Batch& batch) const;
 
-  // Throws what is wrong with the sample, with its place.
+  // Throws what is wrong with the sample, and where it lies.
   void load(Batch& batch, size_t row, SampleId id, SampleScratch& scratch) const;
 
   // Whether pixels that are cached are all that a sample needs.

@@ -111,18 +111,18 @@ void for_each_value(Bytes list, const uint8_t* origin, Visit visit) {
 
 size_t count_values(FeatureKind kind, Bytes list, const uint8_t* origin) {
   size_t count = 0;
-  const auto one_more = [&](auto) { ++count; };
+  const auto count_value = [&](auto) { ++count; };
   switch (kind) {
     case FeatureKind::kNone:
       break;
     case FeatureKind::kBytes:
-      for_each_value<Bytes>(list, origin, one_more);
+      for_each_value<Bytes>(list, origin, count_value);
       break;
     case FeatureKind::kFloat:
-      for_each_value<float>(list, origin, one_more);
+      for_each_value<float>(list, origin, count_value);
       break;
     case FeatureKind::kInt64:
-      for_each_value<int64_t>(list, origin, one_more);
+      for_each_value<int64_t>(list, origin, count_value);
       break;
   }
   return count;
@@ -180,9 +180,9 @@ struct FeatureReader {
   template <typename Value>
   static Value first(const FeatureView& view) {
     Value value{};
-    bool found = false;
+    bool seen = false;
     read<Value>(view, 1, [&](Value next) {
-      if (!std::exchange(found, true)) value = next;
+      if (!std::exchange(seen, true)) value = next;
     });
     return value;
   }
@@ -235,17 +235,17 @@ int64_t FeatureView::first_int64() const {
 }
 
 void find_features(Bytes payload, std::span<Wanted> wanted) {
-  for (Wanted& one : wanted) one.view = FeatureReader::absent(one.key);
+  for (Wanted& feature : wanted) feature.view = FeatureReader::absent(feature.key);
   for_each_entry(payload, [&](Bytes entry) {
     const std::string_view key = FeatureReader::key_of(entry, payload.data());
-    for (Wanted& one : wanted) {
-      if (one.key == key) one.view = FeatureReader::view_of(entry, payload.data(), key);
+    for (Wanted& feature : wanted) {
+      if (feature.key == key) feature.view = FeatureReader::view_of(entry, payload.data(), key);
     }
   });
 }
 
 std::vector<FeatureView> parse_example(Bytes payload) {
-  std::map<std::string_view, FeatureView> found;
+  std::map<std::string_view, FeatureView> features;
   for_each_entry(payload, [&](Bytes entry) {
     std::string_view key;
     for_each_part(entry, payload.data(), 1, [&](Bytes name) {
@@ -254,10 +254,11 @@ std::vector<FeatureView> parse_example(Bytes payload) {
       const auto offset = static_cast<size_t>(name.data() - payload.data());
       WireReader::fail(offset, "the name of a feature is not UTF-8");
     });
-    found.insert_or_assign(key, FeatureReader::view_of(entry, payload.data(), key));  // the last one counts
+    features.insert_or_assign(key,
+                              FeatureReader::view_of(entry, payload.data(), key));  // the last one counts
   });
   std::vector<FeatureView> kept;
-  for (const auto& [key, view] : found) {
+  for (const auto& [key, view] : features) {
     if (view.kind() != FeatureKind::kNone) kept.push_back(view);
   }
   return kept;

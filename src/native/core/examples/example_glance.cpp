@@ -86,9 +86,9 @@ bool read_entry(Bytes entry, std::span<GlancedFeature> wanted) {
   const uint8_t* end = at + entry.size();
   Bytes key, feature;
   if (!take_field(at, end, kFirst, key) || !take_field(at, end, kSecond, feature) || at != end) return false;
-  for (GlancedFeature& one : wanted) {
-    if (one.key.size() != key.size() || std::memcmp(one.key.data(), key.data(), key.size()) != 0) continue;
-    if (!read_value(feature, one)) return false;
+  for (GlancedFeature& seen : wanted) {
+    if (seen.key.size() != key.size() || std::memcmp(seen.key.data(), key.data(), key.size()) != 0) continue;
+    if (!read_value(feature, seen)) return false;
   }
   return true;
 }

@@ -8,18 +8,18 @@ namespace {
 // The position of the only 1 among zeros, or -1 where all are zero.
 template <typename Value>
 int64_t position_of_one(std::string_view key, std::span<const Value> values) {
-  int64_t found = -1;
+  int64_t position = -1;
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i] == 0) continue;
-    if (values[i] != 1 || found >= 0) {
+    if (values[i] != 1 || position >= 0) {
       throw Error(ErrorCode::kBadExample, "feature '" + std::string(key) + "' is not one-hot: value " +
                                               std::to_string(i) + " of " + std::to_string(values.size()) +
                                               " is " + std::to_string(values[i]) +
-                                              (found >= 0 ? ", behind another 1" : "; it must be 0 or 1"));
+                                              (position >= 0 ? ", behind another 1" : "; it must be 0 or 1"));
     }
-    found = static_cast<int64_t>(i);
+    position = static_cast<int64_t>(i);
   }
-  return found;
+  return position;
 }
 
 }  // namespace

@@ -60,11 +60,11 @@ void configure(jpeg_compress_struct& c, Extent size, int channels, const JpegEnc
 jvirt_barray_ptr remember(j_common_ptr info, int pool, boolean zero, JDIMENSION columns, JDIMENSION rows,
                           JDIMENSION at_once) {
   auto& coefficients = *static_cast<Coefficients*>(info->client_data);
-  jvirt_barray_ptr made = coefficients.request(info, pool, zero, columns, rows, at_once);
+  jvirt_barray_ptr array = coefficients.request(info, pool, zero, columns, rows, at_once);
   if (coefficients.count < coefficients.of_components.size()) {
-    coefficients.of_components[coefficients.count++] = made;
+    coefficients.of_components[coefficients.count++] = array;
   }
-  return made;
+  return array;
 }
 
 // Has libjpeg transform all of the image and keep the coefficients, as for a progressive one, of which it
@@ -155,8 +155,8 @@ void put_segments(std::vector<uint8_t>& to, const jpeg_compress_struct& c, const
   constexpr uint8_t kAcTable = 0x10;
   for (uint8_t number = 0; number < entropy.sets(); ++number) {
     std::vector<uint8_t> body{number};
-    for (const uint8_t place : kZigzag) {
-      body.push_back(static_cast<uint8_t>(c.quant_tbl_ptrs[number]->quantval[place]));
+    for (const uint8_t position : kZigzag) {
+      body.push_back(static_cast<uint8_t>(c.quant_tbl_ptrs[number]->quantval[position]));
     }
     put_segment(to, kDqt, body);
   }
@@ -166,11 +166,11 @@ void put_segments(std::vector<uint8_t>& to, const jpeg_compress_struct& c, const
   put_u16(frame, c.image_width);
   frame.push_back(static_cast<uint8_t>(components.size()));
   std::vector<uint8_t> scan{static_cast<uint8_t>(components.size())};
-  for (const jpeg_component_info& one : components) {
-    const auto id = static_cast<uint8_t>(one.component_id);
-    const auto sampling = static_cast<uint8_t>(one.h_samp_factor << 4 | one.v_samp_factor);
-    frame.insert(frame.end(), {id, sampling, static_cast<uint8_t>(one.quant_tbl_no)});
-    scan.insert(scan.end(), {id, static_cast<uint8_t>(one.dc_tbl_no << 4 | one.ac_tbl_no)});
+  for (const jpeg_component_info& component : components) {
+    const auto id = static_cast<uint8_t>(component.component_id);
+    const auto sampling = static_cast<uint8_t>(component.h_samp_factor << 4 | component.v_samp_factor);
+    frame.insert(frame.end(), {id, sampling, static_cast<uint8_t>(component.quant_tbl_no)});
+    scan.insert(scan.end(), {id, static_cast<uint8_t>(component.dc_tbl_no << 4 | component.ac_tbl_no)});
   }
   scan.insert(scan.end(), {0, kBlockValues - 1, 0});
   put_segment(to, kSof0, frame);

@@ -19,14 +19,14 @@ constexpr int32_t kLongestRun = 15;
 // Bits of positions in zigzag order, for the values of a row that are not zero.
 using RowPositions = std::array<std::array<uint64_t, 256>, 8>;
 constexpr RowPositions positions_of_rows() {
-  RowPositions made{};
+  RowPositions positions{};
   for (size_t position = 0; position < kBlockValues; ++position) {
     const size_t row = kZigzag[position] / 8, column = kZigzag[position] % 8;
     for (size_t values = 0; values < 256; ++values) {
-      if ((values >> column & 1) != 0) made[row][values] |= uint64_t{1} << position;
+      if ((values >> column & 1) != 0) positions[row][values] |= uint64_t{1} << position;
     }
   }
-  return made;
+  return positions;
 }
 constexpr RowPositions kRowPositions = positions_of_rows();
 

@@ -46,7 +46,7 @@ class EntropyEncoder {
   size_t sets_ = 0;
   std::unique_ptr<uint32_t[]> tokens_;  // index of a symbol, and its additional bits from bit 16 on
   uint32_t* end_ = nullptr;
-  std::vector<size_t> restarts_;  // places in the tokens
+  std::vector<size_t> restarts_;  // indices into the tokens
   std::array<int32_t, kMostComponents> predictions_{};
   std::array<uint32_t, kIndices> counts_{};
   std::array<Tables, kSets> tables_{};

@@ -19,12 +19,12 @@ std::unique_ptr<T[]> zeros(size_t count) {
   return std::unique_ptr<T[]>(new (std::nothrow) T[count]());
 }
 
-// False, and frees what was made, if another thread was first.
+// False, and frees the value, if another thread was first.
 template <typename T>
-bool publish(std::atomic<T*>& place, std::unique_ptr<T[]> made) {
+bool publish(std::atomic<T*>& target, std::unique_ptr<T[]> value) {
   T* none = nullptr;
-  if (!place.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) return false;
-  static_cast<void>(made.release());
+  if (!target.compare_exchange_strong(none, value.get(), std::memory_order_acq_rel)) return false;
+  static_cast<void>(value.release());
   return true;
 }
 
@@ -103,15 +103,15 @@ EntryTable::Word* EntryTable::find(size_t slot) const {
 
 EntryTable::Word* EntryTable::make(size_t slot, uint64_t key, size_t count) {
   if (Word* there = find(slot)) return there;
-  std::atomic<Slot*>& place = pages_[slot / kSlotsAPage];
-  if (place.load(std::memory_order_acquire) == nullptr) {
-    auto made = zeros<Slot>(kSlotsAPage);
-    if (!made) return nullptr;
-    if (publish(place, std::move(made))) {
+  std::atomic<Slot*>& pointer = pages_[slot / kSlotsAPage];
+  if (pointer.load(std::memory_order_acquire) == nullptr) {
+    auto slots = zeros<Slot>(kSlotsAPage);
+    if (!slots) return nullptr;
+    if (publish(pointer, std::move(slots))) {
       taken_.fetch_add(kSlotsAPage * sizeof(Slot), std::memory_order_relaxed);
     }
   }
-  Slot* page = place.load(std::memory_order_acquire);
+  Slot* page = pointer.load(std::memory_order_acquire);
   count = std::min(count, points_);  // so all slots together stay within the budget
   auto block = zeros<Word>(1 + count);
   if (!block) return nullptr;

@@ -18,7 +18,7 @@ namespace stoker {
 // What is known before an MCU is read.
 struct EntryPoint {
   uint32_t byte = 0;  // of the entropy-coded data, stuffing included, in which the next bit is
-  uint32_t bit = 0;   // its place there, 0 the top one
+  uint32_t bit = 0;   // its position there, 0 the top
   std::array<int32_t, 3> predictions{};  // of the DC value of each component
 
   friend bool operator==(const EntryPoint&, const EntryPoint&) = default;
@@ -60,8 +60,8 @@ class EntryTable {
   static constexpr uint64_t kFewestPoints = 12, kMostPoints = 240;  // of an image
 
   // Takes memory as images come, for each what its points need: in the end `budget` bytes at most, and a
-  // pointer for each place. Many images have fewer points each; if there are more than fit, several share a
-  // place, and the first to come keeps it.
+  // pointer for each slot. Many images have fewer points each; if there are more than fit, several share a
+  // slot, and the first to come keeps it.
   explicit EntryTable(uint64_t images, uint64_t budget = kBytes);
   ~EntryTable();
   EntryTable(const EntryTable&) = delete;

@@ -69,12 +69,12 @@ Depths depths_of(std::span<const uint32_t, kHuffmanSymbols> counts) {
   std::array<uint16_t, 2 * kLeaves> depths;
   depths[nodes - 1] = 0;
   for (size_t node = nodes - 1; node-- > kLeaves;) depths[node] = depths[parents[node]] + 1;
-  Depths made{};
+  Depths lengths{};
   for (size_t i = 0; i < leaves.end; ++i) {
     const size_t leaf = leaves.trees[i].node();
-    made[leaf] = depths[parents[leaf]] + 1;
+    lengths[leaf] = depths[parents[leaf]] + 1;
   }
-  return made;
+  return lengths;
 }
 
 }  // namespace
@@ -87,13 +87,13 @@ HuffmanCode optimal_huffman(std::span<const uint32_t, kHuffmanSymbols> counts) {
   size_t longest = kLeaves;
   while (of_depth[longest] == 0) --longest;
 
-  HuffmanCode made;
-  std::array<uint16_t, kLeaves + 1> next{};  // place of the next symbol of a depth
+  HuffmanCode code;
+  std::array<uint16_t, kLeaves + 1> next{};  // index of the next symbol of a depth
   for (size_t depth = 1; depth < longest; ++depth) next[depth + 1] = next[depth] + of_depth[depth];
   // The reserved symbol is the last of the deepest.
   for (size_t symbol = 0; symbol < kHuffmanSymbols; ++symbol) {
     if (depths[symbol] == 0) continue;
-    made.symbols[next[depths[symbol]]++] = static_cast<uint8_t>(symbol);
+    code.symbols[next[depths[symbol]]++] = static_cast<uint8_t>(symbol);
   }
 
   // Two codes that are too long and differ in their last bit: one becomes a bit shorter, and the other shares
@@ -111,8 +111,8 @@ HuffmanCode optimal_huffman(std::span<const uint32_t, kHuffmanSymbols> counts) {
   while (of_depth[longest] == 0) --longest;
   --of_depth[longest];
   for (size_t bits = 1; bits <= kMostBits; ++bits)
-    made.counts[bits - 1] = static_cast<uint8_t>(of_depth[bits]);
-  return made;
+    code.counts[bits - 1] = static_cast<uint8_t>(of_depth[bits]);
+  return code;
 }
 
 }  // namespace stoker

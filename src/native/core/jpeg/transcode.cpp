@@ -43,13 +43,13 @@ bool is_kept(const Metadata& segment) {
 
 // The kept segments before the first scan of a file that check_jpeg has found whole.
 std::vector<Metadata> metadata_of(std::span<const uint8_t> bytes) {
-  std::vector<Metadata> found;
+  std::vector<Metadata> kept;
   MarkerWalk walk(bytes);
   while (walk.next() && walk.marker() != kSos) {
     const Metadata segment{walk.marker(), walk.body()};
-    if (is_kept(segment)) found.push_back(segment);
+    if (is_kept(segment)) kept.push_back(segment);
   }
-  return found;
+  return kept;
 }
 
 // Both halves of libjpeg, and the bytes that they make.
@@ -99,8 +99,9 @@ bool run(Transcoder& t, std::span<const uint8_t> bytes, const std::vector<Metada
   t.output.install(t.out);
   configure(t);
   jpeg_write_coefficients(&t.out, coefficients);
-  for (const Metadata& one : metadata) {
-    jpeg_write_marker(&t.out, one.marker, one.body.data(), static_cast<unsigned>(one.body.size()));
+  for (const Metadata& segment : metadata) {
+    jpeg_write_marker(&t.out, segment.marker, segment.body.data(),
+                      static_cast<unsigned>(segment.body.size()));
   }
   jpeg_finish_compress(&t.out);
   return true;

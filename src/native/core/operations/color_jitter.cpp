@@ -46,13 +46,13 @@ class ColorJitter : public PixelOperation {
  private:
   JitterPlan plan(const SampleRandom& random) const {
     JitterPlan plan;
-    const auto shares = random.draw(RandomOp::kColor, 0), places = random.draw(RandomOp::kColor, 1);
+    const auto shares = random.draw(RandomOp::kColor, 0), picks = random.draw(RandomOp::kColor, 1);
     for (size_t op = 0; op < kColorOps; ++op) {
       plan.factors[op] = bounds_[op].at(unit(shares[op]));
       if (is_done_[op]) plan.order[plan.count++] = static_cast<ColorOp>(op);
     }
     for (auto last = static_cast<uint32_t>(plan.count); last > 1; --last) {
-      std::swap(plan.order[last - 1], plan.order[pick(places[last - 1], last)]);
+      std::swap(plan.order[last - 1], plan.order[pick(picks[last - 1], last)]);
     }
     return plan;
   }

@@ -26,7 +26,7 @@ double portable_exp(double x) {
 }
 
 // 0..last, from one word.
-int32_t place(uint32_t word, int32_t last) {
+int32_t offset(uint32_t word, int32_t last) {
   return static_cast<int32_t>(pick(word, static_cast<uint32_t>(last) + 1));
 }
 
@@ -54,7 +54,7 @@ class RandomResizedCrop : public GeometryOperation {
                    high = std::nearbyint(std::sqrt(target / ratio));
       if (!(wide >= 1 && high >= 1 && wide <= image.width && high <= image.height)) continue;
       const auto width = static_cast<int32_t>(wide), height = static_cast<int32_t>(high);
-      return {place(words[3], image.width - width), place(words[2], image.height - height), width, height};
+      return {offset(words[3], image.width - width), offset(words[2], image.height - height), width, height};
     }
     return fallback(image);
   }

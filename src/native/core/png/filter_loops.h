@@ -59,9 +59,9 @@ constexpr size_t close_up(size_t i) {  // and back
   return i / kPixel < kVectorBytes / kLane ? i / kPixel * kLane + i % kPixel : kVectorBytes - 1;
 }
 
-using Places = std::make_index_sequence<kVectorBytes>;
+using Indices = std::make_index_sequence<kVectorBytes>;
 template <typename Where, size_t... i>
-constexpr auto places(Where, std::index_sequence<i...>) {
+constexpr auto mapped(Where, std::index_sequence<i...>) {
   return std::index_sequence<Where::of(i)...>();
 }
 template <size_t (*where)(size_t)>
@@ -70,7 +70,7 @@ struct At {
 };
 template <size_t (*where)(size_t)>
 inline Bytes pick(Bytes a, Bytes b) {
-  return pick(a, b, decltype(places(At<where>(), Places()))());
+  return pick(a, b, decltype(mapped(At<where>(), Indices()))());
 }
 
 inline Bytes smaller(Bytes a, Bytes b) {

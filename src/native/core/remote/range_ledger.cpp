@@ -5,10 +5,10 @@
 
 namespace stoker {
 
-size_t PlaceHash::operator()(const RemotePlace& place) const {
-  uint64_t mixed = static_cast<uint64_t>(place.file) * 0x9e3779b97f4a7c15U;
-  mixed = (mixed ^ place.offset) * 0xbf58476d1ce4e5b9U;
-  return static_cast<size_t>(mixed ^ (mixed >> 31) ^ place.length);
+size_t SpanHash::operator()(const RemoteSpan& span) const {
+  uint64_t mixed = static_cast<uint64_t>(span.file) * 0x9e3779b97f4a7c15U;
+  mixed = (mixed ^ span.offset) * 0xbf58476d1ce4e5b9U;
+  return static_cast<size_t>(mixed ^ (mixed >> 31) ^ span.length);
 }
 
 void RangeLedger::reserve(uint64_t length) {
@@ -22,12 +22,12 @@ void RangeLedger::add(const Shared& range) {
   const uint64_t id = next_id++;
   ranges.emplace(id, range);
   range->id = id;
-  queued_bytes += range->place.length;
+  queued_bytes += range->span.length;
   queue.push_back(range);
   by_last_use.emplace(range->last_use, id);
   for (const RangePiece& piece : range->pieces) {
     if (piece.uses == 0) continue;
-    awaited[{range->place.file, piece.offset, piece.length}].push_back({range, piece.uses});
+    awaited[{range->span.file, piece.offset, piece.length}].push_back({range, piece.uses});
   }
 }
 
@@ -42,12 +42,12 @@ void RangeLedger::release_bytes(uint64_t length) {
 void RangeLedger::drop(const Shared& range, Released& released) {
   if (range->phase == RangePhase::kDropped) return;
   for (const RangePiece& piece : range->pieces) {
-    const auto found = awaited.find({range->place.file, piece.offset, piece.length});
-    if (found == awaited.end()) continue;
-    std::erase_if(found->second, [&](const Awaited& one) { return one.range == range; });
-    if (found->second.empty()) awaited.erase(found);
+    const auto entry = awaited.find({range->span.file, piece.offset, piece.length});
+    if (entry == awaited.end()) continue;
+    std::erase_if(entry->second, [&](const Awaited& use) { return use.range == range; });
+    if (entry->second.empty()) awaited.erase(entry);
   }
-  if (range->phase == RangePhase::kQueued && !range->urgent) queued_bytes -= range->place.length;
+  if (range->phase == RangePhase::kQueued && !range->urgent) queued_bytes -= range->span.length;
   const bool comes_back = range->phase == RangePhase::kUnderWay;
   range->phase = RangePhase::kDropped;
   range->changed.notify_all();
@@ -69,21 +69,21 @@ void RangeLedger::drop_all(Released& released) {
   planner.notify_all();
 }
 
-RangeLedger::Shared RangeLedger::claim(const RemotePlace& place) {
-  const auto found = awaited.find(place);
-  if (found == awaited.end()) return nullptr;
-  Shared range = found->second.front().range;
-  if (--found->second.front().uses == 0) found->second.erase(found->second.begin());
-  if (found->second.empty()) awaited.erase(found);
+RangeLedger::Shared RangeLedger::claim(const RemoteSpan& span) {
+  const auto entry = awaited.find(span);
+  if (entry == awaited.end()) return nullptr;
+  Shared range = entry->second.front().range;
+  if (--entry->second.front().uses == 0) entry->second.erase(entry->second.begin());
+  if (entry->second.empty()) awaited.erase(entry);
   if (--range->uses_left == 0 && range->phase > RangePhase::kUnderWay) ranges.erase(range->id);
   return range;
 }
 
 RangeLedger::Shared RangeLedger::under_way(uint64_t id) const {
-  const auto found = ranges.find(id);
-  if (found == ranges.end()) return nullptr;
-  const RangePhase phase = found->second->phase;
-  return phase == RangePhase::kUnderWay || phase == RangePhase::kDropped ? found->second : nullptr;
+  const auto entry = ranges.find(id);
+  if (entry == ranges.end()) return nullptr;
+  const RangePhase phase = entry->second->phase;
+  return phase == RangePhase::kUnderWay || phase == RangePhase::kDropped ? entry->second : nullptr;
 }
 
 std::deque<RangeLedger::Shared>* RangeLedger::ready() {
@@ -91,14 +91,14 @@ std::deque<RangeLedger::Shared>* RangeLedger::ready() {
     while (!from->empty() && from->front()->phase != RangePhase::kQueued) from->pop_front();
   }
   if (!urgent.empty()) return &urgent;
-  return !queue.empty() && fits(queue.front()->place.length) ? &queue : nullptr;
+  return !queue.empty() && fits(queue.front()->span.length) ? &queue : nullptr;
 }
 
 std::optional<FetchJob> RangeLedger::pop() {
   std::deque<Shared>* const from = ready();
   if (from == nullptr) return std::nullopt;
   if (from == &queue) {
-    queued_bytes -= queue.front()->place.length;
+    queued_bytes -= queue.front()->span.length;
     planner.notify_all();
   }
   const FetchJob job = issue(*from);
@@ -111,8 +111,8 @@ FetchJob RangeLedger::issue(std::deque<Shared>& from) {
   from.pop_front();
   range->phase = RangePhase::kUnderWay;
   range->changed.notify_all();
-  reserve(range->place.length);
-  return {range->id, range->place};
+  reserve(range->span.length);
+  return {range->id, range->span};
 }
 
 void RangeLedger::settle(const Shared& range, RangePhase phase, Released& released) {
@@ -122,7 +122,7 @@ void RangeLedger::settle(const Shared& range, RangePhase phase, Released& releas
 }
 
 void RangeLedger::give_up(const Shared& range) {
-  queued_bytes -= range->place.length;
+  queued_bytes -= range->span.length;
   ranges.erase(range->id);
   range->phase = RangePhase::kFailed;
   range->changed.notify_all();

@@ -23,7 +23,7 @@ enum class RangePhase { kQueued, kUnderWay, kHere, kFailed, kDropped };
 // One range, on its way from the queue to its last use.
 struct AheadRange {
   uint64_t id = 0;  // 0: none yet
-  RemotePlace place;
+  RemoteSpan span;
   uint64_t last_use = 0;
   std::vector<RangePiece> pieces;
   uint64_t uses_left = 0;
@@ -34,8 +34,8 @@ struct AheadRange {
   std::condition_variable changed;
 };
 
-struct PlaceHash {
-  size_t operator()(const RemotePlace& place) const;
+struct SpanHash {
+  size_t operator()(const RemoteSpan& span) const;
 };
 
 struct RangeLedger {
@@ -68,7 +68,7 @@ struct RangeLedger {
 
   // One use of a piece that is expected, and its range, which the caller keeps longer than the mutex; nothing
   // if there is none.
-  Shared claim(const RemotePlace& place);
+  Shared claim(const RemoteSpan& span);
 
   // The range that was given out under this number and has not come back yet; nothing if there is none.
   Shared under_way(uint64_t id) const;
@@ -94,7 +94,7 @@ struct RangeLedger {
   std::deque<Shared> queue;
   std::deque<Shared> urgent;
   Ranges ranges;  // until they are released
-  std::unordered_map<RemotePlace, std::vector<Awaited>, PlaceHash> awaited;
+  std::unordered_map<RemoteSpan, std::vector<Awaited>, SpanHash> awaited;
   std::multimap<uint64_t, uint64_t> by_last_use;  // to the id
   uint64_t next_id = 1;
   uint64_t held = 0;

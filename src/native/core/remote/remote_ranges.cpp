@@ -37,16 +37,16 @@ Error dropped() {
 // counted.
 void check_range(const ExpectedRange& range) {
   constexpr auto kMost = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
-  const RemotePlace& place = range.place;
-  if (place.file < 0 || place.offset > kMost || place.length > kMost - place.offset) {
-    throw Error(ErrorCode::kBadArgument, std::to_string(place.length) + " bytes at " +
-                                             std::to_string(place.offset) + " of file " +
-                                             std::to_string(place.file) + " cannot be a range of a file");
+  const RemoteSpan& span = range.span;
+  if (span.file < 0 || span.offset > kMost || span.length > kMost - span.offset) {
+    throw Error(ErrorCode::kBadArgument, std::to_string(span.length) + " bytes at " +
+                                             std::to_string(span.offset) + " of file " +
+                                             std::to_string(span.file) + " cannot be a range of a file");
   }
   uint64_t uses = 0;
   for (const RangePiece& piece : range.pieces) {
-    const uint64_t begin = piece.offset - place.offset;
-    if (piece.offset < place.offset || begin > place.length || piece.length > place.length - begin) {
+    const uint64_t begin = piece.offset - span.offset;
+    if (piece.offset < span.offset || begin > span.length || piece.length > span.length - begin) {
       throw Error(ErrorCode::kBadArgument, "A piece lies outside of its range");
     }
     if (piece.uses > kMost - uses) {
@@ -76,24 +76,24 @@ RangeLedger& RemoteRanges::ledger() const {
 }
 
 void RemoteRanges::expect(std::vector<ExpectedRange> ranges, uint64_t planned_uses) {
-  std::vector<RangeLedger::Shared> made;
+  std::vector<RangeLedger::Shared> added;
   for (ExpectedRange& expected : ranges) {
     check_range(expected);
     auto range = std::make_shared<AheadRange>();
-    range->place = expected.place;
+    range->span = expected.span;
     range->last_use = expected.last_use;
     range->pieces = std::move(expected.pieces);
     for (const RangePiece& piece : range->pieces) range->uses_left += piece.uses;
-    if (range->uses_left != 0) made.push_back(std::move(range));
+    if (range->uses_left != 0) added.push_back(std::move(range));
   }
   RangeLedger::Released released;
   RangeLedger& state = ledger();
   const std::lock_guard lock(state.mutex);
   if (state.closed) return;
   try {
-    for (const RangeLedger::Shared& range : made) state.add(range);
+    for (const RangeLedger::Shared& range : added) state.add(range);
   } catch (...) {  // no memory: all of them, or none
-    for (const RangeLedger::Shared& range : made) {
+    for (const RangeLedger::Shared& range : added) {
       if (range->id != 0) state.drop(range, released);
     }
     throw;
@@ -133,7 +133,7 @@ void RemoteRanges::deliver(uint64_t id, std::span<const uint8_t> bytes, std::sha
   const std::lock_guard lock(state.mutex);
   range = state.under_way(id);
   if (!range) return;
-  const uint64_t length = reserved->length = range->place.length;
+  const uint64_t length = reserved->length = range->span.length;
   if (range->phase == RangePhase::kDropped) {
     state.ranges.erase(id);
     return;
@@ -158,7 +158,7 @@ void RemoteRanges::fail(uint64_t id, std::optional<Error> error) {
     const std::lock_guard lock(state.mutex);
     range = state.under_way(id);
     if (!range) return;
-    state.held -= range->place.length;
+    state.held -= range->span.length;
     if (range->phase == RangePhase::kDropped) {
       state.ranges.erase(id);
     } else {
@@ -169,42 +169,42 @@ void RemoteRanges::fail(uint64_t id, std::optional<Error> error) {
   state.fetchers.notify_one();
 }
 
-TakenBytes RemoteRanges::take(const RemotePlace& place) {
+TakenBytes RemoteRanges::take(const RemoteSpan& span) {
   RangeLedger::Shared range;
   RangeLedger& state = ledger();
   {
     std::unique_lock lock(state.mutex);
     if (state.closed) throw dropped();
-    range = state.claim(place);
+    range = state.claim(span);
     if (range) {
       range->changed.wait_for(lock, kTimeout, [&] { return range->phase != RangePhase::kQueued; });
       if (range->phase != RangePhase::kQueued) {
         range->changed.wait(lock, [&] { return range->phase != RangePhase::kUnderWay; });
         if (range->phase == RangePhase::kDropped) throw dropped();
         if (range->phase == RangePhase::kHere) {
-          const size_t begin = place.offset - range->place.offset;
-          return {range->bytes.bytes.subspan(begin, place.length), range->bytes.held};
+          const size_t begin = span.offset - range->span.offset;
+          return {range->bytes.bytes.subspan(begin, span.length), range->bytes.held};
         }
-        if (range->error && place == range->place) throw Error(*range->error);
+        if (range->error && span == range->span) throw Error(*range->error);
       } else if (range->uses_left == 0) {
         state.give_up(range);  // no use of it is left
       }
     }
   }
-  return read_now(place);
+  return read_now(span);
 }
 
-TakenBytes RemoteRanges::read_now(const RemotePlace& place) {
+TakenBytes RemoteRanges::read_now(const RemoteSpan& span) {
   const auto range = std::make_shared<AheadRange>();
-  range->place = place;
+  range->span = span;
   range->urgent = true;
-  RangeLedger::Ranges made;  // so that under the mutex only `urgent` takes memory
-  made.emplace(0, range);
+  RangeLedger::Ranges single;  // so that under the mutex only `urgent` takes memory
+  single.emplace(0, range);
   RangeLedger& state = ledger();
   std::unique_lock lock(state.mutex);
   if (state.closed) throw dropped();
   state.urgent.push_back(range);
-  auto own = made.extract(made.begin());
+  auto own = single.extract(single.begin());
   range->id = own.key() = state.next_id++;
   state.ranges.insert(std::move(own));
   ++state.counts.unplanned;
@@ -228,9 +228,9 @@ void RemoteRanges::release_until(uint64_t use) {
   const std::lock_guard lock(state.mutex);
   state.released_uses = std::max(state.released_uses, use);
   while (!state.by_last_use.empty() && state.by_last_use.begin()->first < use) {
-    const auto found = state.ranges.find(state.by_last_use.begin()->second);
+    const auto oldest = state.ranges.find(state.by_last_use.begin()->second);
     state.by_last_use.erase(state.by_last_use.begin());
-    if (found != state.ranges.end()) state.drop(RangeLedger::Shared(found->second), released);
+    if (oldest != state.ranges.end()) state.drop(RangeLedger::Shared(oldest->second), released);
   }
   state.planner.notify_all();
   state.fetchers.notify_one();

@@ -22,15 +22,15 @@ struct RangePiece {
 
 // What is to be fetched in one go. Uses are numbered in the order in which they come.
 struct ExpectedRange {
-  RemotePlace place;
+  RemoteSpan span;
   uint64_t last_use = 0;
-  std::vector<RangePiece> pieces;  // inside `place`; no two are the same
+  std::vector<RangePiece> pieces;  // inside `span`; no two are the same
 };
 
 // What a thread that fetches has to do.
 struct FetchJob {
   uint64_t id = 0;
-  RemotePlace place;
+  RemoteSpan span;
 };
 
 // What has been done. Bytes and requests are counted when they are asked for.
@@ -78,8 +78,8 @@ class RemoteRanges : public RemoteReader {
   // one by one.
   void fail(uint64_t id, std::optional<Error> error);
 
-  TakenBytes take(const RemotePlace& place) override;
-  TakenBytes read_now(const RemotePlace& place) override;
+  TakenBytes take(const RemoteSpan& span) override;
+  TakenBytes read_now(const RemoteSpan& span) override;
   void count_reread() override;
 
   // Uses below this number are over, whether they took their bytes or not.

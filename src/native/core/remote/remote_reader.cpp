@@ -8,11 +8,11 @@
 
 namespace stoker {
 
-TakenBytes DirectReader::take(const RemotePlace& place) {
-  auto bytes = std::make_shared<const std::vector<uint8_t>>(read_(place));
-  if (bytes->size() != place.length) {
+TakenBytes DirectReader::take(const RemoteSpan& span) {
+  auto bytes = std::make_shared<const std::vector<uint8_t>>(read_(span));
+  if (bytes->size() != span.length) {
     throw Error(ErrorCode::kStorage, std::to_string(bytes->size()) + " bytes came where " +
-                                         std::to_string(place.length) + " were asked for");
+                                         std::to_string(span.length) + " were asked for");
   }
   const std::span<const uint8_t> all = *bytes;
   return {all, std::move(bytes)};
@@ -30,22 +30,22 @@ int64_t number_remote_files(uint64_t count) {
   return next.fetch_add(static_cast<int64_t>(count), std::memory_order_relaxed);
 }
 
-std::span<const uint8_t> RemoteScratch::take(const RemoteFiles& files, const RemotePlace& place) {
-  if (place.length == 0) return {};
-  if (last_.held && place == place_) return last_.bytes;
+std::span<const uint8_t> RemoteScratch::take(const RemoteFiles& files, const RemoteSpan& span) {
+  if (span.length == 0) return {};
+  if (last_.held && span == span_) return last_.bytes;
   release();  // first: the request may wait for the budget that these bytes take
   RemoteReader& from = reader(files);
-  last_ = out_of_turn ? from.read_now(place) : from.take(place);
-  place_ = place;
+  last_ = out_of_turn ? from.read_now(span) : from.take(span);
+  span_ = span;
   return last_.bytes;
 }
 
-std::span<const uint8_t> RemoteScratch::take_again(const RemoteFiles& files, const RemotePlace& place) {
+std::span<const uint8_t> RemoteScratch::take_again(const RemoteFiles& files, const RemoteSpan& span) {
   release();
   RemoteReader& from = reader(files);
   from.count_reread();
-  last_ = from.read_now(place);
-  place_ = place;
+  last_ = from.read_now(span);
+  span_ = span;
   return last_.bytes;
 }
 

@@ -10,11 +10,11 @@
 namespace stoker {
 
 // Which bytes of which file. Every remote file of a process has a number of its own.
-struct RemotePlace {
+struct RemoteSpan {
   int64_t file = -1;  // -1: not remote, or nothing has to be fetched
   uint64_t offset = 0;
   uint64_t length = 0;
-  friend bool operator==(const RemotePlace&, const RemotePlace&) = default;
+  friend bool operator==(const RemoteSpan&, const RemoteSpan&) = default;
 };
 
 struct TakenBytes {
@@ -30,12 +30,12 @@ class RemoteReader {
   RemoteReader(const RemoteReader&) = delete;
   RemoteReader& operator=(const RemoteReader&) = delete;
 
-  // Exactly the bytes of `place`, which are waited for. Throws what the storage has said: kIo, kStorage; and
+  // Exactly the bytes of `span`, which are waited for. Throws the storage's error: kIo, kStorage; and
   // kClosed when they are not wanted any more.
-  virtual TakenBytes take(const RemotePlace& place) = 0;
+  virtual TakenBytes take(const RemoteSpan& span) = 0;
 
   // The same, but read anew and at once, whatever was fetched ahead.
-  virtual TakenBytes read_now(const RemotePlace& place) = 0;
+  virtual TakenBytes read_now(const RemoteSpan& span) = 0;
 
   // Counts bytes that came wrong, and were right, or not, when they were read again.
   virtual void count_reread() {}
@@ -44,12 +44,12 @@ class RemoteReader {
 // Calls a function that reads: without a schedule there is nothing to fetch ahead.
 class DirectReader : public RemoteReader {
  public:
-  using Read = std::function<std::vector<uint8_t>(const RemotePlace&)>;
+  using Read = std::function<std::vector<uint8_t>(const RemoteSpan&)>;
 
   explicit DirectReader(Read read) : read_(std::move(read)) {}
 
-  TakenBytes take(const RemotePlace& place) override;
-  TakenBytes read_now(const RemotePlace& place) override { return take(place); }
+  TakenBytes take(const RemoteSpan& span) override;
+  TakenBytes read_now(const RemoteSpan& span) override { return take(span); }
 
  private:
   Read read_;
@@ -73,19 +73,19 @@ class RemoteScratch {
   RemoteReader* ahead = nullptr;  // who fetches by a schedule; nothing: the reader of each set is asked
   bool out_of_turn = false;       // what is taken is not in the schedule
 
-  // The bytes of a place, which live until the next call or release(). What was taken last is not fetched
+  // The bytes of a span, which live until the next call or release(). What was taken last is not fetched
   // again.
-  std::span<const uint8_t> take(const RemoteFiles& files, const RemotePlace& place);
+  std::span<const uint8_t> take(const RemoteFiles& files, const RemoteSpan& span);
 
   // The same bytes once more, from the storage.
-  std::span<const uint8_t> take_again(const RemoteFiles& files, const RemotePlace& place);
+  std::span<const uint8_t> take_again(const RemoteFiles& files, const RemoteSpan& span);
 
-  void release() { last_ = {}, place_ = {}; }
+  void release() { last_ = {}, span_ = {}; }
 
  private:
   RemoteReader& reader(const RemoteFiles& files) const { return ahead != nullptr ? *ahead : *files.reader; }
 
-  RemotePlace place_;
+  RemoteSpan span_;
   TakenBytes last_;
 };
 

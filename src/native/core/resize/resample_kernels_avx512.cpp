@@ -113,13 +113,14 @@ void all_columns(const TapsView& taps, RgbxView src, int32_t origin, bool flip, 
       out[i] = dst.row(row);
     }
     for (size_t x = 0; x < columns; x += kColumns) {
-      const auto one = [&](size_t i) {
+      const auto column_at = [&](size_t i) {
         const size_t here = x + i < columns ? x + i : columns - 1;
         const size_t tap = flip ? columns - 1 - here : here;
         return column<coarse>(rows, static_cast<size_t>(taps.first[tap] - origin) * kRgbxBytes,
                               taps.digits + tap * stride, taps.count[tap]);
       };
-      const __m512i pixels = _mm512_shuffle_epi8(pack(one(0), one(1), one(2), one(3)), kWithoutX);
+      const __m512i pixels =
+          _mm512_shuffle_epi8(pack(column_at(0), column_at(1), column_at(2), column_at(3)), kWithoutX);
       const size_t left = (columns - x) * kRgbBytes;
       if (left >= sizeof(__m128i)) {
         store_rows<true>(out, x * kRgbBytes, pixels, count, 0);

@@ -22,15 +22,15 @@ std::vector<Tap> taps(int32_t in, int32_t out, bool align_corners) {
   const bool between_centres = align_corners && out > 1;
   const float scale = between_centres ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
                                       : static_cast<float>(in) / static_cast<float>(out);
-  std::vector<Tap> made(static_cast<size_t>(out));
+  std::vector<Tap> taps(static_cast<size_t>(out));
   for (int32_t i = 0; i < out; ++i) {
     const float at = static_cast<float>(i) * scale;
     const float below = std::floor(at);
     const int32_t lower = std::clamp(static_cast<int32_t>(below), 0, in - 1);
     const int32_t upper = std::min(lower + 1, in - 1);
-    made[static_cast<size_t>(i)] = {static_cast<size_t>(lower), static_cast<size_t>(upper), at - below};
+    taps[static_cast<size_t>(i)] = {static_cast<size_t>(lower), static_cast<size_t>(upper), at - below};
   }
-  return made;
+  return taps;
 }
 
 float mix(float from, float to, float part) {

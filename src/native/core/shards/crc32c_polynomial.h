@@ -43,11 +43,11 @@ struct ZeroBytes {
     uint32_t of[256] = {};
   } digit[sizeof(uint64_t)];
   constexpr ZeroBytes() {
-    uint32_t one = kOne >> 8;  // x^8
+    uint32_t unit = kOne >> 8;  // x^8
     for (auto& each : digit) {
       each.of[0] = kOne;
-      for (unsigned value = 1; value < 256; ++value) each.of[value] = multiply(each.of[value - 1], one);
-      one = multiply(each.of[255], one);
+      for (unsigned value = 1; value < 256; ++value) each.of[value] = multiply(each.of[value - 1], unit);
+      unit = multiply(each.of[255], unit);
     }
   }
 };

@@ -25,9 +25,9 @@ uint32_t copy(uint32_t crc, const uint8_t* data, size_t size, uint8_t* out) {
   if (reinterpret_cast<uintptr_t>(out) % sizeof(uint64_t) != 0) {
     return extend_streams<Sse42>(crc, data, size, Copy{out});
   }
-  const uint32_t made = extend_streams<Sse42>(crc, data, size, Streamed{out});
+  const uint32_t extended = extend_streams<Sse42>(crc, data, size, Streamed{out});
   _mm_sfence();
-  return made;
+  return extended;
 }
 
 }  // namespace

@@ -46,13 +46,13 @@ class KeptTable {
     Turns& turns = turns_.get();
     {
       const std::lock_guard lock(turns.mutex);
-      if (const auto found = turns.passing.find(index); found != turns.passing.end()) {
-        return found->second.thing;
+      if (const auto entry = turns.passing.find(index); entry != turns.passing.end()) {
+        return entry->second.thing;
       }
     }
-    std::unique_ptr<const T> made = make();
-    const uint64_t price = cost(*made);  // in a statement of its own: arguments are made in any order
-    return keep(turns, index, std::move(made), price);
+    std::unique_ptr<const T> thing = make();
+    const uint64_t price = cost(*thing);  // in a statement of its own: arguments are made in any order
+    return keep(turns, index, std::move(thing), price);
   }
 
  private:
@@ -85,25 +85,25 @@ class KeptTable {
     return std::shared_ptr<const T>(std::shared_ptr<const T>(), thing);
   }
 
-  std::shared_ptr<const T> keep(Turns& turns, size_t index, std::unique_ptr<const T> made,
+  std::shared_ptr<const T> keep(Turns& turns, size_t index, std::unique_ptr<const T> thing,
                                 uint64_t cost) const {
     std::vector<std::shared_ptr<const T>> gone;  // closed outside the lock
     const std::lock_guard lock(turns.mutex);
     if (const T* there = staying_[index].load()) return borrow(there);
     if (cost <= left_) {
       left_ -= cost;
-      staying_[index].store(std::move(made));
+      staying_[index].store(std::move(thing));
       return borrow(staying_[index].load());
     }
-    if (const auto found = turns.passing.find(index); found != turns.passing.end()) {
-      return found->second.thing;
+    if (const auto entry = turns.passing.find(index); entry != turns.passing.end()) {
+      return entry->second.thing;
     }
-    std::shared_ptr<const T> thing = std::move(made);
-    const auto place = turns.passing.emplace(index, Passing{thing, cost}).first;
+    std::shared_ptr<const T> shared = std::move(thing);
+    const auto added = turns.passing.emplace(index, Passing{shared, cost}).first;
     try {
       turns.order.push_back(index);
     } catch (...) {
-      turns.passing.erase(place);
+      turns.passing.erase(added);
       throw;
     }
     turns.used += cost;
@@ -114,7 +114,7 @@ class KeptTable {
       turns.order.pop_front();
       turns.passing.erase(oldest);
     }
-    return thing;
+    return shared;
   }
 
   const uint64_t most_passing_;

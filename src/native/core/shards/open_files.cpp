@@ -15,14 +15,14 @@ size_t most_open_files() {
 
 void OpenFiles::add(std::string path, std::string name) {
   if (name.empty()) name = path;
-  places_.push_back({std::move(path), std::move(name)});
+  entries_.push_back({std::move(path), std::move(name)});
   files_.add();
 }
 
 std::shared_ptr<const RandomAccessFile> OpenFiles::open(size_t index) const {
-  const Place& place = places_[index];
+  const Entry& entry = entries_[index];
   return files_.get(
-      index, [&] { return std::make_unique<const RandomAccessFile>(place.path, place.name); },
+      index, [&] { return std::make_unique<const RandomAccessFile>(entry.path, entry.name); },
       [](const RandomAccessFile&) { return uint64_t{1}; });
 }
 

@@ -24,20 +24,20 @@ class OpenFiles {
   // `name` is what messages call the file; its path when empty.
   void add(std::string path, std::string name);
 
-  size_t size() const { return places_.size(); }
-  const std::string& name(size_t index) const { return places_[index].name; }
+  size_t size() const { return entries_.size(); }
+  const std::string& name(size_t index) const { return entries_[index].name; }
 
   // The file, opened now unless it still is; not to be held longer than this object lives. Throws as
   // RandomAccessFile's constructor.
   std::shared_ptr<const RandomAccessFile> open(size_t index) const;
 
  private:
-  struct Place {
+  struct Entry {
     std::string path;
     std::string name;
   };
 
-  std::vector<Place> places_;
+  std::vector<Entry> entries_;
   KeptTable<RandomAccessFile> files_;
 };
 

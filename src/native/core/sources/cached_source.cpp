@@ -40,8 +40,8 @@ uint64_t CachedSource::start_reading(uint64_t number) const {
   return cache_->contains(number) ? cache_->start_reading(number) : inner_->start_reading(number);
 }
 
-RemotePlace CachedSource::remote_place(uint64_t number) const {
-  return cache_->contains(number) ? RemotePlace{} : inner_->remote_place(number);
+RemoteSpan CachedSource::remote_span(uint64_t number) const {
+  return cache_->contains(number) ? RemoteSpan{} : inner_->remote_span(number);
 }
 
 void CachedSource::expect(uint64_t number, SourceScratch& scratch) const {

@@ -77,7 +77,7 @@ class CachedSource : public SampleSource {
                                     SourceScratch& scratch, std::string& name,
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override;
-  RemotePlace remote_place(uint64_t number) const override;
+  RemoteSpan remote_span(uint64_t number) const override;
   void expect(uint64_t number, SourceScratch& scratch) const override;
   Where where(uint64_t number) const override { return inner_->where(number); }
 

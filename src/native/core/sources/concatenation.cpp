@@ -35,7 +35,7 @@ Concatenation::Concatenation(std::vector<SourcePart> parts) : parts_(std::move(p
   }
 }
 
-Concatenation::Place Concatenation::find(uint64_t number) const {
+Concatenation::Position Concatenation::find(uint64_t number) const {
   const auto next = std::ranges::upper_bound(starts_, number);
   if (next == starts_.end()) {
     throw Error(ErrorCode::kBadArgument, "There is no sample " + std::to_string(number) +
@@ -46,66 +46,67 @@ Concatenation::Place Concatenation::find(uint64_t number) const {
 }
 
 std::span<const uint8_t> Concatenation::fetch(uint64_t number, SourceScratch& scratch) const {
-  const Place place = find(number);
-  return place.part.source->fetch(place.number, scratch);
+  const Position position = find(number);
+  return position.part.source->fetch(position.number, scratch);
 }
 
 FetchedSample Concatenation::fetch_unchecked(uint64_t number, SourceScratch& scratch) const {
-  const Place place = find(number);
-  return place.part.source->fetch_unchecked(place.number, scratch);
+  const Position position = find(number);
+  return position.part.source->fetch_unchecked(position.number, scratch);
 }
 
 SourceSample Concatenation::describe(SampleId id, std::span<const uint8_t> bytes, SourceScratch& scratch,
                                      std::string& name) const {
-  const Place place = find(id.number);
-  SourceSample sample = place.part.source->describe({place.number, id.object}, bytes, scratch, name);
-  sample.label = moved(sample.label, place.part.label_offset);
+  const Position position = find(id.number);
+  SourceSample sample = position.part.source->describe({position.number, id.object}, bytes, scratch, name);
+  sample.label = moved(sample.label, position.part.label_offset);
   return sample;
 }
 
 void Concatenation::append_boxes(uint64_t number, std::span<const uint8_t> bytes, int64_t label,
                                  SourceScratch& scratch, std::vector<LabelledBox>& boxes) const {
-  const Place place = find(number);
-  const int64_t offset = place.part.label_offset;
+  const Position position = find(number);
+  const int64_t offset = position.part.label_offset;
   const size_t first = boxes.size();
-  place.part.source->append_boxes(place.number, bytes, label < offset ? -1 : label - offset, scratch, boxes);
+  position.part.source->append_boxes(position.number, bytes, label < offset ? -1 : label - offset, scratch,
+                                     boxes);
   for (size_t i = first; i < boxes.size(); ++i) boxes[i].label = moved(boxes[i].label, offset);
 }
 
 void Concatenation::read_fields(uint64_t number, std::span<const uint8_t> bytes, const FieldSpec& spec,
                                 RecordFields& fields) const {
-  const Place place = find(number);
-  place.part.source->read_fields(place.number, bytes, spec, fields);
+  const Position position = find(number);
+  position.part.source->read_fields(position.number, bytes, spec, fields);
 }
 
 SourceSample Concatenation::describe_with_fields(SampleId id, std::span<const uint8_t> bytes,
                                                  const FieldSpec& spec, SourceScratch& scratch,
                                                  std::string& name, RecordFields& fields) const {
-  const Place place = find(id.number);
-  SourceSample sample =
-      place.part.source->describe_with_fields({place.number, id.object}, bytes, spec, scratch, name, fields);
-  sample.label = moved(sample.label, place.part.label_offset);
+  const Position position = find(id.number);
+  SourceSample sample = position.part.source->describe_with_fields({position.number, id.object}, bytes, spec,
+                                                                   scratch, name, fields);
+  sample.label = moved(sample.label, position.part.label_offset);
   return sample;
 }
 
 uint64_t Concatenation::start_reading(uint64_t number) const {
-  const Place place = find(number);
-  return place.part.source->start_reading(place.number);
+  const Position position = find(number);
+  return position.part.source->start_reading(position.number);
 }
 
-RemotePlace Concatenation::remote_place(uint64_t number) const {
-  const Place place = find(number);
-  return place.part.source->remote_place(place.number);
+RemoteSpan Concatenation::remote_span(uint64_t number) const {
+  const Position position = find(number);
+  return position.part.source->remote_span(position.number);
 }
 
 void Concatenation::expect(uint64_t number, SourceScratch& scratch) const {
-  const Place place = find(number);
-  place.part.source->expect(place.number, scratch);
+  const Position position = find(number);
+  position.part.source->expect(position.number, scratch);
 }
 
 Where Concatenation::where(uint64_t number) const {
-  const Place place = find(number);
-  return place.part.source->where(place.number);
+  const Position position = find(number);
+  return position.part.source->where(position.number);
 }
 
 }  // namespace stoker

@@ -34,16 +34,16 @@ class Concatenation : public SampleSource {
                                     SourceScratch& scratch, std::string& name,
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override;
-  RemotePlace remote_place(uint64_t number) const override;
+  RemoteSpan remote_span(uint64_t number) const override;
   void expect(uint64_t number, SourceScratch& scratch) const override;
   Where where(uint64_t number) const override;
 
  private:
-  struct Place {
+  struct Position {
     const SourcePart& part;
     uint64_t number;  // in the part
   };
-  Place find(uint64_t number) const;
+  Position find(uint64_t number) const;
 
   std::vector<SourcePart> parts_;
   std::vector<uint64_t> starts_;  // of each part, and the end of the last

@@ -88,9 +88,9 @@ void FileSet::set_boxes(std::vector<int64_t> starts, std::vector<ObjectBox> boxe
     refuse("There are " + std::to_string(labels.size()) + " labels of " + std::to_string(boxes.size()) +
            " boxes");
   }
-  auto made = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes), std::move(labels)});
+  auto owned = std::make_unique<const Boxes>(Boxes{std::move(starts), std::move(boxes), std::move(labels)});
   const Boxes* none = nullptr;
-  if (boxes_.compare_exchange_strong(none, made.get())) static_cast<void>(made.release());
+  if (boxes_.compare_exchange_strong(none, owned.get())) static_cast<void>(owned.release());
 }
 
 size_t FileSet::checked(uint64_t number) const {
@@ -120,7 +120,7 @@ Where FileSet::where(uint64_t number) const {
   return where;
 }
 
-RemotePlace FileSet::remote_place(uint64_t number) const {
+RemoteSpan FileSet::remote_span(uint64_t number) const {
   const size_t index = checked(number);
   if (!remote_.reader || list_.sizes[index] == 0) return {};
   const auto length = static_cast<uint64_t>(list_.sizes[index]);
@@ -131,10 +131,10 @@ RemotePlace FileSet::remote_place(uint64_t number) const {
 }
 
 std::span<const uint8_t> FileSet::fetch_remote(size_t index, SourceScratch& scratch) const {
-  const RemotePlace place = remote_place(index);
-  if (place.length > kMostFileBytes) refuse_length(where(index), place.length);
+  const RemoteSpan span = remote_span(index);
+  if (span.length > kMostFileBytes) refuse_length(where(index), span.length);
   try {
-    const auto bytes = scratch.remote.take(remote_, place);
+    const auto bytes = scratch.remote.take(remote_, span);
     scratch.clock.mark(Stage::kRemote);
     scratch.clock.count_bytes(bytes.size());
     return bytes;

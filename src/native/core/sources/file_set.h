@@ -77,7 +77,7 @@ class FileSet : public SampleSource {
   uint64_t start_reading(uint64_t number) const override;
 
   // The bytes of the image, if files are remote.
-  RemotePlace remote_place(uint64_t number) const override;
+  RemoteSpan remote_span(uint64_t number) const override;
 
   // Path of the file, or of the archive with the image's offset; the sample's name.
   Where where(uint64_t number) const override;

@@ -10,7 +10,7 @@
 namespace stoker {
 namespace {
 
-// How far behind the place where they are expected pixels are looked for: what is in front of them, such as
+// How far behind the offset where they are expected pixels are looked for: what is in front of them, such as
 // the name of a class, has different lengths.
 constexpr size_t kMostMoved = 512;
 

@@ -48,13 +48,13 @@ bool MemoryCache::reserve(Contents& contents, uint64_t bytes) {
 std::shared_ptr<const CachedSample> MemoryCache::find(uint64_t number) {
   Shard& shard = contents_.get().shard_of(number);
   const std::lock_guard lock(shard.mutex);
-  const auto found = shard.samples.find(number);
-  if (found == shard.samples.end()) {
+  const auto entry = shard.samples.find(number);
+  if (entry == shard.samples.end()) {
     ++shard.misses;
     return nullptr;
   }
   ++shard.hits;
-  return found->second;
+  return entry->second;
 }
 
 bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label, const std::string& name) {
@@ -85,9 +85,9 @@ bool MemoryCache::offer(uint64_t number, const StoredImage& image, int64_t label
 
 std::span<const uint8_t> MemoryCache::fetch(uint64_t number, const SampleSource& source,
                                             SourceScratch& scratch) {
-  if (auto found = find(number)) {
-    const std::span<const uint8_t> bytes = found->bytes;
-    scratch.held = std::move(found);
+  if (auto entry = find(number)) {
+    const std::span<const uint8_t> bytes = entry->bytes;
+    scratch.held = std::move(entry);
     scratch.clock.mark(Stage::kRead);
     return bytes;
   }
@@ -111,9 +111,9 @@ bool MemoryCache::contains(uint64_t number) const {
 std::span<const uint8_t> MemoryCache::expect(uint64_t number, const SourceScratch&) const {
   const Shard& shard = contents_.get().shard_of(number);
   const std::lock_guard lock(shard.mutex);
-  const auto found = shard.samples.find(number);
-  if (found == shard.samples.end()) return {};
-  return found->second->bytes;
+  const auto entry = shard.samples.find(number);
+  if (entry == shard.samples.end()) return {};
+  return entry->second->bytes;
 }
 
 CacheCounts MemoryCache::counts() const {

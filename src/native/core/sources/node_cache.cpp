@@ -31,8 +31,8 @@ constexpr uint64_t kPieceBytes = 64;
 uint64_t block_bytes(int descriptor) {
   struct stat status{};
   if (::fstat(descriptor, &status) != 0 || status.st_blksize <= 0) return kLeastBlock;
-  const auto said = static_cast<uint64_t>(status.st_blksize);
-  return std::has_single_bit(said) ? std::clamp(said, kLeastBlock, kMostBlock) : kLeastBlock;
+  const auto block = static_cast<uint64_t>(status.st_blksize);
+  return std::has_single_bit(block) ? std::clamp(block, kLeastBlock, kMostBlock) : kLeastBlock;
 }
 
 // Whether the file system can tell what is a hole. One that cannot says that the whole file is written,
@@ -81,12 +81,12 @@ NodeCacheFile::NodeCacheFile(int file, int counter, uint64_t budget, const std::
 std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSource& source,
                                               SourceScratch& scratch) {
   if (number >= starts_.size() - 1) return source.fetch(number, scratch);
-  if (const auto found = read(number, scratch); found.data() != nullptr) {
+  if (const auto cached = read(number, scratch); cached.data() != nullptr) {
     hits_.fetch_add(1, std::memory_order_relaxed);
-    scratch.crc = stated_crc(found);
+    scratch.crc = stated_crc(cached);
     scratch.clock.mark(Stage::kRead);
-    scratch.clock.count_bytes(found.size());
-    return found;
+    scratch.clock.count_bytes(cached.size());
+    return cached;
   }
   misses_.fetch_add(1, std::memory_order_relaxed);
   const auto bytes = source.fetch(number, scratch);
@@ -97,9 +97,9 @@ std::span<const uint8_t> NodeCacheFile::fetch(uint64_t number, const SampleSourc
 FetchedSample NodeCacheFile::fetch_unchecked(uint64_t number, const SampleSource& source,
                                              SourceScratch& scratch) {
   if (const auto there = mapped(number, scratch); !there.empty()) {
-    if (const auto found = fetch_mapped(there, scratch)) {
+    if (const auto fetched = fetch_mapped(there, scratch)) {
       hits_.fetch_add(1, std::memory_order_relaxed);
-      return *found;
+      return *fetched;
     }
   }
   return {fetch(number, source, scratch), std::nullopt};
@@ -123,7 +123,7 @@ std::span<const uint8_t> NodeCacheFile::expect(uint64_t number, const SourceScra
 std::span<const uint8_t> NodeCacheFile::read(uint64_t number, SourceScratch& scratch) {
   const uint64_t size = starts_[number + 1] - starts_[number];
   if (const auto there = mapped(number, scratch); !there.empty()) {
-    if (const auto found = copy_mapped(there, scratch.bytes); found.data() != nullptr) return found;
+    if (const auto copied = copy_mapped(there, scratch.bytes); copied.data() != nullptr) return copied;
   }
   if (size > kLongFrame && !contains(number)) return {};  // no memory for what was never written
   const std::span<uint8_t> frame(scratch.bytes.take(size), size);

@@ -13,7 +13,7 @@
 
 namespace stoker {
 
-// One file holds one source. Sample i has a place of its own, from the sum of the sizes and frames of those
+// One file holds one source. Sample i has a range of its own, from the sum of the sizes and frames of those
 // before it on, and there lies the frame of a TFRecord with its bytes. What was never written is a hole,
 // which takes no space on the disk.
 //

@@ -18,7 +18,7 @@ namespace {
 // Records a thread takes at a time: few enough to share evenly, many enough to be read one behind the other.
 constexpr size_t kPiece = 64;
 
-// Calls `visit(i, payload, scratch)` for the records at places 0 .. count - 1.
+// Calls `visit(i, payload, scratch)` for the records at positions 0 .. count - 1.
 template <typename Visit>
 void scan(const RecordSet& records, RecordNumbers numbers, size_t count, size_t threads, RemoteReader* ahead,
           const Visit& visit) {

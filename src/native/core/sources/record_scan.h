@@ -23,7 +23,7 @@ class RecordNumbers {
   std::span<const uint64_t> numbers_;
 };
 
-// Fills `out` with what the records at places 0 .. out.size() - 1 hold, on `threads` threads. Of several
+// Fills `out` with what the records at positions 0 .. out.size() - 1 hold, on `threads` threads. Of several
 // damaged records the first is reported; errors say where. Whole records are read and their checksums
 // verified.
 

@@ -93,7 +93,7 @@ std::shared_ptr<const ShardIndex> RecordSet::index_of(size_t shard) const {
       [](const ShardIndex& index) { return index.bytes(); });
 }
 
-RecordSet::Place RecordSet::locate(uint64_t index) const {
+RecordSet::Position RecordSet::locate(uint64_t index) const {
   if (index >= size()) {
     throw Error(ErrorCode::kBadArgument, "There is no record " + std::to_string(index) +
                                              "; the dataset has " + std::to_string(size()));
@@ -104,15 +104,15 @@ RecordSet::Place RecordSet::locate(uint64_t index) const {
   return {shard, record, given_[shard] ? (*given_[shard])[record] : (*index_of(shard))[record]};
 }
 
-RecordSet::Place RecordSet::locate(uint64_t index, const ComingRecord& known) const {
+RecordSet::Position RecordSet::locate(uint64_t index, const ComingRecord& known) const {
   if (known.set != this || known.number != index) return locate(index);
   return {known.shard, known.record, known.extent};
 }
 
-Where RecordSet::where(const Place& place) const {
-  return {files_.name(place.shard),
-          static_cast<int64_t>(place.record),
-          static_cast<int64_t>(place.extent.offset),
+Where RecordSet::where(const Position& position) const {
+  return {files_.name(position.shard),
+          static_cast<int64_t>(position.record),
+          static_cast<int64_t>(position.extent.offset),
           {}};
 }
 
@@ -122,23 +122,23 @@ Where RecordSet::where(uint64_t index) const {
 
 uint64_t RecordSet::start_reading(uint64_t index) const {
   if (remote_.reader) return 0;
-  const Place place = locate(index);
-  return files_.open(place.shard)->start_reading(place.extent.offset, place.extent.size);
+  const Position position = locate(index);
+  return files_.open(position.shard)->start_reading(position.extent.offset, position.extent.size);
 }
 
-RemotePlace RecordSet::remote_place(const Place& place) const {
-  return {remote_.first + static_cast<int64_t>(place.shard), place.extent.offset, place.extent.size};
+RemoteSpan RecordSet::remote_span(const Position& position) const {
+  return {remote_.first + static_cast<int64_t>(position.shard), position.extent.offset, position.extent.size};
 }
 
-RemotePlace RecordSet::remote_place(uint64_t index) const {
-  return remote_.reader ? remote_place(locate(index)) : RemotePlace{};
+RemoteSpan RecordSet::remote_span(uint64_t index) const {
+  return remote_.reader ? remote_span(locate(index)) : RemoteSpan{};
 }
 
-std::span<const uint8_t> RecordSet::read_local(const Place& place, PayloadCheck check,
+std::span<const uint8_t> RecordSet::read_local(const Position& position, PayloadCheck check,
                                                SourceScratch& scratch) const {
-  const auto file = files_.open(place.shard);
-  const FrameSite site = site_of(*file, place.extent, static_cast<int64_t>(place.record));
-  const auto frame = read_frame(*file, place.extent, scratch.bytes, site);
+  const auto file = files_.open(position.shard);
+  const FrameSite site = site_of(*file, position.extent, static_cast<int64_t>(position.record));
+  const auto frame = read_frame(*file, position.extent, scratch.bytes, site);
   scratch.clock.mark(Stage::kRead);
   scratch.clock.count_bytes(frame.size());
   const auto payload = verify_frame(frame, site, check);
@@ -146,11 +146,11 @@ std::span<const uint8_t> RecordSet::read_local(const Place& place, PayloadCheck 
   return payload;
 }
 
-std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck check,
+std::span<const uint8_t> RecordSet::read_remote(const Position& position, PayloadCheck check,
                                                 SourceScratch& scratch) const {
-  const RemotePlace wanted = remote_place(place);
-  const FrameSite site{files_.name(place.shard), static_cast<int64_t>(place.record),
-                       static_cast<int64_t>(place.extent.offset)};
+  const RemoteSpan wanted = remote_span(position);
+  const FrameSite site{files_.name(position.shard), static_cast<int64_t>(position.record),
+                       static_cast<int64_t>(position.extent.offset)};
   try {
     try {
       const auto frame = scratch.remote.take(remote_, wanted);
@@ -166,34 +166,34 @@ std::span<const uint8_t> RecordSet::read_remote(const Place& place, PayloadCheck
     return verify_frame(scratch.remote.take_again(remote_, wanted), site, check);
   } catch (const Error& error) {
     if (!error.where().path.empty()) throw;
-    throw Error(error.code(), error.what(), where(place), error.system_errno());
+    throw Error(error.code(), error.what(), where(position), error.system_errno());
   }
 }
 
 std::span<const uint8_t> RecordSet::read(uint64_t index, PayloadCheck check, SourceScratch& scratch) const {
-  const Place place = locate(index);
-  if (remote_.reader) return read_remote(place, check, scratch);
-  return read_local(place, check, scratch);
+  const Position position = locate(index);
+  if (remote_.reader) return read_remote(position, check, scratch);
+  return read_local(position, check, scratch);
 }
 
 std::span<const uint8_t> RecordSet::read_pixels(uint64_t index, SourceScratch& scratch) const {
   if (!remote_.reader && scratch.mapped.now()) {
-    const Place place = locate(index);
-    const auto file = files_.open(place.shard);
-    const auto payload = copy_mapped(frame_in(file->mapped(), place.extent), scratch.bytes);
+    const Position position = locate(index);
+    const auto file = files_.open(position.shard);
+    const auto payload = copy_mapped(frame_in(file->mapped(), position.extent), scratch.bytes);
     if (payload.data() != nullptr) {
       scratch.clock.mark(Stage::kRead);
-      scratch.clock.count_bytes(place.extent.size);
+      scratch.clock.count_bytes(position.extent.size);
       return payload;
     }
   }
   return read(index, PayloadCheck::kOn, scratch);
 }
 
-std::optional<FetchedSample> RecordSet::read_mapped(const Place& place, SourceScratch& scratch) const {
-  if (place.extent.size > kMostMappedFrame || !scratch.mapped.now()) return std::nullopt;
-  auto file = files_.open(place.shard);
-  const auto fetched = fetch_mapped(frame_in(file->mapped(), place.extent), scratch);
+std::optional<FetchedSample> RecordSet::read_mapped(const Position& position, SourceScratch& scratch) const {
+  if (position.extent.size > kMostMappedFrame || !scratch.mapped.now()) return std::nullopt;
+  auto file = files_.open(position.shard);
+  const auto fetched = fetch_mapped(frame_in(file->mapped(), position.extent), scratch);
   if (fetched && fetched->mapped != nullptr) scratch.held = std::move(file);
   return fetched;
 }
@@ -202,21 +202,21 @@ void RecordSet::expect(uint64_t index, SourceScratch& scratch) const {
   scratch.coming = {};
   if (remote_.reader || !scratch.mapped.on()) return;
   try {
-    const Place place = locate(index);
-    scratch.coming = {this, index, place.shard, place.record, place.extent};
-    if (place.extent.size > kMostMappedFrame) return;
-    scratch.coming.mapped = frame_in(files_.open(place.shard)->mapped(), place.extent);
+    const Position position = locate(index);
+    scratch.coming = {this, index, position.shard, position.record, position.extent};
+    if (position.extent.size > kMostMappedFrame) return;
+    scratch.coming.mapped = frame_in(files_.open(position.shard)->mapped(), position.extent);
   } catch (const std::exception&) {  // reading it says what is wrong
   }
 }
 
 FetchedSample RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch) const {
-  const Place place = locate(index, scratch.coming);
+  const Position position = locate(index, scratch.coming);
   if (!remote_.reader) {
-    if (const auto fetched = read_mapped(place, scratch)) return *fetched;
+    if (const auto fetched = read_mapped(position, scratch)) return *fetched;
   }
-  const auto payload = remote_.reader ? read_remote(place, PayloadCheck::kOff, scratch)
-                                      : read_local(place, PayloadCheck::kOff, scratch);
+  const auto payload = remote_.reader ? read_remote(position, PayloadCheck::kOff, scratch)
+                                      : read_local(position, PayloadCheck::kOff, scratch);
   return {.bytes = payload, .crc = stated_crc(payload)};
 }
 

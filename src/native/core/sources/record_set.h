@@ -71,26 +71,28 @@ class RecordSet {
   void expect(uint64_t index, SourceScratch& scratch) const;
 
   // The frame of a record, if shards are remote.
-  RemotePlace remote_place(uint64_t index) const;
+  RemoteSpan remote_span(uint64_t index) const;
 
   // Where a record lies, for messages.
   Where where(uint64_t index) const;
 
  private:
-  struct Place {
+  struct Position {
     size_t shard;
     size_t record;
     RecordExtent extent;
   };
 
   void append(std::string path, std::string name, uint64_t records);
-  Place locate(uint64_t index) const;
-  Place locate(uint64_t index, const ComingRecord& known) const;
-  Where where(const Place& place) const;
-  RemotePlace remote_place(const Place& place) const;
-  std::span<const uint8_t> read_local(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
-  std::optional<FetchedSample> read_mapped(const Place& place, SourceScratch& scratch) const;
-  std::span<const uint8_t> read_remote(const Place& place, PayloadCheck check, SourceScratch& scratch) const;
+  Position locate(uint64_t index) const;
+  Position locate(uint64_t index, const ComingRecord& known) const;
+  Where where(const Position& position) const;
+  RemoteSpan remote_span(const Position& position) const;
+  std::span<const uint8_t> read_local(const Position& position, PayloadCheck check,
+                                      SourceScratch& scratch) const;
+  std::optional<FetchedSample> read_mapped(const Position& position, SourceScratch& scratch) const;
+  std::span<const uint8_t> read_remote(const Position& position, PayloadCheck check,
+                                       SourceScratch& scratch) const;
   std::shared_ptr<const ShardIndex> index_of(size_t shard) const;
   bool as_listed(size_t shard, bool eager) const;
 

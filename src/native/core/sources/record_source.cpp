@@ -20,7 +20,7 @@ enum Feature : size_t { kImage, kLabel, kSource, kHeight, kWidth, kOrder, kCorne
 constexpr size_t kFeatures = kCorners + 4;
 
 constexpr size_t kEdges = 4;
-constexpr std::array<size_t, kEdges> kPackedPlace{1, 0, 3, 2};  // of xmin, ymin, xmax, ymax in TFDS's order
+constexpr std::array<size_t, kEdges> kPackedEdge{1, 0, 3, 2};  // of xmin, ymin, xmax, ymax in TFDS's order
 constexpr std::string_view kBoxes = "bbox";
 
 [[noreturn]] void refuse_example(const std::string& what) {
@@ -52,12 +52,12 @@ void check_length(const StoredImage& image, int64_t height, int64_t width) {
                  " x " + std::to_string(width) + " x 3 (height, width, channels)");
 }
 
-// An edge of an object, of a list that has `stride` values of each, from `place` on.
-float value_at(const FeatureView& view, int32_t object, size_t stride, size_t place,
+// An edge of an object, of a list that has `stride` values of each, from `edge` on.
+float value_at(const FeatureView& view, int32_t object, size_t stride, size_t edge,
                std::vector<float>& values) {
   values.clear();
   if (view.kind() != FeatureKind::kNone) view.append_to(values);
-  const size_t at = static_cast<size_t>(std::max(object, 0)) * stride + place;
+  const size_t at = static_cast<size_t>(std::max(object, 0)) * stride + edge;
   if (object >= 0 && at < values.size()) return values[at];
   refuse_example("there is no object " + std::to_string(object) + ": '" + std::string(view.key()) + "' has " +
                  std::to_string(values.size()) + " values");
@@ -184,7 +184,7 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
   if (object) {
     const auto value = [&](size_t corner) {
       if (packed_)
-        return value_at(wanted[kCorners].view, id.object, kEdges, kPackedPlace[corner], scratch.fractions);
+        return value_at(wanted[kCorners].view, id.object, kEdges, kPackedEdge[corner], scratch.fractions);
       return value_at(wanted[kCorners + corner].view, id.object, 1, 0, scratch.fractions);
     };
     sample.image.object = ObjectBox{value(0), value(1), value(2), value(3)};
@@ -230,7 +230,7 @@ void RecordSource::append_boxes(uint64_t, std::span<const uint8_t> bytes, int64_
     for (size_t k = first; k < boxes.size(); ++k) {
       if (packed_) {
         const float* four = &scratch.fractions[(k - first) * kEdges];
-        for (size_t edge = 0; edge < kEdges; ++edge) boxes[k].box.*edges[edge] = four[kPackedPlace[edge]];
+        for (size_t edge = 0; edge < kEdges; ++edge) boxes[k].box.*edges[edge] = four[kPackedEdge[edge]];
       } else {
         boxes[k].box.*edges[i] = scratch.fractions[k - first];
       }

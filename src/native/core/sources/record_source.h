@@ -49,7 +49,7 @@ class RecordSource : public SampleSource {
                                     SourceScratch& scratch, std::string& name,
                                     RecordFields& fields) const override;
   uint64_t start_reading(uint64_t number) const override { return records_->start_reading(number); }
-  RemotePlace remote_place(uint64_t number) const override { return records_->remote_place(number); }
+  RemoteSpan remote_span(uint64_t number) const override { return records_->remote_span(number); }
   void expect(uint64_t number, SourceScratch& scratch) const override { records_->expect(number, scratch); }
   Where where(uint64_t number) const override { return records_->where(number); }
 

@@ -128,10 +128,10 @@ class SampleSource {
   virtual uint64_t start_reading(uint64_t) const { return 0; }
 
   // Which bytes fetch() would take from remote storage; of a sample that is here, none.
-  virtual RemotePlace remote_place(uint64_t) const { return {}; }
+  virtual RemoteSpan remote_span(uint64_t) const { return {}; }
 
   // Looks up, in `scratch.coming`, a sample that the calling thread will ask for next, if that helps. Throws
-  // nothing: what is wrong with the sample is said when it is asked for.
+  // nothing: what is wrong with the sample is an error when it is asked for.
   virtual void expect(uint64_t, SourceScratch& scratch) const { scratch.coming = {}; }
 
   // Where a sample lies, for messages.

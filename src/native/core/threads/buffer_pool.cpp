@@ -16,12 +16,12 @@ std::align_val_t alignment(size_t bytes) {
 }
 
 uint8_t* allocate(size_t bytes) {
-  auto* made = static_cast<uint8_t*>(::operator new[](bytes, alignment(bytes)));
+  auto* buffer = static_cast<uint8_t*>(::operator new[](bytes, alignment(bytes)));
 #ifdef MADV_HUGEPAGE
   // Only what lies in the buffer as a whole: a refusal costs nothing but time.
-  if (bytes >= kHugePage) ::madvise(made, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  if (bytes >= kHugePage) ::madvise(buffer, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
-  return made;
+  return buffer;
 }
 
 }  // namespace

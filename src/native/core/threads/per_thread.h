@@ -25,9 +25,9 @@ class PerThread {
   template <typename... Arguments>
   T& get(Arguments&&... arguments) {
     if (void* there = ::pthread_getspecific(key_)) return *static_cast<T*>(there);
-    auto made = std::make_unique<T>(std::forward<Arguments>(arguments)...);
-    if (::pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
-    return *made.release();
+    auto object = std::make_unique<T>(std::forward<Arguments>(arguments)...);
+    if (::pthread_setspecific(key_, object.get()) != 0) throw std::bad_alloc();
+    return *object.release();
   }
 
  private:

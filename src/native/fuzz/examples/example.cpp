@@ -57,17 +57,17 @@ std::string canonical(std::span<const uint8_t> payload) {
 }
 
 // The same of lists, but for numbers that are damaged, which a glance passes over.
-void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wanted, bool found) {
+void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wanted, bool parsed) {
   std::vector<stoker::GlancedFeature> seen;
-  for (const stoker::Wanted& one : wanted) seen.push_back({.key = one.key, .list = true});
+  for (const stoker::Wanted& feature : wanted) seen.push_back({.key = feature.key, .list = true});
   if (!stoker::glance(payload, seen)) return;
   std::vector<std::vector<int64_t>> numbers(seen.size());
   bool whole = true;
   for (size_t i = 0; i < seen.size(); ++i) {
     if (seen[i].kind == FeatureKind::kInt64 && !stoker::unpack(seen[i].bytes, numbers[i])) whole = false;
   }
-  require(whole == found);
-  if (!found) return;
+  require(whole == parsed);
+  if (!parsed) return;
   for (size_t i = 0; i < seen.size(); ++i) {
     const FeatureView& view = wanted[i].view;
     require(seen[i].kind == view.kind());
@@ -84,11 +84,11 @@ void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wan
 // A glance that sees something saw what find_features() finds.
 void find(std::span<const uint8_t> payload) {
   stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"b/xmin", {}}};
-  const bool found = succeeds([&] { stoker::find_features(payload, wanted); });
+  const bool parsed = succeeds([&] { stoker::find_features(payload, wanted); });
   stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"b/xmin"}};
-  lists(payload, wanted, found);
+  lists(payload, wanted, parsed);
   if (!stoker::glance(payload, seen)) return;
-  require(found);
+  require(parsed);
   for (size_t i = 0; i < std::size(seen); ++i) {
     const FeatureView& view = wanted[i].view;
     require(seen[i].kind == view.kind());

@@ -82,13 +82,13 @@ bool is_stricter(const std::string& problem) {
 
 // The same features without what a reader of ours does not show: those without a list, and unknown fields.
 Example shown(const Example& all) {
-  Example found;
+  Example example;
   for (const auto& [key, feature] : all.features().feature()) {
     if (feature.kind_case() != Feature::KIND_NOT_SET)
-      (*found.mutable_features()->mutable_feature())[key] = feature;
+      (*example.mutable_features()->mutable_feature())[key] = feature;
   }
-  found.DiscardUnknownFields();
-  return found;
+  example.DiscardUnknownFields();
+  return example;
 }
 
 std::string deterministic(const Example& example) {
@@ -121,9 +121,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(ours->size() == static_cast<size_t>(rest.features().feature().size()));
   std::vector<stoker::NamedValues> features;
   for (const FeatureView& view : *ours) {
-    const auto found = rest.features().feature().find(std::string(view.key()));
-    require(found != rest.features().feature().end());
-    features.push_back(compare(view, found->second));
+    const auto entry = rest.features().feature().find(std::string(view.key()));
+    require(entry != rest.features().feature().end());
+    features.push_back(compare(view, entry->second));
   }
   if (!features.empty()) require(stoker::write_example(std::move(features)) == deterministic(rest));
   return 0;

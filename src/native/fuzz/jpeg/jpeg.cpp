@@ -31,7 +31,7 @@ std::optional<Rgb> decoded(Bytes bytes, int32_t shrink, std::optional<stoker::Re
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
   const int32_t shrink = 1 << (input.byte() & 3);
-  stoker::fuzz::Input place = input.choices(16);
+  stoker::fuzz::Input choices = input.choices(16);
   const std::vector<uint8_t> bytes = input.rest();
   const bool is_marked = stoker::fuzz::succeeds([&] { stoker::check_jpeg(bytes); });
   const auto whole = decoded(bytes, shrink, std::nullopt);
@@ -43,13 +43,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(expected || !whole || is_of_inks(bytes));
   }
   if (!whole) return 0;
-  const stoker::Rect part = stoker::fuzz::some_part(place, whole->size);
-  const auto found = decoded(bytes, shrink, part);
-  require(found.has_value());
+  const stoker::Rect part = stoker::fuzz::some_part(choices, whole->size);
+  const auto region = decoded(bytes, shrink, part);
+  require(region.has_value());
   // Which of the two decoders shrinks an image depends on damage that a part may not see, and they differ
   // there.
   if (shrink != 1) return 0;
-  require(found == cut(*whole, part));
-  stoker::fuzz::decode_any_region<stoker::JpegDecoder>(bytes, place, whole->size);
+  require(region == cut(*whole, part));
+  stoker::fuzz::decode_any_region<stoker::JpegDecoder>(bytes, choices, whole->size);
   return 0;
 }

@@ -34,14 +34,14 @@ std::optional<Header> libjpeg_header(std::span<const uint8_t> bytes) {
   jpeg_create_decompress(&c);
   jpeg_mem_src(&c, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&c, TRUE);
-  Header found{c.image_width,    c.image_height,     c.restart_interval,         c.num_components,
-               c.data_precision, c.jpeg_color_space, c.progressive_mode == TRUE, c.arith_code == TRUE,
-               {0, 0, 0, 0}};
+  Header header{c.image_width,    c.image_height,     c.restart_interval,         c.num_components,
+                c.data_precision, c.jpeg_color_space, c.progressive_mode == TRUE, c.arith_code == TRUE,
+                {0, 0, 0, 0}};
   for (int i = 0; i < std::min(4, c.num_components); ++i) {
-    found.sampling[i] = c.comp_info[i].h_samp_factor << 4 | c.comp_info[i].v_samp_factor;
+    header.sampling[i] = c.comp_info[i].h_samp_factor << 4 | c.comp_info[i].v_samp_factor;
   }
   jpeg_destroy_decompress(&c);
-  return found;
+  return header;
 }
 
 JpegColor color_of(J_COLOR_SPACE color) {

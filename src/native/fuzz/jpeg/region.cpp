@@ -68,26 +68,26 @@ Outcome decoded(Decoders& decoders, std::span<const uint8_t> bytes, int32_t shri
 
 std::vector<Decoders>& all_decoders() {
   static std::vector<Decoders> all = [] {
-    std::vector<Decoders> made;
+    std::vector<Decoders> decoders;
     const auto& planes = stoker::plane_kernels();
     const auto& entropy = stoker::entropy_kernels();
     for (size_t i = 0; i < std::max(planes.size(), entropy.size()); ++i) {
       const auto& plane = *planes[std::min(i, planes.size() - 1)];
       const auto& bits = *entropy[std::min(i, entropy.size() - 1)];
-      made.push_back({stoker::BaselineDecoder(plane, bits), stoker::ProgressiveDecoder(plane, bits)});
+      decoders.push_back({stoker::BaselineDecoder(plane, bits), stoker::ProgressiveDecoder(plane, bits)});
     }
-    return made;
+    return decoders;
   }();
   return all;
 }
 
 // From points that were noted of the same bytes, of others, and that nobody noted.
 void decode_from_points(Decoders& decoders, std::span<const uint8_t> bytes, int32_t shrink, stoker::Rect part,
-                        const Outcome& wanted, stoker::Extent shrunken, stoker::fuzz::Input& place) {
+                        const Outcome& wanted, stoker::Extent shrunken, stoker::fuzz::Input& choices) {
   stoker::EntryTable table(2);
   const stoker::EntryPoints noted = table.of(0, bytes.size(), 0);
   for (int i = 0; i < 3; ++i) {
-    const stoker::Rect other = stoker::fuzz::some_part(place, shrunken);
+    const stoker::Rect other = stoker::fuzz::some_part(choices, shrunken);
     const Outcome expected = decoded(decoders, bytes, shrink, other);
     require(decoded(decoders, bytes, shrink, other, noted) == expected);
   }
@@ -95,7 +95,7 @@ void decode_from_points(Decoders& decoders, std::span<const uint8_t> bytes, int3
   require(decoded(decoders, bytes, shrink, part, table.of(0, bytes.size(), 1)) == wanted);
 
   stoker::EntryPoints made_up = table.of(1, bytes.size(), 0);
-  uint64_t word = place.word();
+  uint64_t word = choices.word();
   for (size_t i = 0; i < made_up.most(); ++i) {
     word = word * 6364136223846793005U + 1442695040888963407U;
     stoker::EntryPoint point = stoker::unpack(word);
@@ -111,21 +111,21 @@ void decode_from_points(Decoders& decoders, std::span<const uint8_t> bytes, int3
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
   const int32_t shrink = 1 << (input.byte() & 3);
-  stoker::fuzz::Input place = input.choices(8);
+  stoker::fuzz::Input choices = input.choices(8);
   const std::vector<uint8_t> bytes = input.rest();
   Decoders& first = all_decoders().front();
   if (!first.open(bytes)) return 0;
   const stoker::Extent image = first.size;
   if (static_cast<uint64_t>(image.width) * static_cast<uint64_t>(image.height) > kMaxPixels) return 0;
   const stoker::Extent shrunken{(image.width + shrink - 1) / shrink, (image.height + shrink - 1) / shrink};
-  const stoker::Rect part = stoker::fuzz::some_part(place, shrunken);
+  const stoker::Rect part = stoker::fuzz::some_part(choices, shrunken);
   const Outcome outcome = decoded(first, bytes, shrink, part);
   const Outcome all = decoded(first, bytes, shrink, {0, 0, shrunken.width, shrunken.height});
   if (all.pixels) require(outcome.pixels == cut(*all.pixels, part));
   bool passed = false;
   const bool error = !stoker::fuzz::succeeds([&] { passed = first.open(bytes) && first.check(); });
   require(error == all.error && passed == all.pixels.has_value());
-  decode_from_points(first, bytes, shrink, part, outcome, shrunken, place);
+  decode_from_points(first, bytes, shrink, part, outcome, shrunken, choices);
   for (auto& other : all_decoders()) require(decoded(other, bytes, shrink, part) == outcome);
   // Damage outside of the part of a baseline image may go unseen, so only what libjpeg decodes whole can be
   // compared.

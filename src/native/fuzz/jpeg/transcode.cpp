@@ -25,13 +25,13 @@ std::optional<std::vector<uint8_t>> transcoded(std::span<const uint8_t> bytes) {
 
 std::optional<Rgb> decoded(std::span<const uint8_t> bytes) {
   static stoker::JpegDecoder decoder;
-  std::optional<Rgb> found;
+  std::optional<Rgb> pixels;
   stoker::fuzz::succeeds([&] {
     const stoker::Extent size = decoder.open(bytes, kMaxPixels);
     const stoker::Rect all{0, 0, size.width, size.height};
-    found = cut(decoder.decode(all), all);
+    pixels = cut(decoder.decode(all), all);
   });
-  return found;
+  return pixels;
 }
 
 void check_form(const stoker::JpegInfo& before, const stoker::JpegInfo& after) {

@@ -57,13 +57,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool sound = n >= 1 && n < uint64_t{1} << 62;
   const uint64_t start = sound ? any % n : 0;
   std::vector<uint64_t> items(sound ? std::min(n - start, kTaken) : 0);
-  const bool made = stoker::fuzz::succeeds([&] {
+  const bool accepted = stoker::fuzz::succeeds([&] {
     const stoker::Permutation order(n, seed, epoch);
     for (size_t i = 0; i < items.size(); ++i) items[i] = order(start + i);
     check(order, n, start, items);
     if (start == 0 && items.size() == n) check_all(items);
   });
-  require(made == sound);
+  require(accepted == sound);
   const bool in_blocks = stoker::fuzz::succeeds([&] {
     const stoker::BlockPermutation order(n, block, window, seed, epoch);
     order.take(start, items);

@@ -48,12 +48,12 @@ void mend_sums(std::vector<uint8_t>& file) {
 void decode_in(stoker::PixelMode mode, Bytes bytes, const Rgb& rgb, stoker::Rect part) {
   static stoker::PngDecoder decoder;
   const auto decode = [&](stoker::Rect region) {
-    std::optional<Rgb> found;
+    std::optional<Rgb> pixels;
     stoker::fuzz::succeeds([&] {
       decoder.open(bytes, kMaxPixels, mode);
-      found = cut(decoder.decode(region), {0, 0, region.width, region.height}, stoker::PixelMode::kRgba);
+      pixels = cut(decoder.decode(region), {0, 0, region.width, region.height}, stoker::PixelMode::kRgba);
     });
-    return found;
+    return pixels;
   };
   const auto whole = decode({0, 0, rgb.size.width, rgb.size.height});
   require(whole || mode != stoker::PixelMode::kL);
@@ -68,7 +68,7 @@ void decode_in(stoker::PixelMode mode, Bytes bytes, const Rgb& rgb, stoker::Rect
 // The same, a few rows at a time.
 std::optional<Rgb> in_bands(Bytes bytes, stoker::Rect part) {
   static stoker::PngDecoder decoder;
-  Rgb found{{part.width, part.height}, {}};
+  Rgb pixels{{part.width, part.height}, {}};
   const bool succeeded = stoker::fuzz::succeeds([&] {
     decoder.open(bytes, kMaxPixels);
     decoder.start(part);
@@ -76,14 +76,14 @@ std::optional<Rgb> in_bands(Bytes bytes, stoker::Rect part) {
       const stoker::RgbxRows rows = decoder.next();
       require(rows.first == end || rows.first == 0);
       const Rgb band = cut(rows.pixels, {0, 0, part.width, rows.pixels.size.height});
-      found.bytes.resize(static_cast<size_t>(rows.first) * static_cast<size_t>(part.width) *
-                         stoker::kRgbBytes);
-      found.bytes.insert(found.bytes.end(), band.bytes.begin(), band.bytes.end());
+      pixels.bytes.resize(static_cast<size_t>(rows.first) * static_cast<size_t>(part.width) *
+                          stoker::kRgbBytes);
+      pixels.bytes.insert(pixels.bytes.end(), band.bytes.begin(), band.bytes.end());
       end = rows.first + rows.pixels.size.height;
     }
   });
   if (!succeeded) return std::nullopt;
-  return found;
+  return pixels;
 }
 
 // All rows of the file, without libpng; nothing where there is a doubt.
@@ -96,16 +96,16 @@ std::optional<std::vector<uint8_t>> rows_alone(const stoker::FilterKernels& kern
   stoker::PngRowReader reader(kernels);
   reader.open(header.data_chunks(), size, static_cast<unsigned>(bits));
   reader.start(0, size.height, size.width);
-  std::vector<uint8_t> found;
+  std::vector<uint8_t> file_rows;
   for (int32_t y = 0; y < size.height;) {
     const auto rows = reader.next();
     if (!rows) return std::nullopt;
     for (int32_t i = 0; i < rows->count; ++i, ++y) {
       const uint8_t* const row = rows->data + static_cast<size_t>(i) * rows->stride;
-      found.insert(found.end(), row, row + (static_cast<size_t>(size.width) * bits + 7) / 8);
+      file_rows.insert(file_rows.end(), row, row + (static_cast<size_t>(size.width) * bits + 7) / 8);
     }
   }
-  return found;
+  return file_rows;
 }
 
 void compare_kernels(Bytes bytes, bool passed) {
@@ -194,7 +194,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
   const uint8_t choice = input.byte();
   const bool mended = (choice & 3) != 3;
-  stoker::fuzz::Input place = input.choices(16);
+  stoker::fuzz::Input choices = input.choices(16);
   std::vector<uint8_t> bytes = input.rest();
   if (mended && bytes.size() >= 8) mend_sums(bytes);
   const int orientation = stoker::png_orientation(bytes);
@@ -204,10 +204,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   require(whole == libpng_pixels(bytes));
   compare_kernels(bytes, whole.has_value());
   if (!whole) return 0;
-  const stoker::Rect part = stoker::fuzz::some_part(place, whole->size);
+  const stoker::Rect part = stoker::fuzz::some_part(choices, whole->size);
   require(decoded<stoker::PngDecoder>(bytes, part) == cut(*whole, part));
   require(in_bands(bytes, part) == cut(*whole, part));
-  stoker::fuzz::decode_any_region<stoker::PngDecoder>(bytes, place, whole->size);
+  stoker::fuzz::decode_any_region<stoker::PngDecoder>(bytes, choices, whole->size);
   const auto mode = static_cast<stoker::PixelMode>(choice >> 2 & 3);
   if (mode != stoker::PixelMode::kRgb) decode_in(mode, bytes, *whole, part);
   return 0;

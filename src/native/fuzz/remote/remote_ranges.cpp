@@ -38,16 +38,16 @@ uint64_t some_number(Input& input) {
 
 stoker::ExpectedRange some_range(Input& input) {
   stoker::ExpectedRange range;
-  range.place = {static_cast<int64_t>(some_number(input) % 4) - (input.byte() == 0 ? 1 : 0),
-                 some_number(input), some_number(input)};
+  range.span = {static_cast<int64_t>(some_number(input) % 4) - (input.byte() == 0 ? 1 : 0),
+                some_number(input), some_number(input)};
   range.last_use = some_number(input);
   const size_t pieces = input.byte() % 4;
   for (size_t i = 0; i < pieces; ++i) {
     const bool inside = input.byte() % 8 != 0;
     const uint64_t skipped = some_number(input), length = some_number(input);
-    const uint64_t begin = inside && range.place.length != 0 ? skipped % range.place.length : skipped;
-    const uint64_t left = range.place.length - begin;
-    range.pieces.push_back({range.place.offset + begin, inside && left != 0 ? length % left + 1 : length,
+    const uint64_t begin = inside && range.span.length != 0 ? skipped % range.span.length : skipped;
+    const uint64_t left = range.span.length - begin;
+    range.pieces.push_back({range.span.offset + begin, inside && left != 0 ? length % left + 1 : length,
                             input.byte() % 16 == 0 ? some_number(input) : 1});
   }
   return range;
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!job) return false;
     require(given.insert(job->id).second);
     const uint64_t held = ranges.counts().held_bytes;
-    require(held <= kBudget || held == job->place.length);
+    require(held <= kBudget || held == job->span.length);
     under_way.push_back(*job);
     return true;
   };
@@ -96,7 +96,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case 5: {
         if (under_way.empty()) break;
         const size_t which = input.byte() % under_way.size();
-        answer(ranges, input, under_way[which].id, under_way[which].place.length);
+        answer(ranges, input, under_way[which].id, under_way[which].span.length);
         if (step < 200)
           under_way.erase(under_way.begin() + static_cast<std::ptrdiff_t>(which));  // else twice
         break;

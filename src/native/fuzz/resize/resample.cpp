@@ -23,10 +23,10 @@ std::vector<uint8_t> resized(const stoker::ResampleKernels& kernels, stoker::Fil
   require(needed.x >= 0 && needed.y >= 0 && needed.width > 0 && needed.height > 0);
   require(needed.width <= in.width - needed.x && needed.height <= in.height - needed.y);
   const size_t stride = static_cast<size_t>(window.width) * stoker::kRgbBytes;
-  std::vector<uint8_t> made(stride * static_cast<size_t>(window.height));
+  std::vector<uint8_t> result(stride * static_cast<size_t>(window.height));
   stoker::fuzz::resize_rgb(resampler, pixels.data(), static_cast<size_t>(in.width) * stoker::kRgbBytes, flip,
-                           {made.data(), stride});
-  return made;
+                           {result.data(), stride});
+  return result;
 }
 
 std::vector<uint8_t> resized_in(stoker::PixelMode mode, stoker::Filter filter, Extent in,
@@ -36,17 +36,17 @@ std::vector<uint8_t> resized_in(stoker::PixelMode mode, stoker::Filter filter, E
   const Rect needed = resampler.plan_part(filter, {0, 0, in.width, in.height}, out, window, {});
   const size_t row = static_cast<size_t>(window.width) * stoker::pixel_bytes(mode), stride = row + kGap;
   const size_t wide = static_cast<size_t>(in.width) * stoker::kRgbxBytes;
-  std::vector<uint8_t> made(stride * static_cast<size_t>(window.height), 0xA5);
-  resampler.start(flip, {made.data(), stride});
+  std::vector<uint8_t> result(stride * static_cast<size_t>(window.height), 0xA5);
+  resampler.start(flip, {result.data(), stride});
   for (int32_t y = 0; y < needed.height; ++y) {
     const uint8_t* from = rgbx.data() + static_cast<size_t>(needed.y + y) * wide;
     resampler.add({from + static_cast<size_t>(needed.x) * stoker::kRgbxBytes, wide, {needed.width, 1}}, y);
   }
   resampler.finish();
   std::vector<uint8_t> pixels;
-  for (size_t at = 0; at < made.size(); at += stride) {
-    require(made[at + row] == 0xA5 && made[at + row + 1] == 0xA5);
-    pixels.insert(pixels.end(), made.data() + at, made.data() + at + row);
+  for (size_t at = 0; at < result.size(); at += stride) {
+    require(result[at + row] == 0xA5 && result[at + row + 1] == 0xA5);
+    pixels.insert(pixels.end(), result.data() + at, result.data() + at + row);
   }
   return pixels;
 }
@@ -77,7 +77,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const bool flip = (choice & 128) != 0;
   const Extent in{1 + input.byte() % 32, 1 + 2 * input.byte()};
   const Extent out{stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
-  const Rect window{stoker::fuzz::some_place(input, 48), stoker::fuzz::some_place(input, 48),
+  const Rect window{stoker::fuzz::some_coordinate(input, 48), stoker::fuzz::some_coordinate(input, 48),
                     stoker::fuzz::some_side(input, 48), stoker::fuzz::some_side(input, 48)};
   const auto mode = static_cast<stoker::PixelMode>(input.byte() & 3);
   std::vector<uint8_t> pixels = input.rest();
@@ -88,16 +88,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!small(window.width, window.height) && window.width > 0 && window.height > 0) return 0;
 
   const auto& kernels = stoker::resample_kernels();
-  std::vector<uint8_t> made;
+  std::vector<uint8_t> result;
   const bool sound = stoker::fuzz::succeeds(
-      [&] { made = resized(*kernels.front(), filter, in, pixels, out, window, flip); });
+      [&] { result = resized(*kernels.front(), filter, in, pixels, out, window, flip); });
   require(sound == (out.width > 0 && out.height > 0 && out.width <= stoker::kMostResized &&
                     out.height <= stoker::kMostResized && window.x >= 0 && window.y >= 0 &&
                     window.width > 0 && window.height > 0 && int64_t{window.x} + window.width <= out.width &&
                     int64_t{window.y} + window.height <= out.height));
   if (!sound) return 0;
   for (const stoker::ResampleKernels* other : kernels) {
-    require(resized(*other, filter, in, pixels, out, window, flip) == made);
+    require(resized(*other, filter, in, pixels, out, window, flip) == result);
   }
   if (!small(out.width, out.height)) return 0;
   const auto whole = resized(*kernels.back(), filter, in, pixels, out, {0, 0, out.width, out.height}, false);
@@ -110,8 +110,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const size_t here =
           (static_cast<size_t>(y) * static_cast<size_t>(window.width) + static_cast<size_t>(x)) *
           stoker::kRgbBytes;
-      require(std::equal(made.begin() + static_cast<std::ptrdiff_t>(here),
-                         made.begin() + static_cast<std::ptrdiff_t>(here + stoker::kRgbBytes),
+      require(std::equal(result.begin() + static_cast<std::ptrdiff_t>(here),
+                         result.begin() + static_cast<std::ptrdiff_t>(here + stoker::kRgbBytes),
                          whole.begin() + static_cast<std::ptrdiff_t>(there)));
     }
   }

@@ -1,5 +1,5 @@
 // A list of files whose columns may lie, over archives and files that may be cut: it is refused, or every
-// sample is the bytes at its place or an error, and every object that is shown is one of its own.
+// sample is the bytes at its offset or an error, and every object that is shown is one of its own.
 #include "core/sources/file_set.h"
 
 #include <algorithm>
@@ -24,17 +24,17 @@ int64_t number(Input& input) {
 }
 
 std::vector<int64_t> numbers(Input& input, size_t count) {
-  std::vector<int64_t> found(count);
-  for (int64_t& one : found) one = number(input);
-  return found;
+  std::vector<int64_t> values(count);
+  for (int64_t& value : values) value = number(input);
+  return values;
 }
 
 // Sums of small steps where the input says so, so that a list is often a sound one.
 std::vector<int64_t> starts(Input& input, size_t count, bool sound, int64_t step) {
-  std::vector<int64_t> found = numbers(input, count);
-  if (!sound) return found;
-  for (size_t i = 0; i < count; ++i) found[i] = static_cast<int64_t>(i) * step;
-  return found;
+  std::vector<int64_t> values = numbers(input, count);
+  if (!sound) return values;
+  for (size_t i = 0; i < count; ++i) values[i] = static_cast<int64_t>(i) * step;
+  return values;
 }
 
 void read(const stoker::FileSet& files, const stoker::FileList& list, std::span<const uint8_t> archive) {

@@ -1,5 +1,5 @@
 // A cache file of any bytes: what is fetched is what the source has, unless a whole frame with
-// good checksums lay in the sample's own place; and what was a miss is a hit the next time.
+// good checksums lay where the sample belongs; and what was a miss is a hit the next time.
 #include "core/sources/node_cache.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ class Counting : public stoker::SampleSource {
 };
 
 // Where the frame of `number` lies in the file.
-std::span<const uint8_t> place_of(std::span<const uint8_t> file, const std::vector<uint64_t>& sizes,
+std::span<const uint8_t> frame_of(std::span<const uint8_t> file, const std::vector<uint64_t>& sizes,
                                   uint64_t number) {
   uint64_t at = 0;
   for (uint64_t i = 0; i < number; ++i) at += sizes[i] + stoker::kFrameBytes;
@@ -53,19 +53,19 @@ std::span<const uint8_t> place_of(std::span<const uint8_t> file, const std::vect
   return at + bytes <= file.size() ? file.subspan(at, bytes) : std::span<const uint8_t>{};
 }
 
-bool is_frame(std::span<const uint8_t> place) {
-  if (place.size() < stoker::kFrameBytes) return false;
-  return stoker::fuzz::succeeds([&] { stoker::verify_frame(place, {}); });
+bool is_frame(std::span<const uint8_t> frame) {
+  if (frame.size() < stoker::kFrameBytes) return false;
+  return stoker::fuzz::succeeds([&] { stoker::verify_frame(frame, {}); });
 }
 
-// The fuzzer cannot compute checksums: where it asks for one, the frame in that place gets them.
+// The fuzzer cannot compute checksums: where it asks for one, the frame there gets them.
 void repair(std::vector<uint8_t>& file, const std::vector<uint64_t>& sizes, uint64_t number) {
-  const auto place = place_of(file, sizes, number);
-  if (place.empty()) return;
-  const auto payload = place.subspan(stoker::kFrameHeaderBytes, sizes[number]);
+  const auto frame = frame_of(file, sizes, number);
+  if (frame.empty()) return;
+  const auto payload = frame.subspan(stoker::kFrameHeaderBytes, sizes[number]);
   const std::vector<uint8_t> kept(payload.begin(), payload.end());
-  const auto start = static_cast<size_t>(place.data() - file.data());
-  stoker::write_frame(kept, std::span(file).subspan(start, place.size()));
+  const auto start = static_cast<size_t>(frame.data() - file.data());
+  stoker::write_frame(kept, std::span(file).subspan(start, frame.size()));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ void repair(std::vector<uint8_t>& file, const std::vector<uint64_t>& sizes, uint
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
   std::vector<uint64_t> sizes(1 + input.byte() % 8);
-  for (uint64_t& one : sizes) one = input.byte();
+  for (uint64_t& sample_size : sizes) sample_size = input.byte();
   const uint8_t good = input.byte(), small = input.byte(), counted = input.byte();
   std::vector<uint8_t> bytes = input.rest();
   for (uint64_t i = 0; i < sizes.size(); ++i) {
@@ -87,11 +87,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (int round = 0; round < 2; ++round) {
     for (uint64_t i = 0; i < sizes.size(); ++i) {
       const int asked = source.asked;
-      const auto place = place_of(bytes, sizes, i);
+      const auto frame = frame_of(bytes, sizes, i);
       cache.contains(i);
       const auto got = cache.fetch(i, source, scratch);
-      if (is_frame(place)) {
-        require(std::ranges::equal(got, place.subspan(stoker::kFrameHeaderBytes, sizes[i])));
+      if (is_frame(frame)) {
+        require(std::ranges::equal(got, frame.subspan(stoker::kFrameHeaderBytes, sizes[i])));
         require(source.asked == asked);
       } else {
         require(std::ranges::equal(got, source.expected(i)));

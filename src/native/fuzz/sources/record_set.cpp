@@ -44,14 +44,14 @@ void check_unchecked(const stoker::RecordSet& records, uint64_t number, const st
 }
 
 std::optional<std::vector<uint8_t>> read(const stoker::RecordSet& records, uint64_t number) {
-  std::optional<std::vector<uint8_t>> found;
+  std::optional<std::vector<uint8_t>> bytes;
   stoker::SourceScratch scratch;
   stoker::fuzz::succeeds([&] {
     const auto payload = records.read(number, stoker::PayloadCheck::kOn, scratch);
-    found.emplace(payload.begin(), payload.end());
-    for (uint32_t i = 0; i < stoker::kMappedAt + 2; ++i) check_unchecked(records, number, *found, scratch);
+    bytes.emplace(payload.begin(), payload.end());
+    for (uint32_t i = 0; i < stoker::kMappedAt + 2; ++i) check_unchecked(records, number, *bytes, scratch);
   });
-  return found;
+  return bytes;
 }
 
 void read_all(const stoker::RecordSet& records) {
@@ -70,10 +70,10 @@ class Liar {
  public:
   Liar(std::vector<uint8_t> bytes, uint8_t choice) : bytes_(std::move(bytes)), choice_(choice) {}
 
-  std::vector<uint8_t> operator()(const stoker::RemotePlace& place) {
+  std::vector<uint8_t> operator()(const stoker::RemoteSpan& span) {
     if (turn_++ % 4 == (choice_ & 3)) throw stoker::Error(stoker::ErrorCode::kStorage, "refused");
-    const uint64_t begin = std::min<uint64_t>(place.offset + (choice_ >> 2 & 1), bytes_.size());
-    const uint64_t end = begin + std::min<uint64_t>(place.length + (choice_ >> 3 & 1), bytes_.size() - begin);
+    const uint64_t begin = std::min<uint64_t>(span.offset + (choice_ >> 2 & 1), bytes_.size());
+    const uint64_t end = begin + std::min<uint64_t>(span.length + (choice_ >> 3 & 1), bytes_.size() - begin);
     return {bytes_.begin() + static_cast<std::ptrdiff_t>(begin),
             bytes_.begin() + static_cast<std::ptrdiff_t>(end)};
   }

@@ -29,7 +29,7 @@ bool lies_in(Rect part, Extent whole) {
 
 // The slow twin: one pixel at a time, by the definition of the two orders.
 std::vector<uint8_t> cut(const StoredImage& image, Rect part) {
-  std::vector<uint8_t> found;
+  std::vector<uint8_t> pixels;
   const int64_t width = image.size.width, height = image.size.height;
   for (int64_t y = part.y; y < int64_t{part.y} + part.height; ++y) {
     for (int64_t x = part.x; x < int64_t{part.x} + part.width; ++x) {
@@ -37,11 +37,11 @@ std::vector<uint8_t> cut(const StoredImage& image, Rect part) {
         const bool planes = image.order == stoker::TensorOrder::kChw;
         const int64_t at = planes ? (c * height + y) * width + x : (y * width + x) * 3 + c;
         require(at >= 0 && at < static_cast<int64_t>(image.bytes.size()));
-        found.push_back(image.bytes[static_cast<size_t>(at)]);
+        pixels.push_back(image.bytes[static_cast<size_t>(at)]);
       }
     }
   }
-  return found;
+  return pixels;
 }
 
 std::vector<uint8_t> expected(const StoredImage& image, const stoker::TransformSpec& transform,
@@ -110,12 +110,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t length) {
   static stoker::TransformDecoder decoders[] = {stoker::TransformDecoder(stoker::DecodeMode::kExact),
                                                 stoker::TransformDecoder(stoker::DecodeMode::kFast)};
   const bool fast = (choice & 16) != 0;
-  const bool made = stoker::fuzz::succeeds(
+  const bool accepted = stoker::fuzz::succeeds(
       [&] { decoders[fast ? 1 : 0].decode(image, {&transform, 1}, random, kMaxPixels, {&slot, 1}); });
   const bool sound = pixels > 0 && static_cast<uint64_t>(pixels) <= kMaxPixels && image.size.width > 0 &&
                      static_cast<int64_t>(bytes.size()) == pixels * 3;
-  require(made == (sound && plan));
-  if (!made) return 0;
+  require(accepted == (sound && plan));
+  if (!accepted) return 0;
   const auto wanted =
       fast || transform.changes_pixels() ? std::vector<uint8_t>() : expected(image, transform, *plan);
   for (int32_t y = 0; y < size.height; ++y) {

@@ -57,15 +57,15 @@ Shown show(stoker::TransformDecoder& decoder, stoker::PixelMode mode, const stok
 void remake(Input& input, std::span<const uint8_t> bytes) {
   static stoker::Reencoder reencoder;
   stoker::ReencodeSpec spec;
-  spec.part = {stoker::fuzz::some_place(input, 8), stoker::fuzz::some_place(input, 8),
+  spec.part = {stoker::fuzz::some_coordinate(input, 8), stoker::fuzz::some_coordinate(input, 8),
                stoker::fuzz::some_side(input, 32), stoker::fuzz::some_side(input, 32)};
   spec.size = {stoker::fuzz::some_side(input, 40), stoker::fuzz::some_side(input, 40)};
   spec.filter = static_cast<stoker::Filter>(input.byte() % 5);
   spec.decode = static_cast<stoker::DecodeMode>(input.byte() % 2);
   spec.max_pixels = kMaxPixels;
   stoker::fuzz::succeeds([&] {
-    const auto made = stoker::check_jpeg(reencoder.run(bytes, spec));
-    require(stoker::Extent{made.width, made.height} == spec.size);
+    const auto header = stoker::check_jpeg(reencoder.run(bytes, spec));
+    require(stoker::Extent{header.width, header.height} == spec.size);
   });
 }
 

@@ -28,9 +28,9 @@ std::optional<Rgb> plain_pixels(Bytes bytes) {
   uint8_t* const pixels = WebPDecodeRGBA(bytes.data(), bytes.size(), &width, &height);
   if (pixels == nullptr) return std::nullopt;
   const stoker::RgbxView view{pixels, static_cast<size_t>(width) * stoker::kRgbxBytes, {width, height}};
-  Rgb found = cut(view, {0, 0, width, height}, stoker::PixelMode::kRgba);
+  Rgb image = cut(view, {0, 0, width, height}, stoker::PixelMode::kRgba);
   WebPFree(pixels);
-  return found;
+  return image;
 }
 
 std::optional<Rgb> decoded(Bytes bytes, std::optional<stoker::Rect> part) {
@@ -41,7 +41,7 @@ std::optional<Rgb> decoded(Bytes bytes, std::optional<stoker::Rect> part) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   stoker::fuzz::Input input(data, size);
-  stoker::fuzz::Input place = input.choices(16);
+  stoker::fuzz::Input choices = input.choices(16);
   const std::vector<uint8_t> bytes = input.rest();
   const auto whole = decoded(bytes, std::nullopt);
   require(stoker::fuzz::passes<stoker::WebpDecoder>(bytes) == whole.has_value());
@@ -50,8 +50,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!whole) return 0;
   const auto plain = plain_pixels(bytes);
   require(!plain || plain == whole);
-  const stoker::Rect part = stoker::fuzz::some_part(place, whole->size);
+  const stoker::Rect part = stoker::fuzz::some_part(choices, whole->size);
   require(decoded(bytes, part) == cut(*whole, part, stoker::PixelMode::kRgba));
-  stoker::fuzz::decode_any_region<stoker::WebpDecoder>(bytes, place, whole->size);
+  stoker::fuzz::decode_any_region<stoker::WebpDecoder>(bytes, choices, whole->size);
   return 0;
 }

@@ -111,12 +111,12 @@ TEST_CASE("what others do wrong ends the process as ever") {
     return static_cast<int>(*const_cast<const volatile uint8_t*>(mapped.data()));
   });
   CHECK((WIFSIGNALED(unguarded) ? WTERMSIG(unguarded) : -1) == SIGBUS);
-  const int another_place = status_of_child([&] {
+  const int elsewhere = status_of_child([&] {
     const auto here = mapped.first(1);  // what is guarded is not what is read
     const uint8_t* there = mapped.data() + kBytes / 2;
     return guarded(here, [there] { static_cast<void>(*const_cast<const volatile uint8_t*>(there)); }) ? 1 : 2;
   });
-  CHECK((WIFSIGNALED(another_place) ? WTERMSIG(another_place) : -1) == SIGBUS);
+  CHECK((WIFSIGNALED(elsewhere) ? WTERMSIG(elsewhere) : -1) == SIGBUS);
   const int sent = status_of_child([] {
     ::kill(::getpid(), SIGBUS);
     return 1;

@@ -16,12 +16,12 @@ namespace {
 
 using Pixels = std::vector<uint32_t>;
 
-// Which stored pixel is at a place of the upright image, as the table of EXIF 2.3 has it: where the first row
+// Which stored pixel is at a point of the upright image, as the table of EXIF 2.3 has it: where the first row
 // and the first column are.
-struct Place {
+struct Point {
   int32_t x, y;
 };
-Place stored_at(int exif, Extent stored, int32_t x, int32_t y) {
+Point stored_at(int exif, Extent stored, int32_t x, int32_t y) {
   const int32_t right = stored.width - 1, bottom = stored.height - 1;
   switch (exif) {
     case 2:
@@ -70,10 +70,10 @@ TEST_CASE("orientations: pixels, sizes, regions and boxes are turned alike, in a
       }
       for (int32_t y = 0; y < upright.height; ++y) {
         for (int32_t x = 0; x < upright.width; ++x) {
-          const Place place = stored_at(exif, size, x, y);
+          const Point point = stored_at(exif, size, x, y);
           REQUIRE(turned[static_cast<size_t>(y * upright.width + x)] ==
-                  static_cast<uint32_t>(place.y * size.width + place.x));
-          REQUIRE(orientation.stored({x, y, 1, 1}, size) == Rect{place.x, place.y, 1, 1});
+                  static_cast<uint32_t>(point.y * size.width + point.x));
+          REQUIRE(orientation.stored({x, y, 1, 1}, size) == Rect{point.x, point.y, 1, 1});
         }
       }
       const Rect region = tests::any_region(upright, random), part = orientation.stored(region, size);

@@ -19,9 +19,9 @@ constexpr uint8_t kGuard = 0xA5;
 
 std::vector<uint8_t> noise(size_t bytes) {
   std::mt19937 random(3);
-  std::vector<uint8_t> made(bytes);
-  for (uint8_t& byte : made) byte = static_cast<uint8_t>(random());
-  return made;
+  std::vector<uint8_t> values(bytes);
+  for (uint8_t& byte : values) byte = static_cast<uint8_t>(random());
+  return values;
 }
 
 int grey_of(const uint8_t* rgb) {

@@ -63,9 +63,10 @@ TEST_CASE("processes have numbers, and values of their own") {
   const uint64_t number = process_number();
   const int child = in_child([&] {
     const bool grandchild = in_child([&] { return each.get().value; }) == 3;
-    const int found = each.get().value;
+    const int inherited = each.get().value;
     each.get().value = 9;
-    return grandchild && found == 3 && each.get().value == 9 && process_number() == number + 1 ? kGood : 1;
+    return grandchild && inherited == 3 && each.get().value == 9 && process_number() == number + 1 ? kGood
+                                                                                                   : 1;
   });
   CHECK(child == kGood);
   CHECK(each.get().value == 7);
@@ -81,18 +82,18 @@ TEST_CASE("a lock that a thread of the parent holds is free in a child") {
 TEST_CASE("a child finds in a table what stays there, and takes turns of its own") {
   KeptTable<uint64_t> table(8);  // six stay
   for (int i = 0; i < 64; ++i) table.add();
-  std::atomic<int> made{0};
+  std::atomic<int> calls{0};
   const auto get = [&](size_t index) {
-    const auto make = [&] { return ++made, std::make_unique<const uint64_t>(index); };
+    const auto make = [&] { return ++calls, std::make_unique<const uint64_t>(index); };
     return *table.get(index, make, [](const uint64_t&) { return uint64_t{1}; });
   };
   for (size_t i = 0; i < 6; ++i) get(i);
   const auto read_all = [&] {
-    const int before = made;
+    const int before = calls;
     for (size_t i = 0; i < 64; ++i) {
       if (get(i) != i) return 1;
     }
-    return made - before == 64 - 6 ? kGood : 2;
+    return calls - before == 64 - 6 ? kGood : 2;
   };
   CHECK(good_children([&](uint64_t i) { get(i % 64); }, read_all) == kForks);
 }

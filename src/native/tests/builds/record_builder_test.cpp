@@ -24,9 +24,9 @@ std::string text_of(const std::vector<uint8_t>& bytes) {
 }
 
 // What one builder makes of files with these contents, in a buffer of so many bytes.
-struct Made {
-  Made(const std::vector<std::string>& contents, const JpegStoring& storing, size_t buffer = 1 << 20,
-       nanoseconds limit = kLong) {
+struct Build {
+  Build(const std::vector<std::string>& contents, const JpegStoring& storing, size_t buffer = 1 << 20,
+        nanoseconds limit = kLong) {
     record.add("i", RecordSlot::kImage);
     record.add({"a", Int64Values{7}});
     record.add("n", RecordSlot::kFilename);
@@ -67,19 +67,19 @@ const std::string kSecond = text_of(tests::jpeg({30, 50}, {}, 1, 3));
 TEST_CASE("records end where a file is not plain") {
   for (const std::string& odd : {std::string(), std::string("no image"), kFirst.substr(0, kFirst.size() / 2),
                                  kFirst.substr(0, 2) + '\0' + kFirst.substr(2)}) {
-    const Made made({kFirst, kSecond, odd, kFirst}, {});
-    CHECK(made.bytes() == made.expected(0, kFirst, {60, 40}) + made.expected(1, kSecond, {30, 50}));
-    CHECK(made.out.sizes.size() == 2);
-    CHECK(made.out.kept == 2);
-    CHECK(made.out.crc == crc32c(bytes_of(made.bytes())));
+    const Build build({kFirst, kSecond, odd, kFirst}, {});
+    CHECK(build.bytes() == build.expected(0, kFirst, {60, 40}) + build.expected(1, kSecond, {30, 50}));
+    CHECK(build.out.sizes.size() == 2);
+    CHECK(build.out.kept == 2);
+    CHECK(build.out.crc == crc32c(bytes_of(build.bytes())));
   }
 }
 
 TEST_CASE("a buffer that is too short gives way to a longer one") {
-  const Made made({kFirst, kSecond, kFirst}, {}, 10);
-  CHECK(made.bytes() == made.expected(0, kFirst, {60, 40}) + made.expected(1, kSecond, {30, 50}) +
-                            made.expected(2, kFirst, {60, 40}));
-  CHECK(made.out.crc == crc32c(bytes_of(made.bytes())));
+  const Build build({kFirst, kSecond, kFirst}, {}, 10);
+  CHECK(build.bytes() == build.expected(0, kFirst, {60, 40}) + build.expected(1, kSecond, {30, 50}) +
+                             build.expected(2, kFirst, {60, 40}));
+  CHECK(build.out.crc == crc32c(bytes_of(build.bytes())));
 }
 
 TEST_CASE("records that fill little of a buffer leave it to others") {
@@ -91,28 +91,28 @@ TEST_CASE("records that fill little of a buffer leave it to others") {
     const auto pool = std::make_shared<BufferPool>(little ? 1 << 20 : 2 * kFirst.size(), 1);
     const uint8_t* const buffer = pool->take().get();
     RecordBuilder builder(pool);
-    const FramedRecords made = builder.run(wanted, {}, kLong);
-    CHECK(made.sizes.size() == 1);
+    const FramedRecords records = builder.run(wanted, {}, kLong);
+    CHECK(records.sizes.size() == 1);
     CHECK((pool->take().get() == buffer) == little);
   }
 }
 
 TEST_CASE("the limit of time ends a call behind a record") {
-  CHECK(Made({kFirst, kSecond, kFirst}, {}, 1 << 20, nanoseconds(0)).out.sizes.size() == 1);
+  CHECK(Build({kFirst, kSecond, kFirst}, {}, 1 << 20, nanoseconds(0)).out.sizes.size() == 1);
 }
 
 TEST_CASE("images with another size are encoded anew") {
   JpegStoring storing;
   storing.size = StoredSize{StoredSizeMode::kMax, 50, 50};
-  const Made made({kFirst, kSecond}, storing);
+  const Build build({kFirst, kSecond}, storing);
   ReencodeSpec spec;
   spec.part = {0, 0, 60, 40};
   spec.size = {50, 33};
   const std::string smaller = text_of(Reencoder().run(bytes_of(kFirst), spec));
-  CHECK(made.bytes() == made.expected(0, smaller, {50, 33}) + made.expected(1, kSecond, {30, 50}));
-  CHECK(made.out.kept == 1);
+  CHECK(build.bytes() == build.expected(0, smaller, {50, 33}) + build.expected(1, kSecond, {30, 50}));
+  CHECK(build.out.kept == 1);
   storing.keeps_small = false;
-  CHECK(Made({kFirst, kSecond}, storing).out.kept == 0);
+  CHECK(Build({kFirst, kSecond}, storing).out.kept == 0);
 }
 
 TEST_CASE("what was listed as huge is left alone") {

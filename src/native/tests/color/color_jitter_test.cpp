@@ -162,9 +162,9 @@ TEST_CASE("color: all 24 orders are equally likely") {
     ++seen[order];
   }
   CHECK(seen.size() == 24);
-  for (const auto& one : seen) {
-    CAPTURE(one.first);
-    CHECK(std::abs(one.second - 1000) < 160);  // five standard deviations
+  for (const auto& entry : seen) {
+    CAPTURE(entry.first);
+    CHECK(std::abs(entry.second - 1000) < 160);  // five standard deviations
   }
 }
 

@@ -71,7 +71,7 @@ std::vector<Value> written(const PixelFormat& format, Picture picture) {
 
 // What `value` makes of every pixel, where the layout has it.
 template <typename Value, typename Make>
-void check_places(PixelFormat format, const Make& value) {
+void check_positions(PixelFormat format, const Make& value) {
   for (const PixelLayout layout : {PixelLayout::kNhwc, PixelLayout::kNchw}) {
     format.layout = layout;
     for (const int32_t width : {1, 3, 15, 16, 17, 40}) {
@@ -97,11 +97,12 @@ TEST_CASE("pixels: every type in every layout") {
   const auto exact = [&](uint8_t pixel, size_t c) {
     return (pixel / 255.0 - format.mean[c]) / format.std[c];
   };
-  check_places<uint8_t>(format, [](uint8_t pixel, size_t) { return pixel; });
+  check_positions<uint8_t>(format, [](uint8_t pixel, size_t) { return pixel; });
   format.type = PixelType::kFloat32;
-  check_places<float>(format, [&](uint8_t pixel, size_t c) { return static_cast<float>(exact(pixel, c)); });
+  check_positions<float>(format,
+                         [&](uint8_t pixel, size_t c) { return static_cast<float>(exact(pixel, c)); });
   format.type = PixelType::kFloat16;
-  check_places<uint16_t>(format, [&](uint8_t pixel, size_t c) { return half_bits(exact(pixel, c)); });
+  check_positions<uint16_t>(format, [&](uint8_t pixel, size_t c) { return half_bits(exact(pixel, c)); });
 }
 
 // Every channel of every pixel in both layouts, of a mode other than RGB.

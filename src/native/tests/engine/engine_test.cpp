@@ -47,13 +47,13 @@ class TinyShard {
 
  private:
   static std::vector<std::string> payloads(size_t records, size_t bad, size_t odd) {
-    std::vector<std::string> made;
+    std::vector<std::string> examples;
     for (size_t i = 0; i < records; ++i) {
       auto image = tests::jpeg({24 + static_cast<int32_t>(i % 7), 20}, {}, 3, static_cast<int>(i));
       if (i == bad) image.resize(image.size() / 2);
-      made.push_back(example(i, i == odd ? std::vector<uint8_t>{'P', 'N', 'G'} : image));
+      examples.push_back(example(i, i == odd ? std::vector<uint8_t>{'P', 'N', 'G'} : image));
     }
-    return made;
+    return examples;
   }
 
   tests::Shard shard_;
@@ -69,12 +69,12 @@ EngineSpec spec(size_t threads) {
 
 BatchRequest request(const std::vector<uint64_t>& numbers, uint64_t epoch = 0,
                      const std::vector<uint64_t>& streams = {}) {
-  BatchRequest made{.samples = {}, .epoch = epoch};
+  BatchRequest batch{.samples = {}, .epoch = epoch};
   for (size_t i = 0; i < numbers.size(); ++i) {
-    made.samples.push_back(
+    batch.samples.push_back(
         {{numbers[i], kWholeImage}, numbers[i], streams.empty() ? numbers[i] : streams[i]});
   }
-  return made;
+  return batch;
 }
 
 Batch wait_for_any(BatchEngine& engine) {
@@ -133,22 +133,22 @@ class RawShard {
   }
 
   static std::vector<uint8_t> pixels(size_t record) {
-    std::vector<uint8_t> made(kPixels);
-    for (size_t i = 0; i < kPixels; ++i) made[i] = static_cast<uint8_t>(record * 31 + i * i);
-    return made;
+    std::vector<uint8_t> values(kPixels);
+    for (size_t i = 0; i < kPixels; ++i) values[i] = static_cast<uint8_t>(record * 31 + i * i);
+    return values;
   }
 
  private:
   static std::vector<std::string> payloads(size_t records, size_t bad) {
-    std::vector<std::string> made;
+    std::vector<std::string> examples;
     for (size_t i = 0; i < records; ++i) {
       std::vector<uint8_t> image = pixels(i);
       if (i == bad) image.pop_back();
-      made.push_back(write_example({{"image", BytesValues{image}},
-                                    {"label", Int64Values{static_cast<int64_t>(i)}},
-                                    {"side", Int64Values{8}}}));
+      examples.push_back(write_example({{"image", BytesValues{image}},
+                                        {"label", Int64Values{static_cast<int64_t>(i)}},
+                                        {"side", Int64Values{8}}}));
     }
-    return made;
+    return examples;
   }
 
   tests::Shard shard_;
@@ -275,9 +275,9 @@ std::vector<uint8_t> shown(const TinyShard& shard, PixelMode mode, std::shared_p
   engine.decoded = std::move(decoded);
   engine.convert = std::move(convert);
   if (mode == PixelMode::kI16) engine.format.type = PixelType::kUint16;
-  BatchEngine made(shard.source(), engine);
-  made.submit(request({1, 2, 3, 4}));
-  const Batch batch = wait(made);
+  BatchEngine running(shard.source(), engine);
+  running.submit(request({1, 2, 3, 4}));
+  const Batch batch = wait(running);
   return {batch.images[0].get(), batch.images[0].get() + 4 * 16 * 12 * pixel_bytes(mode)};
 }
 
@@ -460,11 +460,11 @@ TEST_CASE("what the converter gives is what is shown") {
   EngineSpec with = spec(3);
   with.transforms = {tests::transform("TopLeft", {16, 12}, {{"hflip", Numbers{0.5}}})};
   const auto picture = tests::jpeg({30, 30}, {}, 3, 5);
-  ConvertedImage made;
-  made.size = TransformDecoder().decode_whole(picture, kDefaultMaxPixels, made.pixels);
+  ConvertedImage given;
+  given.size = TransformDecoder().decode_whole(picture, kDefaultMaxPixels, given.pixels);
   with.convert = [&](std::span<const uint8_t> image) {
     CHECK(image.size() == 3);
-    return made;
+    return given;
   };
   BatchEngine engine(shard.source(), with);
   engine.submit(request({7, 6}));

@@ -63,7 +63,7 @@ class Records {
 
  private:
   static std::vector<std::string> payloads() {
-    std::vector<std::string> made;
+    std::vector<std::string> records;
     for (size_t i = 0; i < kRecords; ++i) {
       const Bytes image = photo(i), right = photo(i, 100), small = mask(i), deep = mask(i, 16);
       const std::string text = caption(i);
@@ -75,9 +75,9 @@ class Records {
                                         {"caption", BytesValues{tests::bytes_of(text)}},
                                         {"tags", Int64Values(i % 4, static_cast<int64_t>(i))}};
       if (i != kOdd) features.push_back({"number", FloatValues{static_cast<float>(i)}});
-      made.push_back(write_example(std::move(features)));
+      records.push_back(write_example(std::move(features)));
     }
-    return made;
+    return records;
   }
 
   tests::Shard shard_;
@@ -178,27 +178,29 @@ Bytes nearest(const Bytes& file, PixelMode mode, const TransformPlan& plan) {
   std::vector<uint8_t> whole;
   const Extent size = decoder.decode_whole(file, kDefaultMaxPixels, whole);
   const size_t pixel = pixel_bytes(mode);
-  const auto place = [&](int32_t in, int32_t out, int32_t at) {
+  const auto source_position = [&](int32_t in, int32_t out, int32_t at) {
     const double scale = static_cast<double>(in) / out;
     if (mode == PixelMode::kI16) return static_cast<int32_t>(scale * (at + 0.5));
     double sum = scale * 0.5;
     for (int32_t i = 0; i < at; ++i) sum += scale;
     return static_cast<int32_t>(sum);
   };
-  Bytes made;
+  Bytes pixels;
   for (int32_t y = 0; y < plan.window.height; ++y) {
     for (int32_t x = 0; x < plan.window.width; ++x) {
       const int32_t column = plan.flip ? plan.window.width - 1 - x : x;
-      const int32_t from_x = plan.crop.x + place(plan.crop.width, plan.resized.width, plan.window.x + column);
-      const int32_t from_y = plan.crop.y + place(plan.crop.height, plan.resized.height, plan.window.y + y);
+      const int32_t from_x =
+          plan.crop.x + source_position(plan.crop.width, plan.resized.width, plan.window.x + column);
+      const int32_t from_y =
+          plan.crop.y + source_position(plan.crop.height, plan.resized.height, plan.window.y + y);
       const size_t from =
           (static_cast<size_t>(from_y) * static_cast<size_t>(size.width) + static_cast<size_t>(from_x)) *
           pixel;
-      made.insert(made.end(), whole.begin() + static_cast<std::ptrdiff_t>(from),
-                  whole.begin() + static_cast<std::ptrdiff_t>(from + pixel));
+      pixels.insert(pixels.end(), whole.begin() + static_cast<std::ptrdiff_t>(from),
+                    whole.begin() + static_cast<std::ptrdiff_t>(from + pixel));
     }
   }
-  return made;
+  return pixels;
 }
 
 TEST_CASE("masks are cropped, mirrored and picked as the image, and other images resampled as it") {

@@ -55,16 +55,16 @@ class Asked {
 };
 
 std::shared_ptr<const std::vector<SampleId>> samples(uint64_t first, uint64_t count) {
-  auto made = std::make_shared<std::vector<SampleId>>();
-  for (uint64_t i = 0; i < count; ++i) made->push_back({first + i, kWholeImage});
-  return made;
+  auto ids = std::make_shared<std::vector<SampleId>>();
+  for (uint64_t i = 0; i < count; ++i) ids->push_back({first + i, kWholeImage});
+  return ids;
 }
 
-// A thread reads the sample of a place.
-void read(LookAhead& ahead, LookAhead::Reads& reads, uint64_t place, uint64_t nanoseconds,
+// A thread reads the sample at a position.
+void read(LookAhead& ahead, LookAhead::Reads& reads, uint64_t position, uint64_t nanoseconds,
           uint64_t bytes = 100'000) {
-  ahead.begin(place, reads);
-  ahead.end(place, reads, nanoseconds, bytes);
+  ahead.begin(position, reads);
+  ahead.end(position, reads, nanoseconds, bytes);
 }
 
 std::vector<uint64_t> range(uint64_t first, uint64_t end) {
@@ -78,10 +78,10 @@ TEST_CASE("while reads are quick, and when a thread waits for a CPU now and then
   LookAhead ahead(asked.start());
   LookAhead::Reads reads;
   ahead.add(samples(0, 5000));
-  for (uint64_t place = 0; place < 4000; ++place)
-    read(ahead, reads, place, place % 200 == 0 ? kSlow : kQuick);
-  for (uint64_t place = 4000; place < 5000; ++place)
-    read(ahead, reads, place, 12'000'000, 20'000'000);  // long ones
+  for (uint64_t position = 0; position < 4000; ++position)
+    read(ahead, reads, position, position % 200 == 0 ? kSlow : kQuick);
+  for (uint64_t position = 4000; position < 5000; ++position)
+    read(ahead, reads, position, 12'000'000, 20'000'000);  // long ones
   CHECK_FALSE(ahead.on());
   CHECK(asked.count() == 0);
 }
@@ -91,14 +91,14 @@ TEST_CASE("after some slow reads the samples behind them are asked for, each onc
   LookAhead ahead(asked.start());
   LookAhead::Reads reads;
   CHECK(ahead.add(samples(0, 100)) == 0);
-  uint64_t place = 0;
-  while (!ahead.on() && place < 60) read(ahead, reads, place++, kSlow);
+  uint64_t position = 0;
+  while (!ahead.on() && position < 60) read(ahead, reads, position++, kSlow);
   REQUIRE(ahead.on());
-  wait_until([&] { return asked.count() == 100 - place; });
-  CHECK(asked.sorted() == range(place, 100));
+  wait_until([&] { return asked.count() == 100 - position; });
+  CHECK(asked.sorted() == range(position, 100));
   CHECK(ahead.add(samples(100, 50)) == 100);
-  wait_until([&] { return asked.count() == 150 - place; });
-  CHECK(asked.sorted() == range(place, 150));
+  wait_until([&] { return asked.count() == 150 - position; });
+  CHECK(asked.sorted() == range(position, 150));
 }
 
 TEST_CASE("no more is asked for than a number of samples and of bytes, until more are begun") {
@@ -113,15 +113,15 @@ TEST_CASE("no more is asked for than a number of samples and of bytes, until mor
     LookAhead ahead(asked.start());
     LookAhead::Reads reads;
     ahead.add(samples(0, 20'000));
-    uint64_t place = 0;
-    while (!ahead.on()) read(ahead, reads, place++, kSlow);
+    uint64_t position = 0;
+    while (!ahead.on()) read(ahead, reads, position++, kSlow);
     const uint64_t left_out = bound.most > 300 ? 1 : 0;  // none more until that one was read
     wait_until([&] { return asked.count() == bound.most - left_out; });
     std::this_thread::sleep_for(20ms);
-    CHECK(asked.sorted().back() == place + bound.most - 1);
+    CHECK(asked.sorted().back() == position + bound.most - 1);
     for (int i = 0; i < 10; ++i) {
-      ahead.begin(place++, reads);
-      wait_until([&] { return asked.sorted().back() == place + bound.most - 1; });
+      ahead.begin(position++, reads);
+      wait_until([&] { return asked.sorted().back() == position + bound.most - 1; });
     }
     std::this_thread::sleep_for(20ms);
     CHECK(asked.count() == 10 + bound.most - left_out);
@@ -132,13 +132,13 @@ TEST_CASE("some samples are left out, and nothing is asked for once these are re
   Asked asked;
   LookAhead ahead(asked.start());
   LookAhead::Reads reads;
-  uint64_t place = 0, left_out = 0;
+  uint64_t position = 0, left_out = 0;
   const auto read_on = [&](uint64_t count, uint64_t nanoseconds) {
-    for (uint64_t i = 0; i < count; ++i, ++place) {
-      if (place % 64 == 0) ahead.add(samples(place + 128, 64));
-      const bool timed = ahead.begin(place, reads);
+    for (uint64_t i = 0; i < count; ++i, ++position) {
+      if (position % 64 == 0) ahead.add(samples(position + 128, 64));
+      const bool timed = ahead.begin(position, reads);
       left_out += timed ? 1 : 0;
-      ahead.end(place, reads, timed || !ahead.on() ? nanoseconds : kQuick, 100'000);
+      ahead.end(position, reads, timed || !ahead.on() ? nanoseconds : kQuick, 100'000);
     }
   };
   ahead.add(samples(0, 128));
@@ -161,12 +161,12 @@ TEST_CASE("what asking throws is left to those who read the sample, and what is 
   });
   LookAhead::Reads reads;
   ahead.add(samples(0, 60));
-  uint64_t place = 0;
-  while (!ahead.on()) read(ahead, reads, place++, kSlow);
-  wait_until([&] { return asked == static_cast<int>(60 - place); });
+  uint64_t position = 0;
+  while (!ahead.on()) read(ahead, reads, position++, kSlow);
+  wait_until([&] { return asked == static_cast<int>(60 - position); });
   ahead.forget();
   CHECK(ahead.add(samples(500, 10)) == 60);
-  wait_until([&] { return asked == static_cast<int>(70 - place); });
+  wait_until([&] { return asked == static_cast<int>(70 - position); });
   ahead.close();
   ahead.close();
   ahead.add(samples(0, 10));

@@ -39,10 +39,10 @@ void check_against_the_reader(std::span<const uint8_t> payload) {
   std::vector<GlancedFeature> seen = wanted();
   if (!glance(payload, seen)) return;
   std::vector<Wanted> read;
-  for (const GlancedFeature& one : seen) read.push_back({one.key, {}});
+  for (const GlancedFeature& feature : seen) read.push_back({feature.key, {}});
   std::vector<int64_t> unpacked, numbers;
-  const auto damaged = [&](const GlancedFeature& one) {
-    return one.list && one.kind == FeatureKind::kInt64 && !unpack(one.bytes, unpacked);
+  const auto damaged = [&](const GlancedFeature& feature) {
+    return feature.list && feature.kind == FeatureKind::kInt64 && !unpack(feature.bytes, unpacked);
   };
   if (std::ranges::any_of(seen, damaged)) {
     REQUIRE_THROWS_AS(find_features(payload, read), Error);

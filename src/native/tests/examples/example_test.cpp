@@ -133,9 +133,10 @@ TEST_CASE("example: unpacked, packed and mixed numbers") {
   CHECK(all<int64_t>(
             Single(example(entry("k", field(3, "\x08\x05"s + field(1, "\x06\x07") + "\x08\x08")))).view) ==
         std::vector<int64_t>{5, 6, 7, 8});
-  const std::string one = "\x00\x00\x80\x3f"s;
-  CHECK(all<float>(Single(example(entry("k", field(2, "\x0d"s + one + field(1, one + one))))).view) ==
-        std::vector<float>{1, 1, 1});
+  const std::string float_bytes = "\x00\x00\x80\x3f"s;
+  CHECK(all<float>(
+            Single(example(entry("k", field(2, "\x0d"s + float_bytes + field(1, float_bytes + float_bytes)))))
+                .view) == std::vector<float>{1, 1, 1});
 }
 
 TEST_CASE("example: fields in any order, unknown fields, messages in pieces") {

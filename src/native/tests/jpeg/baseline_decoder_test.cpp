@@ -131,11 +131,11 @@ struct Marker {
 };
 
 std::vector<Marker> restart_markers(const std::vector<uint8_t>& file) {
-  std::vector<Marker> found;
+  std::vector<Marker> markers;
   for (size_t i = 0; i + 1 < file.size(); ++i) {
-    if (file[i] == 0xFF && file[i + 1] >= 0xD0 && file[i + 1] <= 0xD7) found.push_back({i});
+    if (file[i] == 0xFF && file[i + 1] >= 0xD0 && file[i + 1] <= 0xD7) markers.push_back({i});
   }
-  return found;
+  return markers;
 }
 
 TEST_CASE("restart markers that are missing, repeated or out of turn are errors wherever the region lies") {
@@ -144,21 +144,21 @@ TEST_CASE("restart markers that are missing, repeated or out of turn are errors 
   const auto markers = restart_markers(file);
   REQUIRE(markers.size() == 12 * 8 / 4 - 1);
   const auto begin = file.begin();
-  const auto place = [&](size_t i) { return static_cast<ptrdiff_t>(markers[i].at); };
+  const auto position = [&](size_t i) { return static_cast<ptrdiff_t>(markers[i].at); };
   std::vector<std::vector<uint8_t>> damaged;
   auto removed = file;
-  removed.erase(removed.begin() + place(9), removed.begin() + place(9) + 2);
+  removed.erase(removed.begin() + position(9), removed.begin() + position(9) + 2);
   damaged.push_back(removed);
   auto turned = file;
   std::swap(turned[markers[4].at + 1], turned[markers[5].at + 1]);
   damaged.push_back(turned);
   auto emptied = file;  // a run of markers: the data between two are gone
-  emptied.erase(emptied.begin() + place(6) + 2, emptied.begin() + place(7));
+  emptied.erase(emptied.begin() + position(6) + 2, emptied.begin() + position(7));
   damaged.push_back(emptied);
-  damaged.emplace_back(begin, begin + place(15));
+  damaged.emplace_back(begin, begin + position(15));
   auto unmarked = file;  // no marker at all
   for (size_t i = markers.size(); i-- > 0;)
-    unmarked.erase(unmarked.begin() + place(i), unmarked.begin() + place(i) + 2);
+    unmarked.erase(unmarked.begin() + position(i), unmarked.begin() + position(i) + 2);
   damaged.push_back(unmarked);
   JpegDecoder decoder;
   for (size_t i = 0; i < damaged.size(); ++i) {
@@ -304,9 +304,9 @@ TEST_CASE("a region of a shrunken image is that part of the whole one, and about
       const auto whole = to_rgb(decoder.decode(all, shrink));
       for (int part = 0; part < 5; ++part) {
         const Rect region = any_region(small, random);
-        const auto found = spec.progressive ? decoded(progressive, file, region, shrink)
-                                            : decoded(own, file, region, shrink);
-        REQUIRE(found == cut(whole, small, region));
+        const auto pixels = spec.progressive ? decoded(progressive, file, region, shrink)
+                                             : decoded(own, file, region, shrink);
+        REQUIRE(pixels == cut(whole, small, region));
       }
       // The same coefficients in a sequential scan.
       const auto sequential = transcode_jpeg(file);

@@ -37,11 +37,11 @@ HuffmanCode code_of_the_standard(std::vector<int64_t> counts) {
     others[least] = next;
     for (++sizes[next]; others[next] >= 0; ++sizes[next]) next = others[next];
   }
-  HuffmanCode made;
+  HuffmanCode code;
   size_t symbols = 0;
   for (int size = 1; size < 257; ++size) {
     for (int symbol = 0; symbol < 256; ++symbol) {
-      if (sizes[symbol] == size) made.symbols[symbols++] = static_cast<uint8_t>(symbol);
+      if (sizes[symbol] == size) code.symbols[symbols++] = static_cast<uint8_t>(symbol);
     }
   }
   for (const int size : sizes) of_size[size] += size != 0;
@@ -61,13 +61,13 @@ HuffmanCode code_of_the_standard(std::vector<int64_t> counts) {
   }
   while (of_size[i] == 0) --i;
   --of_size[i];
-  for (int size = 1; size <= 16; ++size) made.counts[size - 1] = static_cast<uint8_t>(of_size[size]);
-  return made;
+  for (int size = 1; size <= 16; ++size) code.counts[size - 1] = static_cast<uint8_t>(of_size[size]);
+  return code;
 }
 
 void check_code(const std::vector<uint32_t>& counts) {
-  const HuffmanCode made = optimal_huffman(std::span<const uint32_t, kHuffmanSymbols>(counts));
-  REQUIRE(made == code_of_the_standard({counts.begin(), counts.end()}));
+  const HuffmanCode code = optimal_huffman(std::span<const uint32_t, kHuffmanSymbols>(counts));
+  REQUIRE(code == code_of_the_standard({counts.begin(), counts.end()}));
 }
 
 TEST_CASE("Huffman codes are those of the standard's procedure") {
@@ -125,13 +125,13 @@ void check_bytes(const Bytes& pixels, Extent size, int channels, int quality, Sa
   CAPTURE(sampling.across);
   CAPTURE(sampling.down);
   CAPTURE(restart_interval);
-  const Bytes made = encode_jpeg(pixels.data(), size, channels,
+  const Bytes file = encode_jpeg(pixels.data(), size, channels,
                                  {.quality = quality,
                                   .horizontal_sampling = sampling.across,
                                   .vertical_sampling = sampling.down,
                                   .restart_interval = restart_interval});
   const bool grey = channels == 1;  // libjpeg writes factors of a single component as they are
-  REQUIRE(made == tests::reference_jpeg(pixels, size, channels,
+  REQUIRE(file == tests::reference_jpeg(pixels, size, channels,
                                         {.quality = quality,
                                          .across = grey ? 1 : sampling.across,
                                          .down = grey ? 1 : sampling.down,

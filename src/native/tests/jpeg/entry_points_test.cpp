@@ -106,10 +106,10 @@ TEST_CASE("regions from entry points on are those of libjpeg's whole image") {
         FrameReader headers;
         REQUIRE(headers.open(file));
         if (!baseline.open(headers)) break;
-        const Bytes found = tests::decoded(baseline, file, region, shrink, entries);
+        const Bytes region_pixels = tests::decoded(baseline, file, region, shrink, entries);
         entered += baseline.entered() ? 1 : 0;
         if (spec.restart_interval != 0) REQUIRE_FALSE(baseline.entered());
-        REQUIRE(found ==
+        REQUIRE(region_pixels ==
                 (shrink == 1 ? cut(whole, size, region) : pixels_of(plain, file, region, shrink, nullptr)));
       }
       CHECK((spec.restart_interval == 0 || noted(entries) == 0));
@@ -226,7 +226,7 @@ TEST_CASE("points that are wrong are forgotten, and the image is decoded from it
   }
 }
 
-TEST_CASE("a table has its budget, and the first image of a place keeps it") {
+TEST_CASE("a table has its budget, and the first image of a slot keeps it") {
   constexpr uint64_t kBudget = 1 << 20;
   EntryTable table(1 << 20, kBudget);
   EntryPoints first = table.of(3, 1000, 7);
@@ -237,11 +237,11 @@ TEST_CASE("a table has its budget, and the first image of a place keeps it") {
     if (number != 3) entries.note(number % entries.most(), entries.most(), point);
     if (number == 3) first.note(0, first.most(), point);
   }
-  const uint64_t places = kBudget / (8 * (1 + first.most())), pointers = places * 8 + 5000;
+  const uint64_t slots = kBudget / (8 * (1 + first.most())), pointers = slots * 8 + 5000;
   CHECK(table.bytes() > kBudget * 99 / 100);
   CHECK(table.bytes() < kBudget + pointers);
   CHECK(first.find(0) == point);
-  CHECK(table.of(3 + places, 1003 + places, 7).find((3 + places) % first.most()) == std::nullopt);
+  CHECK(table.of(3 + slots, 1003 + slots, 7).find((3 + slots) % first.most()) == std::nullopt);
   EntryTable few(100);
   CHECK(few.bytes() < 1000);
   EntryPoints entries = few.of(5, 10, 1);
@@ -269,10 +269,10 @@ TEST_CASE("an image takes memory for as many points as it has") {
   EntryPoints entries = table.of(5, 1000, 7);
   entries.note(4, 200, point);
   CHECK(noted(entries) == 4);
-  EntryTable one(1, 8 * (1 + EntryTable::kFewestPoints));
-  one.of(0, 1000, 7).note(0, 200, point);
-  CHECK(noted(one.of(0, 1000, 7)) == 1);
-  CHECK(one.bytes() < 8 * (1 + EntryTable::kFewestPoints) + 5000);
+  EntryTable single(1, 8 * (1 + EntryTable::kFewestPoints));
+  single.of(0, 1000, 7).note(0, 200, point);
+  CHECK(noted(single.of(0, 1000, 7)) == 1);
+  CHECK(single.bytes() < 8 * (1 + EntryTable::kFewestPoints) + 5000);
 
   const Extent size{96, 96};
   const Bytes file = photo(size, 1, {.across = 2, .down = 2});

@@ -31,29 +31,31 @@ struct Contents {
 Contents contents_of(const Bytes& bytes) {
   jpeg_decompress_struct c{};
   JpegErrors errors{};
-  Contents found;
+  Contents contents;
   c.err = errors.install();
   if (setjmp(errors.escape) != 0) FAIL(errors.message);
   jpeg_create_decompress(&c);
   jpeg_mem_src(&c, bytes.data(), static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&c, TRUE);
   jvirt_barray_ptr* arrays = jpeg_read_coefficients(&c);
-  found.header = {static_cast<int>(c.image_width), static_cast<int>(c.image_height),
-                  static_cast<int>(c.jpeg_color_space), c.num_components};
+  contents.header = {static_cast<int>(c.image_width), static_cast<int>(c.image_height),
+                     static_cast<int>(c.jpeg_color_space), c.num_components};
   for (int i = 0; i < c.num_components; ++i) {
     const jpeg_component_info& part = c.comp_info[i];
-    found.header.insert(found.header.end(), {part.component_id, part.h_samp_factor, part.v_samp_factor});
-    found.header.insert(found.header.end(), part.quant_table->quantval, part.quant_table->quantval + 64);
+    contents.header.insert(contents.header.end(),
+                           {part.component_id, part.h_samp_factor, part.v_samp_factor});
+    contents.header.insert(contents.header.end(), part.quant_table->quantval,
+                           part.quant_table->quantval + 64);
     for (JDIMENSION y = 0; y < part.height_in_blocks; ++y) {
       JBLOCKARRAY rows =
           c.mem->access_virt_barray(reinterpret_cast<j_common_ptr>(&c), arrays[i], y, 1, FALSE);
       for (JDIMENSION x = 0; x < part.width_in_blocks; ++x) {
-        found.coefficients.insert(found.coefficients.end(), rows[0][x], rows[0][x] + 64);
+        contents.coefficients.insert(contents.coefficients.end(), rows[0][x], rows[0][x] + 64);
       }
     }
   }
   jpeg_destroy_decompress(&c);
-  return found;
+  return contents;
 }
 
 // How a source differs from what the project itself writes.
@@ -79,12 +81,12 @@ Bytes written(const Source& source) {
 }
 
 size_t markers(const Bytes& bytes) {
-  size_t found = 0;
-  for (size_t i = 0; i + 1 < bytes.size(); ++i) found += bytes[i] == 0xFF && (bytes[i + 1] & 0xF8) == 0xD0;
-  return found;
+  size_t count = 0;
+  for (size_t i = 0; i + 1 < bytes.size(); ++i) count += bytes[i] == 0xFF && (bytes[i + 1] & 0xF8) == 0xD0;
+  return count;
 }
 
-// The place of the first such marker in a file that has it.
+// The offset of the first such marker in a file that has it.
 Bytes::iterator find(Bytes& bytes, uint8_t marker) {
   const uint8_t wanted[2] = {0xFF, marker};
   return std::search(bytes.begin(), bytes.end(), wanted, wanted + 2);

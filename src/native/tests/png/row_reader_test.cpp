@@ -51,7 +51,7 @@ std::optional<Bytes> by_reader(PngRowReader& reader, std::span<const uint8_t> fi
   const unsigned bits = libpng.pixels().layout.bits();
   reader.open(libpng.data_chunks(), libpng.size(), bits);
   reader.start(first, end, columns);
-  Bytes found;
+  Bytes pixels;
   for (int32_t y = first; y < end;) {
     const std::optional<PngRows> rows = reader.next();
     if (!rows) return std::nullopt;
@@ -60,10 +60,10 @@ std::optional<Bytes> by_reader(PngRowReader& reader, std::span<const uint8_t> fi
     CHECK((y == end || rows->count == reader.rows_together()));
     for (int32_t i = 0; i < rows->count; ++i) {
       const uint8_t* const row = rows->data + static_cast<size_t>(i) * rows->stride;
-      found.insert(found.end(), row, row + static_cast<size_t>(columns) * bits / 8);
+      pixels.insert(pixels.end(), row, row + static_cast<size_t>(columns) * bits / 8);
     }
   }
-  return found;
+  return pixels;
 }
 
 bool is_passed(PngRowReader& reader, std::span<const uint8_t> file) {
@@ -147,10 +147,10 @@ TEST_CASE("oddities about the data are doubts") {
   const Parts parts = parts_of(file);
   const std::span<const uint8_t> data(parts.data), start = data.first(data.size() - 9);
   const auto with = [&](std::initializer_list<std::pair<const char*, std::span<const uint8_t>>> chunks) {
-    Bytes made = parts.head;
-    for (const auto& [type, bytes] : chunks) put_chunk(made, type, bytes);
-    put_chunk(made, "IEND", {});
-    return made;
+    Bytes png_file = parts.head;
+    for (const auto& [type, bytes] : chunks) put_chunk(png_file, type, bytes);
+    put_chunk(png_file, "IEND", {});
+    return png_file;
   };
   const uint8_t more[] = {0, 0, 0};
   Bytes extra = parts.data, wrong = parts.data;

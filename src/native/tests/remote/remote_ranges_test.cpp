@@ -25,14 +25,14 @@ uint8_t byte_of(int64_t file, uint64_t at) {
   return static_cast<uint8_t>(static_cast<uint64_t>(file) * 131 + at * 7 + at / 256);
 }
 
-std::shared_ptr<std::vector<uint8_t>> bytes_of(const RemotePlace& place) {
-  auto bytes = std::make_shared<std::vector<uint8_t>>(place.length);
-  for (size_t i = 0; i < bytes->size(); ++i) (*bytes)[i] = byte_of(place.file, place.offset + i);
+std::shared_ptr<std::vector<uint8_t>> bytes_of(const RemoteSpan& span) {
+  auto bytes = std::make_shared<std::vector<uint8_t>>(span.length);
+  for (size_t i = 0; i < bytes->size(); ++i) (*bytes)[i] = byte_of(span.file, span.offset + i);
   return bytes;
 }
 
 void deliver(RemoteRanges& ranges, const FetchJob& job) {
-  const auto bytes = bytes_of(job.place);
+  const auto bytes = bytes_of(job.span);
   ranges.deliver(job.id, *bytes, bytes);
 }
 
@@ -45,8 +45,8 @@ std::thread fetcher(RemoteRanges& ranges) {
   });
 }
 
-bool is_right(const TakenBytes& taken, const RemotePlace& place) {
-  const auto expected = bytes_of(place);
+bool is_right(const TakenBytes& taken, const RemoteSpan& span) {
+  const auto expected = bytes_of(span);
   return std::vector<uint8_t>(taken.bytes.begin(), taken.bytes.end()) == *expected;
 }
 
@@ -65,12 +65,12 @@ TEST_CASE("a range is handed out piece by piece, and released with the last use 
   ranges.expect({{{3, 100, 50}, 4, {{100, 20, 2}, {130, 20, 1}}}}, 5);
   const auto job = ranges.next(milliseconds(0));
   REQUIRE(job);
-  CHECK(job->place == RemotePlace{3, 100, 50});
+  CHECK(job->span == RemoteSpan{3, 100, 50});
   CHECK_FALSE(ranges.next(milliseconds(0)));
   CHECK(ranges.counts().held_bytes == 50);
   deliver(ranges, *job);
-  for (const RemotePlace place : {RemotePlace{3, 130, 20}, RemotePlace{3, 100, 20}}) {
-    CHECK(is_right(ranges.take(place), place));
+  for (const RemoteSpan span : {RemoteSpan{3, 130, 20}, RemoteSpan{3, 100, 20}}) {
+    CHECK(is_right(ranges.take(span), span));
     CHECK(ranges.counts().held_bytes == 50);
   }
   {
@@ -99,7 +99,7 @@ TEST_CASE("what does not fit the budget waits, in order, until something is rele
   CHECK_FALSE(ranges.next(milliseconds(1)));  // larger than the budget: only when nothing else is held
   deliver(ranges, *second);
   ranges.take({0, 60, 60});
-  CHECK(ranges.next(milliseconds(0))->place.length == 300);
+  CHECK(ranges.next(milliseconds(0))->span.length == 300);
   CHECK(ranges.counts().peak_bytes == 300);
 }
 
@@ -111,7 +111,7 @@ TEST_CASE("what is not planned is read at once, before what is queued") {
   std::optional<FetchJob> job;
   while (!(job = ranges.next(milliseconds(10)))) {
   }
-  CHECK(job->place == RemotePlace{7, 5, 1000});
+  CHECK(job->span == RemoteSpan{7, 5, 1000});
   deliver(ranges, *job);
   taker.join();
   CHECK(ranges.counts().unplanned == 1);
@@ -140,7 +140,7 @@ TEST_CASE("a long range that cannot be had is asked for piece by piece, and a pi
       std::optional<FetchJob> job;
       while (!(job = ranges.next(milliseconds(10)))) {
       }
-      if (job->place.offset == 0) {
+      if (job->span.offset == 0) {
         deliver(ranges, *job);
       } else {
         ranges.fail(job->id, Error(ErrorCode::kStorage, "it ends at 15"));
@@ -196,9 +196,9 @@ TEST_CASE("forget and close wake everybody at once, while requests hang") {
   ranges.expect({{{0, 0, 10}, 0, {{0, 10, 1}}}, {{0, 10, 10}, 1, {{10, 10, 1}}}}, 2);
   const auto hanging = ranges.next(milliseconds(0));
   std::atomic<int> woken{0};
-  const auto taker = [&](RemotePlace place) {
-    return std::thread([&, place] {
-      const auto error = error_of([&] { ranges.take(place); });
+  const auto taker = [&](RemoteSpan span) {
+    return std::thread([&, span] {
+      const auto error = error_of([&] { ranges.take(span); });
       if (error && error->code() == ErrorCode::kClosed) ++woken;
     });
   };
@@ -237,14 +237,14 @@ TEST_CASE("many threads that fetch, take, release and forget at once get right b
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) threads.push_back(fetcher(ranges));
   constexpr uint64_t kUses = 600;
-  const auto place_of = [](uint64_t use) { return RemotePlace{static_cast<int64_t>(use % 3), use * 40, 40}; };
+  const auto span_of = [](uint64_t use) { return RemoteSpan{static_cast<int64_t>(use % 3), use * 40, 40}; };
   std::atomic<uint64_t> next{0};
   std::atomic<int> wrong{0};
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       for (uint64_t use = next++; use < kUses; use = next++) {
         const auto error = error_of([&] {
-          if (!is_right(ranges.take(place_of(use)), place_of(use))) ++wrong;
+          if (!is_right(ranges.take(span_of(use)), span_of(use))) ++wrong;
         });
         if (error && error->code() != ErrorCode::kClosed) ++wrong;
       }
@@ -253,8 +253,8 @@ TEST_CASE("many threads that fetch, take, release and forget at once get right b
   for (uint64_t use = 0; use < kUses; use += 20) {
     std::vector<ExpectedRange> expected;
     for (uint64_t i = use; i < use + 20; ++i) {
-      const RemotePlace place = place_of(i);
-      expected.push_back({place, i, {{place.offset, place.length, 1}}});
+      const RemoteSpan span = span_of(i);
+      expected.push_back({span, i, {{span.offset, span.length, 1}}});
     }
     ranges.expect(std::move(expected), use + 20);
     if (use % 100 == 60) ranges.release_until(next.load() / 2);
@@ -271,9 +271,9 @@ TEST_CASE("many threads that fetch, take, release and forget at once get right b
 // Reads a file of this machine as if it were remote, and spoils some answers.
 struct Storage {
   std::shared_ptr<RemoteReader> reader() {
-    return std::make_shared<DirectReader>([this](const RemotePlace& place) {
-      std::vector<uint8_t> bytes(place.length);
-      const size_t got = RandomAccessFile(path).read_at(place.offset, bytes);
+    return std::make_shared<DirectReader>([this](const RemoteSpan& span) {
+      std::vector<uint8_t> bytes(span.length);
+      const size_t got = RandomAccessFile(path).read_at(span.offset, bytes);
       bytes.resize(got);
       if (asked++ < spoiled) bytes[bytes.size() - 20] ^= 1;
       return bytes;
@@ -314,11 +314,11 @@ TEST_CASE("records of remote shards are checked, and read once more if their che
   const auto error = error_of([&] { remote->read(0, PayloadCheck::kOn, scratch); });
   REQUIRE(error);
   CHECK(error->code() == ErrorCode::kIo);
-  CHECK(remote->remote_place(1).length == 216);
-  CHECK(local->remote_place(1).file == -1);
+  CHECK(remote->remote_span(1).length == 216);
+  CHECK(local->remote_span(1).file == -1);
 }
 
-TEST_CASE("remote files and members of remote archives are read by their place") {
+TEST_CASE("remote files and members of remote archives are read by file, offset and length") {
   const tests::TemporaryFile file(std::string("0123456789"));
   FileList list{.base = "s3://b/tree",
                 .names = "ab",
@@ -331,8 +331,8 @@ TEST_CASE("remote files and members of remote archives are read by their place")
   FileSet set(std::move(list));
   Storage storage{file.path()};
   set.set_remote({storage.reader(), 50});
-  CHECK(set.remote_place(0) == RemotePlace{51, 0, 10});
-  CHECK(set.remote_place(1) == RemotePlace{50, 3, 4});
+  CHECK(set.remote_span(0) == RemoteSpan{51, 0, 10});
+  CHECK(set.remote_span(1) == RemoteSpan{50, 3, 4});
   SourceScratch scratch;
   const auto whole = set.fetch(0, scratch);
   CHECK(std::string(whole.begin(), whole.end()) == "0123456789");

@@ -41,12 +41,12 @@ class Cases {
   // Often all or nothing, so that sums leave the range of numbers.
   std::vector<uint8_t> bytes(size_t count) {
     const bool extreme = random_() % 2 != 0;
-    std::vector<uint8_t> made(count);
-    for (uint8_t& byte : made) {
+    std::vector<uint8_t> values(count);
+    for (uint8_t& byte : values) {
       const auto value = random_();
       byte = static_cast<uint8_t>(extreme ? (value % 2 != 0 ? 255 : 0) : value);
     }
-    return made;
+    return values;
   }
 
  private:
@@ -55,18 +55,18 @@ class Cases {
 };
 
 // In stretches of any length. `pixels` are those of the whole input, end to end.
-std::vector<uint8_t> resized(PixelMode mode, const Case& one, const std::vector<uint8_t>& pixels,
+std::vector<uint8_t> resized(PixelMode mode, const Case& shape, const std::vector<uint8_t>& pixels,
                              Cases& random) {
   constexpr uint8_t kGuard = 0xA5;
-  const auto width = static_cast<size_t>(one.in.width);
-  std::vector<uint8_t> carried(width * static_cast<size_t>(one.in.height) * kRgbxBytes + kRgbxPadding);
-  unpack(mode, pixels.data(), width * static_cast<size_t>(one.in.height), carried.data());
-  const size_t row = static_cast<size_t>(one.window.width) * pixel_bytes(mode), stride = row + 2;
-  std::vector<uint8_t> result(stride * static_cast<size_t>(one.window.height), kGuard);
+  const auto width = static_cast<size_t>(shape.in.width);
+  std::vector<uint8_t> carried(width * static_cast<size_t>(shape.in.height) * kRgbxBytes + kRgbxPadding);
+  unpack(mode, pixels.data(), width * static_cast<size_t>(shape.in.height), carried.data());
+  const size_t row = static_cast<size_t>(shape.window.width) * pixel_bytes(mode), stride = row + 2;
+  std::vector<uint8_t> result(stride * static_cast<size_t>(shape.window.height), kGuard);
   ModeResampler resampler(mode);
   const Rect need =
-      resampler.plan_part(one.filter, {0, 0, one.in.width, one.in.height}, one.out, one.window, {});
-  resampler.start(one.flip, {result.data(), stride});
+      resampler.plan_part(shape.filter, {0, 0, shape.in.width, shape.in.height}, shape.out, shape.window, {});
+  resampler.start(shape.flip, {result.data(), stride});
   for (int32_t first = 0, rows = 0; first < need.height; first += rows) {
     rows = std::min(random.side(40), need.height - first);
     const uint8_t* from =
@@ -75,52 +75,52 @@ std::vector<uint8_t> resized(PixelMode mode, const Case& one, const std::vector<
     resampler.add({from, width * kRgbxBytes, {need.width, rows}}, first);
   }
   resampler.finish();
-  std::vector<uint8_t> made;
-  for (size_t y = 0; y < static_cast<size_t>(one.window.height); ++y) {
+  std::vector<uint8_t> rows;
+  for (size_t y = 0; y < static_cast<size_t>(shape.window.height); ++y) {
     const uint8_t* from = &result[y * stride];
     REQUIRE(from[row] == kGuard);
     REQUIRE(from[row + 1] == kGuard);
-    made.insert(made.end(), from, from + row);
+    rows.insert(rows.end(), from, from + row);
   }
-  return made;
+  return rows;
 }
 
 // Three channels by the resampler of RGB, which has tests of its own.
-std::vector<uint8_t> resized_rgb(const Case& one, const std::vector<uint8_t>& rgbx) {
+std::vector<uint8_t> resized_rgb(const Case& shape, const std::vector<uint8_t>& rgbx) {
   Resampler resampler(*resample_kernels().back());
-  resampler.plan(one.filter, one.in, one.out, one.window);
+  resampler.plan(shape.filter, shape.in, shape.out, shape.window);
   const Rect need = resampler.needed();
-  const size_t width = static_cast<size_t>(one.in.width) * kRgbxBytes;
-  const size_t stride = static_cast<size_t>(one.window.width) * kRgbBytes;
-  std::vector<uint8_t> made(stride * static_cast<size_t>(one.window.height));
+  const size_t width = static_cast<size_t>(shape.in.width) * kRgbxBytes;
+  const size_t stride = static_cast<size_t>(shape.window.width) * kRgbBytes;
+  std::vector<uint8_t> pixels(stride * static_cast<size_t>(shape.window.height));
   resampler.run({rgbx.data() + static_cast<size_t>(need.y) * width + static_cast<size_t>(need.x) * kRgbxBytes,
                  width,
                  {need.width, need.height}},
-                one.flip, {made.data(), stride});
-  return made;
+                shape.flip, {pixels.data(), stride});
+  return pixels;
 }
 
 TEST_CASE("L is resized as each channel of RGB") {
   Cases cases;
   for (int round = 0; round < 200; ++round) {
-    const Case one = cases.next();
-    const auto grey = cases.bytes(static_cast<size_t>(one.in.width * one.in.height));
+    const Case shape = cases.next();
+    const auto grey = cases.bytes(static_cast<size_t>(shape.in.width * shape.in.height));
     std::vector<uint8_t> rgbx;
     for (const uint8_t value : grey) rgbx.insert(rgbx.end(), 4, value);
     rgbx.resize(rgbx.size() + kRgbxPadding);
-    const auto rgb = resized_rgb(one, rgbx);
-    const auto made = resized(PixelMode::kL, one, grey, cases);
-    REQUIRE(made.size() * 3 == rgb.size());
-    for (size_t i = 0; i < made.size(); ++i) REQUIRE(made[i] == rgb[3 * i]);
+    const auto rgb = resized_rgb(shape, rgbx);
+    const auto result = resized(PixelMode::kL, shape, grey, cases);
+    REQUIRE(result.size() * 3 == rgb.size());
+    for (size_t i = 0; i < result.size(); ++i) REQUIRE(result[i] == rgb[3 * i]);
   }
 }
 
 TEST_CASE("RGBA is resized as colours multiplied with alpha, and divided by it again") {
   Cases cases;
   for (int round = 0; round < 200; ++round) {
-    const Case one = cases.next();
-    const auto rgba = cases.bytes(static_cast<size_t>(one.in.width * one.in.height) * 4);
-    const bool copies = one.filter == Filter::kNearest || one.in == one.out;
+    const Case shape = cases.next();
+    const auto rgba = cases.bytes(static_cast<size_t>(shape.in.width * shape.in.height) * 4);
+    const bool copies = shape.filter == Filter::kNearest || shape.in == shape.out;
     std::vector<uint8_t> colors = rgba, alpha = rgba;
     for (size_t at = 0; at < rgba.size(); at += 4) {
       for (size_t c = 0; c < 3; ++c) {
@@ -131,15 +131,15 @@ TEST_CASE("RGBA is resized as colours multiplied with alpha, and divided by it a
     }
     colors.resize(colors.size() + kRgbxPadding);
     alpha.resize(alpha.size() + kRgbxPadding);
-    const auto shown = resized_rgb(one, colors), weights = resized_rgb(one, alpha);
-    const auto made = resized(PixelMode::kRgba, one, rgba, cases);
-    for (size_t i = 0; i < made.size() / 4; ++i) {
+    const auto shown = resized_rgb(shape, colors), weights = resized_rgb(shape, alpha);
+    const auto result = resized(PixelMode::kRgba, shape, rgba, cases);
+    for (size_t i = 0; i < result.size() / 4; ++i) {
       const int weight = weights[3 * i];
-      REQUIRE(made[4 * i + 3] == weight);
+      REQUIRE(result[4 * i + 3] == weight);
       for (size_t c = 0; c < 3; ++c) {
         const int color = shown[3 * i + c];
         const bool as_is = copies || weight == 0;
-        REQUIRE(made[4 * i + c] == (as_is ? color : std::min(255, 255 * color / weight)));
+        REQUIRE(result[4 * i + c] == (as_is ? color : std::min(255, 255 * color / weight)));
       }
     }
   }
@@ -167,7 +167,7 @@ std::vector<double> line(Filter filter, const std::vector<double>& in, size_t ou
   const double stretch = std::max(1.0, scale);
   const double supports[] = {0.0, 0.5, 1.0, 2.0, 3.0};
   const double support = supports[static_cast<int>(filter)] * stretch;
-  std::vector<double> made;
+  std::vector<double> values;
   for (size_t i = 0; i < out; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
     const auto first = static_cast<int>(std::max(0.0, center - support + 0.5));
@@ -177,31 +177,31 @@ std::vector<double> line(Filter filter, const std::vector<double>& in, size_t ou
     for (int k = first; k < last; ++k) {
       sum += in[static_cast<size_t>(k)] * (weight_of(filter, (k - center + 0.5) / stretch) / weights);
     }
-    made.push_back(std::clamp(std::floor(sum + 0.5), 0.0, 65535.0));
+    values.push_back(std::clamp(std::floor(sum + 0.5), 0.0, 65535.0));
   }
-  return made;
+  return values;
 }
 
 using Grid = std::vector<std::vector<double>>;
 
 Grid turned(const Grid& rows) {
-  Grid made(rows.front().size(), std::vector<double>(rows.size()));
+  Grid columns(rows.front().size(), std::vector<double>(rows.size()));
   for (size_t y = 0; y < rows.size(); ++y) {
-    for (size_t x = 0; x < rows[y].size(); ++x) made[x][y] = rows[y][x];
+    for (size_t x = 0; x < rows[y].size(); ++x) columns[x][y] = rows[y][x];
   }
-  return made;
+  return columns;
 }
 
-Grid across(const Case& one, Grid rows) {
-  if (one.in.width == one.out.width) return rows;
-  for (auto& row : rows) row = line(one.filter, row, static_cast<size_t>(one.out.width));
+Grid across(const Case& shape, Grid rows) {
+  if (shape.in.width == shape.out.width) return rows;
+  for (auto& row : rows) row = line(shape.filter, row, static_cast<size_t>(shape.out.width));
   return rows;
 }
 
-Grid down(const Case& one, Grid rows) {
-  if (one.in.height == one.out.height) return rows;
+Grid down(const Case& shape, Grid rows) {
+  if (shape.in.height == shape.out.height) return rows;
   rows = turned(rows);
-  for (auto& row : rows) row = line(one.filter, row, static_cast<size_t>(one.out.height));
+  for (auto& row : rows) row = line(shape.filter, row, static_cast<size_t>(shape.out.height));
   return turned(rows);
 }
 
@@ -209,42 +209,42 @@ TEST_CASE("16 bits are resized with sums of doubles, rounded after each pass") {
   Cases cases;
   size_t beside = 0, all = 0;
   for (int round = 0; round < 300; ++round) {
-    const Case one = cases.next();
-    const auto bytes = cases.bytes(static_cast<size_t>(one.in.width * one.in.height) * 2);
-    Grid rows(static_cast<size_t>(one.in.height));
+    const Case shape = cases.next();
+    const auto bytes = cases.bytes(static_cast<size_t>(shape.in.width * shape.in.height) * 2);
+    Grid rows(static_cast<size_t>(shape.in.height));
     for (size_t y = 0; y < rows.size(); ++y) {
-      for (size_t x = 0; x < static_cast<size_t>(one.in.width); ++x) {
+      for (size_t x = 0; x < static_cast<size_t>(shape.in.width); ++x) {
         uint16_t value;
-        std::memcpy(&value, &bytes[(y * static_cast<size_t>(one.in.width) + x) * 2], 2);
+        std::memcpy(&value, &bytes[(y * static_cast<size_t>(shape.in.width) + x) * 2], 2);
         rows[y].push_back(value);
       }
     }
-    if (one.filter == Filter::kNearest) {
+    if (shape.filter == Filter::kNearest) {
       Grid taken;
-      for (int32_t y = 0; y < one.out.height; ++y) {
+      for (int32_t y = 0; y < shape.out.height; ++y) {
         const auto& row =
-            rows[static_cast<size_t>((y + 0.5) * (static_cast<double>(one.in.height) / one.out.height))];
+            rows[static_cast<size_t>((y + 0.5) * (static_cast<double>(shape.in.height) / shape.out.height))];
         auto& to = taken.emplace_back();
-        for (int32_t x = 0; x < one.out.width; ++x) {
+        for (int32_t x = 0; x < shape.out.width; ++x) {
           to.push_back(
-              row[static_cast<size_t>((x + 0.5) * (static_cast<double>(one.in.width) / one.out.width))]);
+              row[static_cast<size_t>((x + 0.5) * (static_cast<double>(shape.in.width) / shape.out.width))]);
         }
       }
       rows = taken;
     } else {
-      const int lost = one.in.height - one.out.height;
+      const int lost = shape.in.height - shape.out.height;
       const bool down_first =
-          one.in.width != one.out.width && lost > 0 && lost > 2 * (one.in.width - one.out.width);
-      rows = down_first ? across(one, down(one, rows)) : down(one, across(one, rows));
+          shape.in.width != shape.out.width && lost > 0 && lost > 2 * (shape.in.width - shape.out.width);
+      rows = down_first ? across(shape, down(shape, rows)) : down(shape, across(shape, rows));
     }
-    const auto made = resized(PixelMode::kI16, one, bytes, cases);
+    const auto result = resized(PixelMode::kI16, shape, bytes, cases);
     size_t at = 0;
-    for (int32_t y = 0; y < one.window.height; ++y) {
-      for (int32_t x = 0; x < one.window.width; ++x, at += 2, ++all) {
+    for (int32_t y = 0; y < shape.window.height; ++y) {
+      for (int32_t x = 0; x < shape.window.width; ++x, at += 2, ++all) {
         uint16_t value;
-        std::memcpy(&value, &made[at], 2);
-        const int32_t from = one.window.x + (one.flip ? one.window.width - 1 - x : x);
-        const double expected = rows[static_cast<size_t>(one.window.y + y)][static_cast<size_t>(from)];
+        std::memcpy(&value, &result[at], 2);
+        const int32_t from = shape.window.x + (shape.flip ? shape.window.width - 1 - x : x);
+        const double expected = rows[static_cast<size_t>(shape.window.y + y)][static_cast<size_t>(from)];
         // The twin's weights may differ in their last bit, which matters where a sum is nearly a half.
         REQUIRE(std::fabs(value - expected) <= 1.0);
         beside += value != expected ? 1 : 0;

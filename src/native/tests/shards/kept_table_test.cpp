@@ -13,23 +13,23 @@ namespace {
 // A table of numbers that are their own index, and how often each was made.
 class Numbers {
  public:
-  Numbers(size_t count, uint64_t budget) : table_(budget), made_(count) {
+  Numbers(size_t count, uint64_t budget) : table_(budget), calls_(count) {
     for (size_t i = 0; i < count; ++i) table_.add();
   }
   std::shared_ptr<const size_t> get(size_t index) const {
     return table_.get(
         index,
         [&] {
-          ++made_[index];
+          ++calls_[index];
           return std::make_unique<const size_t>(index);
         },
         [](const size_t&) { return uint64_t{1}; });
   }
-  int made(size_t index) const { return made_[index]; }
+  int calls(size_t index) const { return calls_[index]; }
 
  private:
   KeptTable<size_t> table_;
-  mutable std::vector<std::atomic<int>> made_;
+  mutable std::vector<std::atomic<int>> calls_;
 };
 
 TEST_CASE("the first to come stay, those behind take turns") {
@@ -37,10 +37,10 @@ TEST_CASE("the first to come stay, those behind take turns") {
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < 20; ++i) CHECK(*numbers.get(i) == i);
   }
-  for (size_t i = 0; i < 6; ++i) CHECK(numbers.made(i) == 1);
-  for (size_t i = 6; i < 20; ++i) CHECK(numbers.made(i) == 3);
+  for (size_t i = 0; i < 6; ++i) CHECK(numbers.calls(i) == 1);
+  for (size_t i = 6; i < 20; ++i) CHECK(numbers.calls(i) == 3);
   CHECK(*numbers.get(19) == 19);
-  CHECK(numbers.made(19) == 3);  // the latest is still there
+  CHECK(numbers.calls(19) == 3);  // the latest is still there
 }
 
 TEST_CASE("what takes its turn lives while it is held") {
@@ -62,15 +62,15 @@ TEST_CASE("what cannot be made is not part of the table") {
 TEST_CASE("what keeping a thing takes is asked of the thing itself") {
   KeptTable<uint64_t> table(100);  // 75 for those that stay
   for (int i = 0; i < 3; ++i) table.add();
-  int made = 0;
+  int calls = 0;
   const auto get = [&](size_t index) {
-    const auto make = [&] { return ++made, std::make_unique<const uint64_t>(40); };
+    const auto make = [&] { return ++calls, std::make_unique<const uint64_t>(40); };
     return *table.get(index, make, [](const uint64_t& thing) { return thing; });
   };
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < 3; ++i) CHECK(get(i) == 40);
   }
-  CHECK(made == 5);  // the first stays, the other two take turns in a place for one
+  CHECK(calls == 5);  // the first stays, the other two take turns in a slot for one
 }
 
 TEST_CASE("many threads ask at once") {

@@ -32,9 +32,9 @@ TEST_CASE(
     keys.box_prefix = std::string("b/");
     const RecordSource source(shard.records(), keys, PayloadCheck::kOn);
     SourceScratch scratch;
-    std::vector<LabelledBox> found;
-    source.append_boxes(0, source.fetch(0, scratch), 7, scratch, found);
-    return found;
+    std::vector<LabelledBox> objects;
+    source.append_boxes(0, source.fetch(0, scratch), 7, scratch, objects);
+    return objects;
   };
   const auto plain = boxes({}, {1.0F, 0.75F});
   REQUIRE(plain.size() == 2);
@@ -46,7 +46,7 @@ TEST_CASE(
   CHECK_THROWS_AS(boxes({}, {1.0F}), Error);
 }
 
-TEST_CASE("sources laid end to end keep their samples, their places and their classes apart") {
+TEST_CASE("sources laid end to end keep their samples, their positions and their classes apart") {
   const auto shard_of = [](int64_t label) {
     return tests::Shard({write_example({{"image", BytesValues{kImage}}, {"label", Int64Values{label}}})});
   };

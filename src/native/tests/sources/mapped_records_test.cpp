@@ -18,7 +18,7 @@ namespace {
 
 std::string random_text(std::mt19937& chance, size_t size) {
   std::string text(size, 0);
-  for (char& one : text) one = static_cast<char>(chance());
+  for (char& byte : text) byte = static_cast<char>(chance());
   return text;
 }
 
@@ -45,7 +45,7 @@ bool check_pixels(const RecordSet& set, uint64_t number, const Payload& payload,
   std::vector<uint8_t> out(pixels);
   const bool good = fetched.copy(fetched.bytes.subspan(payload.begin, pixels), out.data(), scratch.pixels);
   const auto expected = tests::bytes_of(payload.bytes).subspan(payload.begin, pixels);
-  REQUIRE((good || is_mapped));  // pixels may be expected in the wrong place, never in another way
+  REQUIRE((good || is_mapped));  // pixels may be expected at a wrong offset, never in another way
   if (good) REQUIRE(std::ranges::equal(out, expected));
   return is_mapped && good;
 }
@@ -83,7 +83,7 @@ TEST_CASE("what only looks like the beginning of the pixels is not copied") {
   const std::string name = random_text(chance, 12'000), pixels = random_text(chance, kPixels);
   const Payload good{name + mark + pixels, name.size() + mark.size()};
   const Payload before{mark + name + mark + pixels, mark.size() + name.size() + mark.size()};
-  const Payload at_end{random_text(chance, 300) + name + mark + "pixels", 0};  // has no place for them
+  const Payload at_end{random_text(chance, 300) + name + mark + "pixels", 0};  // too short for them
   const tests::Shard shard({good.bytes, before.bytes, at_end.bytes});
   const auto set = shard.records();
   SourceScratch scratch;
@@ -165,28 +165,28 @@ TEST_CASE("what was looked up for another set, or for another record, is not rea
     expected += scratch.coming.mapped.empty() ? 0 : 1;
     const size_t set = chance() % 2, number = chance() % 6;
     const FetchedSample fetched = sets[set]->read_unchecked(number, scratch);
-    const Payload& one = payloads[set * 6 + number];
-    REQUIRE(fetched.bytes.size() == one.bytes.size());
+    const Payload& record = payloads[set * 6 + number];
+    REQUIRE(fetched.bytes.size() == record.bytes.size());
     std::vector<uint8_t> out(kPixels);
-    const auto part = fetched.bytes.subspan(one.begin, kPixels);
+    const auto part = fetched.bytes.subspan(record.begin, kPixels);
     const bool good = fetched.copy(part, out.data(), scratch.pixels, scratch.coming.mapped);
     REQUIRE((good || fetched.mapped != nullptr));
-    if (good) REQUIRE(std::ranges::equal(out, tests::bytes_of(one.bytes).subspan(one.begin, kPixels)));
+    if (good) REQUIRE(std::ranges::equal(out, tests::bytes_of(record.bytes).subspan(record.begin, kPixels)));
   }
   CHECK(expected > 300);
 }
 
 TEST_CASE("prefetching a record that cannot be read disturbs no other") {
   std::mt19937 chance(17);
-  const Payload one = payload(chance, 12'288);
-  const tests::Shard shard({one.bytes});
+  const Payload record = payload(chance, 12'288);
+  const tests::Shard shard({record.bytes});
   const auto set = shard.records();
   set->add(shard.path() + "-missing", {{0, 100}});
   set->add_listed({shard.path(), shard.path() + "-missing", 7, 100});
   SourceScratch scratch;
   for (int i = 0; i < 40; ++i) {
     for (uint64_t number = 0; number < 4; ++number) CHECK_NOTHROW(set->expect(number, scratch));
-    check_pixels(*set, 0, one, 12'288, scratch);
+    check_pixels(*set, 0, record, 12'288, scratch);
   }
   CHECK(scratch.mapped.on());
   CHECK_THROWS_AS(set->read(1, PayloadCheck::kOn, scratch), Error);
@@ -195,17 +195,17 @@ TEST_CASE("prefetching a record that cannot be read disturbs no other") {
 
 TEST_CASE("bytes that change under the mapping are noticed") {
   std::mt19937 chance(17);
-  const Payload one = payload(chance, 12'288);
-  const tests::Shard shard({one.bytes});
+  const Payload record = payload(chance, 12'288);
+  const tests::Shard shard({record.bytes});
   const auto set = shard.records();
   SourceScratch scratch;
-  for (int i = 0; i < 40; ++i) check_pixels(*set, 0, one, 12'288, scratch);
+  for (int i = 0; i < 40; ++i) check_pixels(*set, 0, record, 12'288, scratch);
   const FetchedSample fetched = set->read_unchecked(0, scratch);
   REQUIRE(fetched.mapped != nullptr);
   {
     std::fstream file(shard.path(), std::ios::binary | std::ios::in | std::ios::out);
-    file.seekp(static_cast<std::streamoff>(kFrameHeaderBytes + one.begin + 77));
-    file.put(static_cast<char>(one.bytes[one.begin + 77] ^ 1));
+    file.seekp(static_cast<std::streamoff>(kFrameHeaderBytes + record.begin + 77));
+    file.put(static_cast<char>(record.bytes[record.begin + 77] ^ 1));
   }
   std::vector<uint8_t> out(12'288);
   CHECK(!fetched.copy(fetched.left, out.data(), scratch.pixels));

@@ -104,12 +104,12 @@ TEST_CASE("decoded samples are held with all that is known of them") {
   CHECK_FALSE(cache.offer(7, image, 4, name));
   const uint64_t held = cache.counts().bytes;
   CHECK(held >= sizeof(CachedSample) + 18 + 56 + 2 * sizeof(LabelledBox));
-  const auto found = cache.find(7);
-  REQUIRE(found != nullptr);
-  CHECK(found->bytes == pixels);
-  CHECK(found->size == Extent{3, 2});
-  CHECK(found->label == 4);
-  CHECK(found->name == name);
+  const auto entry = cache.find(7);
+  REQUIRE(entry != nullptr);
+  CHECK(entry->bytes == pixels);
+  CHECK(entry->size == Extent{3, 2});
+  CHECK(entry->label == 4);
+  CHECK(entry->name == name);
   CHECK(cache.counts().bytes == held);
 }
 

@@ -28,7 +28,7 @@ int opened(const std::string& path) {
 }
 
 // A cache directory: the file of one source, and the counter.
-struct Place {
+struct CacheFiles {
   tests::TemporaryFile file{""};
   tests::TemporaryFile counter{std::string(8, '\0')};
 
@@ -53,38 +53,38 @@ std::vector<uint64_t> sizes_of(uint64_t count) {
 }
 
 TEST_CASE("a second process, or the same one later, finds what the first has kept") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(sizes_of(20));
   for (int process = 0; process < 3; ++process) {
-    const auto cache = place.open(*source);
+    const auto cache = files.open(*source);
     const CachedSource cached(source, cache);
     for (uint64_t i = 0; i < 20; ++i) CHECK(fetched(cached, i) == source->expected(i));
     CHECK(source->asked == 20);
     CHECK(cache->counts().hits == (process == 0 ? 0 : 20));
     CHECK(cache->counts().misses == (process == 0 ? 20 : 0));
-    CHECK(cache->counts().bytes >= place.on_disk());
+    CHECK(cache->counts().bytes >= files.on_disk());
     CHECK(cache->problem().empty());
   }
 }
 
 TEST_CASE("the file is a shard of TFRecords: every sample has its frame where the sizes say") {
-  const Place place;
+  const CacheFiles files;
   const CountedSource source({5, 0, 300});
-  const auto cache = place.open(source);
+  const auto cache = files.open(source);
   SourceScratch scratch;
   for (const uint64_t i : {2, 0, 1}) cache->fetch(i, source, scratch);
-  CHECK(scan_shard(RandomAccessFile(place.file.path())) ==
+  CHECK(scan_shard(RandomAccessFile(files.file.path())) ==
         std::vector<RecordExtent>{{0, 21}, {21, 16}, {37, 316}});
   CHECK(cache->file_bytes() == 353);
 }
 
 TEST_CASE("any changed byte is a miss, and is repaired") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{9, 40, 3});
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   for (uint64_t i = 0; i < 3; ++i) fetched(cached, i);
-  const int file = opened(place.file.path());
+  const int file = opened(files.file.path());
   for (off_t at = 0; at < static_cast<off_t>(cache->file_bytes()); ++at) {
     uint8_t byte = 0;
     REQUIRE(::pread(file, &byte, 1, at) == 1);
@@ -100,22 +100,22 @@ TEST_CASE("any changed byte is a miss, and is repaired") {
 }
 
 TEST_CASE("a sample that is not as long as listed is never kept") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
-  const CachedSource cached(source, place.open(*source));
+  const CachedSource cached(source, files.open(*source));
   source->extra = 1;
   CHECK(fetched(cached, 0) == source->expected(0));
-  CHECK(place.on_disk() == 0);
+  CHECK(files.on_disk() == 0);
   source->extra = 0;
   CHECK(fetched(cached, 0).size() == 100);
 }
 
 TEST_CASE("the budget holds for what the disk gives, over many threads and two files") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(sizes_of(300));
   constexpr uint64_t kBudget = 1 << 20;
-  const std::shared_ptr<NodeCacheFile> caches[] = {place.open(*source, kBudget),
-                                                   place.open(*source, kBudget)};
+  const std::shared_ptr<NodeCacheFile> caches[] = {files.open(*source, kBudget),
+                                                   files.open(*source, kBudget)};
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (uint64_t t = 0; t < 8; ++t) {
@@ -129,47 +129,47 @@ TEST_CASE("the budget holds for what the disk gives, over many threads and two f
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(wrong == 0);
-  CHECK(place.on_disk() <= kBudget);
-  CHECK(place.on_disk() > kBudget * 3 / 4);
+  CHECK(files.on_disk() <= kBudget);
+  CHECK(files.on_disk() > kBudget * 3 / 4);
   CHECK(caches[0]->counts().bytes <= kBudget);
   CHECK(caches[0]->counts().full);
   CHECK(caches[0]->counts().errors == 0);
 }
 
 TEST_CASE("neighbours that share a block count it once") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(100, 500));
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   for (uint64_t i = 0; i < 100; ++i) fetched(cached, i * 37 % 100);
-  CHECK(place.on_disk() >= 100 * 516);
-  CHECK(cache->counts().bytes >= place.on_disk());
-  CHECK(cache->counts().bytes <= place.on_disk() + 100 * 64);
+  CHECK(files.on_disk() >= 100 * 516);
+  CHECK(cache->counts().bytes >= files.on_disk());
+  CHECK(cache->counts().bytes <= files.on_disk() + 100 * 64);
 }
 
 TEST_CASE("a counter that is damaged or locked by others stops no reading") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
   SUBCASE("cut short") {
-    const auto cache = place.open(*source);
-    REQUIRE(::truncate(place.counter.path().c_str(), 3) == 0);
+    const auto cache = files.open(*source);
+    REQUIRE(::truncate(files.counter.path().c_str(), 3) == 0);
     CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
     CHECK(cache->counts().errors == 1);
     CHECK(cache->counts().bytes == 0);
     CHECK_FALSE(cache->problem().empty());
   }
   SUBCASE("beyond every budget") {
-    const int counter = opened(place.counter.path());
+    const int counter = opened(files.counter.path());
     REQUIRE(::pwrite(counter, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, 0) == 8);
     ::close(counter);
-    const auto cache = place.open(*source);
+    const auto cache = files.open(*source);
     CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
     CHECK(cache->counts().full);
   }
   SUBCASE("locked for good") {
-    const int counter = opened(place.counter.path());
+    const int counter = opened(files.counter.path());
     REQUIRE(::flock(counter, LOCK_EX) == 0);
-    const auto cache = place.open(*source);
+    const auto cache = files.open(*source);
     CHECK(fetched(CachedSource(source, cache), 0) == source->expected(0));
     CHECK(cache->counts().errors == 0);
     ::close(counter);
@@ -177,14 +177,14 @@ TEST_CASE("a counter that is damaged or locked by others stops no reading") {
     fetched(CachedSource(source, cache), 0);
     CHECK(cache->counts().hits == 1);
   }
-  CHECK(place.on_disk() <= 8192);
+  CHECK(files.on_disk() <= 8192);
 }
 
 TEST_CASE("a file that cannot be written stops no reading, and is not tried again") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 200});
-  const auto cache = std::make_shared<NodeCacheFile>(::open(place.file.path().c_str(), O_RDONLY | O_CLOEXEC),
-                                                     opened(place.counter.path()), 1 << 20, source->sizes());
+  const auto cache = std::make_shared<NodeCacheFile>(::open(files.file.path().c_str(), O_RDONLY | O_CLOEXEC),
+                                                     opened(files.counter.path()), 1 << 20, source->sizes());
   const CachedSource cached(source, cache);
   for (int round = 0; round < 2; ++round) {
     for (uint64_t i = 0; i < 2; ++i) CHECK(fetched(cached, i) == source->expected(i));
@@ -194,12 +194,12 @@ TEST_CASE("a file that cannot be written stops no reading, and is not tried agai
 }
 
 TEST_CASE("a file cut short under its readers is misses, not a signal") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(50, 5000));
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   for (uint64_t i = 0; i < 50; ++i) fetched(cached, i);
-  REQUIRE(::truncate(place.file.path().c_str(), 70001) == 0);
+  REQUIRE(::truncate(files.file.path().c_str(), 70001) == 0);
   for (uint64_t i = 0; i < 50; ++i) CHECK(fetched(cached, i) == source->expected(i));
   CHECK(source->asked == 50 + 50 - 70001 / 5016);
   for (uint64_t i = 0; i < 50; ++i) fetched(cached, i);
@@ -227,9 +227,9 @@ Copied copied(const CachedSource& cached, const CountedSource& source, uint64_t 
 }
 
 TEST_CASE("hits are copied out of the mapped file as they are read by position") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 12'400, 70'000, 1'100'000});
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   SourceScratch scratch;
   int mapped = 0;
@@ -253,9 +253,9 @@ TEST_CASE("hits are copied out of the mapped file as they are read by position")
 
 #if defined(__linux__)
 TEST_CASE("where the next sample lies in the mapped file is told of those that are known to be whole") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{100, 12'400, 70'000, 1'100'000});
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   SourceScratch scratch;
   for (uint64_t round = 0; round < 40; ++round) cached.fetch(round % 2, scratch);
@@ -283,9 +283,9 @@ TEST_CASE("where the next sample lies in the mapped file is told of those that a
 #endif
 
 TEST_CASE("a file cut short or changed under its mapping is misses, not a signal") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>(20, 12'400));
-  const auto cache = place.open(*source);
+  const auto cache = files.open(*source);
   const CachedSource cached(source, cache);
   SourceScratch scratch;
   for (int i = 0; i < 60; ++i) copied(cached, *source, static_cast<uint64_t>(i) / 3 % 20, scratch);
@@ -295,10 +295,10 @@ TEST_CASE("a file cut short or changed under its mapping is misses, not a signal
   REQUIRE(begun.mapped != nullptr);
 #endif
   SUBCASE("cut short") {
-    REQUIRE(::truncate(place.file.path().c_str(), 4096) == 0);
+    REQUIRE(::truncate(files.file.path().c_str(), 4096) == 0);
   }
   SUBCASE("changed") {
-    const int file = opened(place.file.path());
+    const int file = opened(files.file.path());
     for (off_t i = 0; i < 20; ++i) REQUIRE(::pwrite(file, "changed", 7, i * 12'416 + 6'000) == 7);
     ::close(file);
   }
@@ -338,11 +338,11 @@ TEST_CASE("samples that do not fit take no memory in a cache that lies there") {
 #endif
 
 TEST_CASE("sizes that no file can have are refused, and unknown samples are the source's matter") {
-  const Place place;
+  const CacheFiles files;
   const auto source = std::make_shared<CountedSource>(std::vector<uint64_t>{~uint64_t{0} - 3});
-  CHECK_THROWS_AS(place.open(*source), Error);
+  CHECK_THROWS_AS(files.open(*source), Error);
   const CountedSource none({});
-  const auto cache = place.open(none);
+  const auto cache = files.open(none);
   const auto more = std::make_shared<CountedSource>(std::vector<uint64_t>{100});
   CHECK(fetched(CachedSource(more, cache), 0) == more->expected(0));
 }

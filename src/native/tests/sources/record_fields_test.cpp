@@ -77,7 +77,7 @@ TEST_CASE("a list may be empty or absent where any number of values will do") {
   CHECK(read({}, column(FeatureKind::kFloat, true, 0)).error.empty());
 }
 
-TEST_CASE("what is wrong with a field is said of its feature") {
+TEST_CASE("errors of a field name its feature") {
   const Bytes three{1, 2, 3};
   const auto wrong = [](const FieldOutcome& outcome, const std::string& what) {
     CHECK(outcome.error.find("feature 'f' " + what) == 0);
@@ -180,7 +180,7 @@ TEST_CASE("a record says the same in one pass as in two") {
   for (uint64_t number = 0; number < 5; ++number) {
     SourceScratch scratch;
     const auto bytes = source.fetch(number, scratch);
-    const auto said = [&](bool once) {
+    const auto outcome = [&](bool once) {
       RecordFields fields;
       std::string name, what;
       try {
@@ -199,8 +199,8 @@ TEST_CASE("a record says the same in one pass as in two") {
       }
       return what;
     };
-    CHECK(said(true) == said(false));
-    CHECK((said(true).find("a number is cut off") != std::string::npos) == (number == 4));
+    CHECK(outcome(true) == outcome(false));
+    CHECK((outcome(true).find("a number is cut off") != std::string::npos) == (number == 4));
   }
 }
 
@@ -273,10 +273,10 @@ TEST_CASE("fields of files are those that are made for them") {
   CHECK_THROWS_AS(files.read_fields(0, {}, spec, fields), Error);
   files.set_fields([](uint64_t number, std::span<const uint8_t> image, const FieldSpec& wanted) {
     const Bytes plane{image[0], static_cast<uint8_t>('0' + number)};
-    const std::string made =
+    const std::string record =
         write_example({{wanted.columns[0].key, Int64Values{static_cast<int64_t>(number)}},
                        {wanted.planes[0].key, BytesValues{plane}}});
-    return Bytes(made.begin(), made.end());
+    return Bytes(record.begin(), record.end());
   });
   for (const uint64_t number : {uint64_t{1}, uint64_t{0}}) {
     files.read_fields(number, Bytes{'p'}, spec, fields);

@@ -286,9 +286,9 @@ TEST_CASE("objects have their own labels or that of their image") {
     SourceScratch scratch;
     std::vector<LabelledBox> boxes;
     set.append_boxes(number, {}, 4, scratch, boxes);
-    std::vector<int64_t> found;
-    for (const LabelledBox& box : boxes) found.push_back(box.label);
-    return found;
+    std::vector<int64_t> shown;
+    for (const LabelledBox& box : boxes) shown.push_back(box.label);
+    return shown;
   };
   CHECK(labels_of({}, 1) == std::vector<int64_t>{4, 4});
   CHECK(labels_of({7, 8, -1}, 0) == std::vector<int64_t>{7});

@@ -230,12 +230,12 @@ TEST_CASE("colours of grey are changed as those of grey in three channels") {
   const StoredImage full{.bytes = rgb, .encoding = ImageEncoding::kRaw, .size = {16, 16}};
   const TransformSpec transform =
       tests::transform("RawTensor", {16, 16}, {}, {tests::jitter({0.5}, {0.2, 1.9}, {1}, {0.5})});
-  TransformDecoder one(DecodeMode::kExact, nullptr, PixelMode::kL), three;
+  TransformDecoder of_grey(DecodeMode::kExact, nullptr, PixelMode::kL), of_rgb;
   std::vector<uint8_t> small(256), large(768);
   const RgbSlot narrow{small.data(), 16}, wide{large.data(), 48};
   for (uint64_t sample = 0; sample < 200; ++sample) {
-    one.decode(flat, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&narrow, 1});
-    three.decode(full, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&wide, 1});
+    of_grey.decode(flat, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&narrow, 1});
+    of_rgb.decode(full, {&transform, 1}, SampleRandom(1, 0, sample), 1000, {&wide, 1});
     for (size_t i = 0; i < 768; ++i) REQUIRE(large[i] == small[i / 3]);
   }
 }
@@ -254,31 +254,31 @@ TEST_CASE("a decoder wants a slot for each of its transforms") {
 
 TEST_CASE("an engine refuses what it cannot hold before anything is taken for it") {
   const auto source = std::make_shared<tests::CountedSource>(std::vector<uint64_t>{10});
-  const auto made = [&](const auto& change) {
+  const auto refusal = [&](const auto& change) {
     EngineSpec spec;
     spec.transforms = {resize_to({16, 16})};
     change(spec);
     return code_of([&] { BatchEngine(source, spec); });
   };
-  CHECK(made([](EngineSpec&) {}) == std::nullopt);
-  CHECK(made([](EngineSpec& s) { s.transforms = {}; }) == ErrorCode::kBadArgument);
-  CHECK(made([](EngineSpec& s) { s.transforms.resize(kMostTransforms + 1, s.transforms[0]); }) ==
+  CHECK(refusal([](EngineSpec&) {}) == std::nullopt);
+  CHECK(refusal([](EngineSpec& s) { s.transforms = {}; }) == ErrorCode::kBadArgument);
+  CHECK(refusal([](EngineSpec& s) { s.transforms.resize(kMostTransforms + 1, s.transforms[0]); }) ==
         ErrorCode::kBadArgument);
   for (const size_t odd : {size_t{0}, kMostThreads + 1, SIZE_MAX, SIZE_MAX - 1}) {
-    CHECK(made([&](EngineSpec& s) { s.threads = odd; }) == ErrorCode::kBadArgument);
+    CHECK(refusal([&](EngineSpec& s) { s.threads = odd; }) == ErrorCode::kBadArgument);
   }
   // 16 x 16 x 3 x 2^56 is 0 in 64 bits.
   for (const size_t odd : {size_t{0}, size_t{1} << 56, size_t{1} << 60, SIZE_MAX}) {
-    CHECK(made([&](EngineSpec& s) { s.batch_size = odd; }) == ErrorCode::kBadArgument);
+    CHECK(refusal([&](EngineSpec& s) { s.batch_size = odd; }) == ErrorCode::kBadArgument);
   }
   for (const double odd : {-0.1, 1.1, kNan, kInfinite}) {
-    CHECK(made([&](EngineSpec& s) { s.boxes = {true, odd}; }) == ErrorCode::kBadArgument);
-    CHECK(made([&](EngineSpec& s) {
+    CHECK(refusal([&](EngineSpec& s) { s.boxes = {true, odd}; }) == ErrorCode::kBadArgument);
+    CHECK(refusal([&](EngineSpec& s) {
             s.format = {.type = PixelType::kFloat16, .std = {1.0, odd < 0 ? odd : 0.0, 1.0}};
           }) == ErrorCode::kBadArgument);
   }
-  CHECK(made([](EngineSpec& s) { s.format.mean = {0.0, kNan, 0.0}; }) == ErrorCode::kBadArgument);
-  CHECK(made([](EngineSpec& s) { s.format.std = {1.0, 1.0, 1e-300}; }) == ErrorCode::kBadArgument);
+  CHECK(refusal([](EngineSpec& s) { s.format.mean = {0.0, kNan, 0.0}; }) == ErrorCode::kBadArgument);
+  CHECK(refusal([](EngineSpec& s) { s.format.std = {1.0, 1.0, 1e-300}; }) == ErrorCode::kBadArgument);
 }
 
 TEST_CASE("a batch of one engine is not filled by another, whose images are larger") {

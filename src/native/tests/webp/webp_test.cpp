@@ -269,16 +269,16 @@ TEST_CASE("of an animation the first frame is shown, and black around it") {
   info.id = WEBP_CHUNK_ANMF;
   info.dispose_method = WEBP_MUX_DISPOSE_NONE;
   info.blend_method = WEBP_MUX_BLEND;
-  WebPData made;
+  WebPData encoded;
   const WebPMuxAnimParams params{0xff112233u, 0};
   REQUIRE(WebPMuxPushFrame(mux, &info, 1) == WEBP_MUX_OK);
   info.x_offset = 0;
   REQUIRE(WebPMuxPushFrame(mux, &info, 1) == WEBP_MUX_OK);
   REQUIRE(WebPMuxSetAnimationParams(mux, &params) == WEBP_MUX_OK);
   REQUIRE(WebPMuxSetCanvasSize(mux, 64, 48) == WEBP_MUX_OK);
-  REQUIRE(WebPMuxAssemble(mux, &made) == WEBP_MUX_OK);
-  const std::vector<uint8_t> file(made.bytes, made.bytes + made.size);
-  WebPDataClear(&made);
+  REQUIRE(WebPMuxAssemble(mux, &encoded) == WEBP_MUX_OK);
+  const std::vector<uint8_t> file(encoded.bytes, encoded.bytes + encoded.size);
+  WebPDataClear(&encoded);
   WebPMuxDelete(mux);
 
   std::vector<uint8_t> canvas(64 * 48 * 3, 0);

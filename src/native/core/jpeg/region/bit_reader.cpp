@@ -28,35 +28,35 @@ void BitReader::fill() {
   const auto rest = static_cast<size_t>(limit_ - window.at);
   std::memmove(buffer_, window.at, rest);
   window.at = buffer_;
-  placed_ = nullptr;
+  last_byte_ = nullptr;
   limit_ = unstuff(buffer_ + rest, buffer_ + piece_);
   piece_ = std::min(2 * piece_, kBuffer);
   if (ended_) std::memset(limit_, 0, kLookahead);
 }
 
 // In the file there is a stuffed byte behind each 0xFF, up to where the last piece ends, or from where the
-// last place was.
-BitReader::Place BitReader::place() {
+// last position was.
+BitReader::Position BitReader::position() {
   const uint8_t* const next = window.at - (window.count + 7) / 8;
-  if (placed_ == nullptr) {
-    place_ = in_ - (limit_ - next) - count_ff({next, limit_});
+  if (last_byte_ == nullptr) {
+    last_position_ = in_ - (limit_ - next) - count_ff({next, limit_});
   } else {
-    place_ += next - placed_ + count_ff({placed_, next});
+    last_position_ += next - last_byte_ + count_ff({last_byte_, next});
   }
-  placed_ = next;
-  return {place_, (0 - window.count) % 8};
+  last_byte_ = next;
+  return {last_position_, (0 - window.count) % 8};
 }
 
 uint8_t* BitReader::unstuff(uint8_t* out, uint8_t* out_end) {
   while (out < out_end) {
-    const auto left = static_cast<size_t>(in_end_ - in_), place = static_cast<size_t>(out_end - out);
-    const size_t most = std::min(left, place);
-    const auto* const found = static_cast<const uint8_t*>(std::memchr(in_, 0xFF, most));
-    const size_t plain = found == nullptr ? most : static_cast<size_t>(found - in_);
+    const auto left = static_cast<size_t>(in_end_ - in_), space = static_cast<size_t>(out_end - out);
+    const size_t most = std::min(left, space);
+    const auto* const ff = static_cast<const uint8_t*>(std::memchr(in_, 0xFF, most));
+    const size_t plain = ff == nullptr ? most : static_cast<size_t>(ff - in_);
     std::memcpy(out, in_, plain);
     in_ += plain;
     out += plain;
-    if (plain == place) break;
+    if (plain == space) break;
     if (left - plain < 2 || in_[1] != 0) {  // a marker, or data cut short
       ended_ = true;
       break;

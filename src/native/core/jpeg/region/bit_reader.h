@@ -64,7 +64,7 @@ class BitReader {
     window = {0, 0, limit_};
     ended_ = false;
     piece_ = kLookahead + 1024;
-    placed_ = nullptr;
+    last_byte_ = nullptr;
   }
 
   // Makes sure that an MCU can be read without a look at the limit; what is behind the end reads as zeros.
@@ -83,11 +83,11 @@ class BitReader {
   }
 
   // Where the next bit is: in which of the bytes of start(), counted from its top.
-  struct Place {
+  struct Position {
     const uint8_t* byte;
     uint32_t bit;
   };
-  Place place();
+  Position position();
 
   // True where only the padding of the last byte is left.
   bool at_end() {
@@ -113,10 +113,10 @@ class BitReader {
   const uint8_t* in_ = nullptr;
   const uint8_t* in_end_ = nullptr;
   bool ended_ = true;
-  size_t piece_ = kBuffer;           // how much of the buffer is filled next
-  const uint8_t* placed_ = nullptr;  // the byte that place() gave last, as long as it is in the buffer,
-  const uint8_t* place_ = nullptr;   // and where it is
-  uint8_t* limit_ = nullptr;         // of the buffer's data
+  size_t piece_ = kBuffer;              // how much of the buffer is filled next
+  const uint8_t* last_byte_ = nullptr;  // the byte that position() gave last, as long as it is in the buffer,
+  const uint8_t* last_position_ = nullptr;  // and where it is
+  uint8_t* limit_ = nullptr;                // of the buffer's data
   uint8_t buffer_[kBuffer + kLookahead + 8];
 };
 

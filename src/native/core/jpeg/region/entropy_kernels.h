@@ -15,7 +15,7 @@ namespace stoker {
 inline constexpr size_t kMostComponents = 3;
 inline constexpr size_t kBlockValues = 64;
 
-// Row-major places of the positions of a block, in zigzag order (ITU-T T.81 figure A.6).
+// Row-major indices of the positions of a block, in zigzag order (ITU-T T.81 figure A.6).
 inline constexpr uint8_t kZigzag[kBlockValues] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
     41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
@@ -69,7 +69,7 @@ struct EntropyKernels {
   bool (*decode_low)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count);
   bool (*skip)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count);
 
-  // Of progressive scans. A block without a place for its values is stepped over. `low` as in BandScan.
+  // Of progressive scans. A block without memory for its values is stepped over. `low` as in BandScan.
   bool (*first_dc)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count, uint32_t low);
   bool (*refine_dc)(EntropyScan& scan, const McuBlock* mcu, size_t blocks, size_t count, uint32_t low);
   // `count` blocks of one component. `known` has a bit for each position of a block whose value is not zero.

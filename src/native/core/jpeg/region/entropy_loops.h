@@ -18,12 +18,12 @@ struct Step {
 
 // A step whose bits are more than the window's.
 inline Step long_step(BitWindow& bits, const HuffmanDecoder& decoder, uint32_t step) {
-  HuffmanDecoder::Symbol found{BlockStep::length(step), BlockStep::symbol(step)};
+  HuffmanDecoder::Symbol code{BlockStep::length(step), BlockStep::symbol(step)};
   bits.refill();
-  if (found.length == 0) found = decoder.find(bits.peek(16));
-  if (found.length == 0) return {0, 0};
-  bits.drop(found.length);
-  const uint32_t run = found.symbol >> 4, size = found.symbol & 15;
+  if (code.length == 0) code = decoder.find(bits.peek(16));
+  if (code.length == 0) return {0, 0};
+  bits.drop(code.length);
+  const uint32_t run = code.symbol >> 4, size = code.symbol & 15;
   if (size == 0 && run != 15) {
     if (decoder.kind() == HuffmanClass::kAc) return {BlockStep::kEndOfBlock, 0};
     return {BlockStep::kEndOfBlock, static_cast<int32_t>((1U << run) + bits.take(run))};
@@ -40,10 +40,10 @@ inline Step next_step(BitWindow& bits, const HuffmanDecoder& decoder) {
 
 inline bool next_dc(BitWindow& bits, EntropyScan& scan, size_t component) {
   bits.refill();
-  const HuffmanDecoder::Symbol found = scan.dc[component]->find(bits.peek(16));
-  if (found.length == 0) [[unlikely]]
+  const HuffmanDecoder::Symbol code = scan.dc[component]->find(bits.peek(16));
+  if (code.length == 0) [[unlikely]]
     return false;
-  const uint32_t size = found.symbol, length = found.length + size;
+  const uint32_t size = code.symbol, length = code.length + size;
   const uint32_t following = bits.peek(length) & ((1U << size) - 1);
   bits.drop(length);
   const int32_t value = scan.predictions[component] += extend(following, size);

@@ -49,7 +49,7 @@ struct FrameHeader {
 
 struct ScanHeader {
   size_t components = 0;
-  std::array<size_t, kMostComponents> component{};  // places in FrameHeader::component, which rise
+  std::array<size_t, kMostComponents> component{};  // indices into FrameHeader::component, which rise
   // The band of coefficients, in zigzag order, and the lowest bits of it that were known and that will be.
   uint32_t first = 0;
   uint32_t last = 0;

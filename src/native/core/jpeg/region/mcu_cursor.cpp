@@ -19,9 +19,9 @@ constexpr size_t kManyBytes = size_t{512} << 10;
 constexpr uint64_t kLeastStep = 8;
 constexpr uint64_t kWorthEntering = 4;
 
-[[noreturn]] void refuse(uint64_t found, uint64_t wanted, const std::string& what) {
+[[noreturn]] void refuse(uint64_t number, uint64_t wanted, const std::string& what) {
   throw Error(ErrorCode::kBadImage, "The JPEG cannot be decoded whole: " + what + " after " +
-                                        std::to_string(found) + " of its " + std::to_string(wanted) +
+                                        std::to_string(number) + " of its " + std::to_string(wanted) +
                                         " restart markers");
 }
 
@@ -65,12 +65,12 @@ void McuCursor::find_segments(const FrameHeader& frame, size_t blocks) {
   starts_.clear();
   starts_.push_back(0);
   const uint64_t least = std::max<uint64_t>(interval_ * blocks * kLeastBlockBits / 8, 1);
-  for (uint64_t found = 0; found < markers; ++found) {
+  for (uint64_t number = 0; number < markers; ++number) {
     const size_t code = next_marker_code(bytes_, starts_.back());
-    if (code == bytes_.size()) refuse(found, markers, "the data end");
-    if (!is_restart(bytes_[code])) refuse(found, markers, "another marker follows");
-    if (bytes_[code] != kRst0 + found % kRestartNumbers) refuse(found, markers, "one out of turn follows");
-    if (code - 1 - starts_.back() < least) refuse(found, markers, "too little data follow");
+    if (code == bytes_.size()) refuse(number, markers, "the data end");
+    if (!is_restart(bytes_[code])) refuse(number, markers, "another marker follows");
+    if (bytes_[code] != kRst0 + number % kRestartNumbers) refuse(number, markers, "one out of turn follows");
+    if (code - 1 - starts_.back() < least) refuse(number, markers, "too little data follow");
     starts_.push_back(code + 1);
   }
   starts_.push_back(bytes_.size() + kMarkerBytes);
@@ -133,9 +133,9 @@ bool McuCursor::enter_at(uint64_t number) {
 
 bool McuCursor::agrees(uint64_t number) {
   EntryPoint here;
-  const auto place = scan_.reader.place();
-  here.byte = static_cast<uint32_t>(place.byte - bytes_.data());
-  here.bit = place.bit;
+  const auto position = scan_.reader.position();
+  here.byte = static_cast<uint32_t>(position.byte - bytes_.data());
+  here.bit = position.bit;
   std::copy(std::begin(scan_.predictions), std::end(scan_.predictions), here.predictions.begin());
   const auto known = entries_.find(number - 1);
   if (!known) entries_.note(number - 1, points_, here);

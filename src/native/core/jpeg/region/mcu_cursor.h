@@ -35,8 +35,8 @@ class McuCursor {
   bool is_done() const { return at_ == total_; }
   size_t marker_at() const { return static_cast<size_t>(scan_.reader.marker() - bytes_.data()); }
 
-  // Decodes the MCUs first .. first + count - 1 to the places of `mcu`, or, if `low`, only what is wanted of
-  // them. Must not go back. False as the kernels.
+  // Decodes the MCUs first .. first + count - 1 into the blocks of `mcu`, or, if `low`, only what is wanted
+  // of them. Must not go back. False as the kernels.
   bool decode(uint64_t first, size_t count, std::span<const McuBlock> mcu, bool low);
 
  private:

@@ -172,14 +172,14 @@ void sixteen(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t* ou
   const auto load = [](const uint8_t* at) {
     return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at)));
   };
-  const __m256i middle = _mm256_set1_epi16(128), one = _mm256_set1_epi16(1);
+  const __m256i middle = _mm256_set1_epi16(128), rounding = _mm256_set1_epi16(1);
   const __m256i luma = load(y), blue = _mm256_sub_epi16(load(cb), middle),
                 red = _mm256_sub_epi16(load(cr), middle);
   // (f x + 2^15) >> 16 = ((f 2x >> 16) + 1) >> 1
   const auto part = [&](__m256i x, int factor) {
     const __m256i high =
         _mm256_mulhi_epi16(_mm256_add_epi16(x, x), _mm256_set1_epi16(static_cast<int16_t>(factor)));
-    return _mm256_srai_epi16(_mm256_add_epi16(high, one), 1);
+    return _mm256_srai_epi16(_mm256_add_epi16(high, rounding), 1);
   };
   const __m256i r = _mm256_add_epi16(luma, _mm256_add_epi16(red, part(red, 91881 - 65536)));
   const __m256i b =

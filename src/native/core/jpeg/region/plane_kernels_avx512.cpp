@@ -63,10 +63,10 @@ struct Pairs {
 template <int shift>
 Wide scaled(__m512i row) {
   const __m512i zero = _mm512_setzero_si512(), half = _mm512_set1_epi32(1 << (shift - 1));
-  const auto one = [&](__m512i upper) {
+  const auto widened = [&](__m512i upper) {
     return _mm512_add_epi32(_mm512_srai_epi32(upper, 16 - kFractionBits), half);
   };
-  return {one(_mm512_unpacklo_epi16(zero, row)), one(_mm512_unpackhi_epi16(zero, row))};
+  return {widened(_mm512_unpacklo_epi16(zero, row)), widened(_mm512_unpackhi_epi16(zero, row))};
 }
 
 // Down the columns of all blocks.
@@ -195,14 +195,14 @@ void thirty_two(const uint8_t* y, const uint8_t* cb, const uint8_t* cr, uint8_t*
   const auto words = [](const uint8_t* at) {
     return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
   };
-  const __m512i middle = _mm512_set1_epi16(128), one = _mm512_set1_epi16(1);
+  const __m512i middle = _mm512_set1_epi16(128), rounding = _mm512_set1_epi16(1);
   const __m512i luma = words(y), blue = _mm512_sub_epi16(words(cb), middle),
                 red = _mm512_sub_epi16(words(cr), middle);
   // (f x + 2^15) >> 16 = ((f 2x >> 16) + 1) >> 1
   const auto part = [&](__m512i x, int factor) {
     const __m512i high =
         _mm512_mulhi_epi16(_mm512_add_epi16(x, x), _mm512_set1_epi16(static_cast<int16_t>(factor)));
-    return _mm512_srai_epi16(_mm512_add_epi16(high, one), 1);
+    return _mm512_srai_epi16(_mm512_add_epi16(high, rounding), 1);
   };
   const __m512i r = _mm512_add_epi16(luma, _mm512_add_epi16(red, part(red, 91881 - 65536)));
   const __m512i b =

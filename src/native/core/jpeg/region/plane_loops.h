@@ -117,8 +117,8 @@ void eighth_block(const int16_t* values, const uint16_t* quant, uint8_t* out, si
 
 void small_inverse_dct(int16_t* values, size_t blocks, const uint16_t* quant, size_t side, uint8_t* out,
                        size_t stride) {
-  const auto one = side == 4 ? half_block : side == 2 ? quarter_block : eighth_block;
-  for (size_t i = 0; i < blocks; ++i) one(values + i * 64, quant, out + i * side, stride);
+  const auto inverse = side == 4 ? half_block : side == 2 ? quarter_block : eighth_block;
+  for (size_t i = 0; i < blocks; ++i) inverse(values + i * 64, quant, out + i * side, stride);
   std::memset(values, 0, blocks * 64 * sizeof *values);
 }
 

@@ -46,7 +46,7 @@ inline bool first_ac_of_block(BitWindow& bits, BandScan& scan, uint64_t& known, 
   const HuffmanDecoder& decoder = *scan.ac[0];
   const uint32_t last = scan.last, low = scan.low;
   uint32_t at = scan.first - 1;
-  uint64_t found = known;
+  uint64_t nonzero = known;
   for (;;) {
     bits.refill();
     Step step{};
@@ -65,16 +65,16 @@ inline bool first_ac_of_block(BitWindow& bits, BandScan& scan, uint64_t& known, 
       if (at >= last) [[unlikely]] {
         if (step.move == BlockStep::kEndOfBlock) {
           scan.ending = static_cast<uint32_t>(step.value) - 1;
-          known = found;
+          known = nonzero;
           return true;
         }
         if (at > last) return false;
-        found |= uint64_t{step.value != 0} << at;
+        nonzero |= uint64_t{step.value != 0} << at;
         if (keep) values[kZigzag[at]] = at_bit(step.value, low);
-        known = found;
+        known = nonzero;
         return true;
       }
-      found |= uint64_t{step.value != 0} << at;
+      nonzero |= uint64_t{step.value != 0} << at;
       if (keep) values[kZigzag[at]] = at_bit(step.value, low);
     }
   }
@@ -112,8 +112,8 @@ inline uint32_t ones(uint64_t word) {
   return static_cast<uint32_t>(word * 0x0101010101010101 >> 56);
 }
 
-// The place of the one that has `n` ones below it; 64 where there is none.
-inline uint32_t place_of(uint64_t word, uint32_t n) {
+// The position of the one that has `n` ones below it; 64 where there is none.
+inline uint32_t position_of(uint64_t word, uint32_t n) {
 #ifdef __BMI2__
   word = _pdep_u64(uint64_t{1} << n, word);
 #else
@@ -122,13 +122,13 @@ inline uint32_t place_of(uint64_t word, uint32_t n) {
   return word == 0 ? 64 : static_cast<uint32_t>(__builtin_ctzll(word));
 }
 
-// The next bit of each value that is marked in `places`, of which there are `n`, no more than are loaded.
+// The next bit of each value that is marked in `positions`, of which there are `n`, no more than are loaded.
 template <bool keep>
-inline void correct_few(BitWindow& bits, uint64_t places, uint32_t n, int16_t* values, uint32_t low) {
+inline void correct_few(BitWindow& bits, uint64_t positions, uint32_t n, int16_t* values, uint32_t low) {
   if (keep) {
     uint64_t given = bits.bits;
-    for (; places != 0; places &= places - 1, given <<= 1) {
-      int16_t& value = values[kZigzag[__builtin_ctzll(places)]];
+    for (; positions != 0; positions &= positions - 1, given <<= 1) {
+      int16_t& value = values[kZigzag[__builtin_ctzll(positions)]];
       const int32_t away = (value >> 15) | 1;  // from zero
       value = static_cast<int16_t>(value + away * static_cast<int32_t>(given >> 63 << low));
     }
@@ -137,18 +137,18 @@ inline void correct_few(BitWindow& bits, uint64_t places, uint32_t n, int16_t* v
 }
 
 template <bool keep>
-inline void correct(BitWindow& bits, uint64_t places, uint32_t n, int16_t* values, uint32_t low) {
+inline void correct(BitWindow& bits, uint64_t positions, uint32_t n, int16_t* values, uint32_t low) {
   if (n > bits.count) [[unlikely]] {
     bits.refill();
     if (n > bits.count) {
-      const uint64_t lower = places & 0xFFFFFFFF;
+      const uint64_t lower = positions & 0xFFFFFFFF;
       const uint32_t below = ones(lower);
       correct_few<keep>(bits, lower, below, values, low);
       bits.refill();
-      return correct_few<keep>(bits, places ^ lower, n - below, values, low);
+      return correct_few<keep>(bits, positions ^ lower, n - below, values, low);
     }
   }
-  correct_few<keep>(bits, places, n, values, low);
+  correct_few<keep>(bits, positions, n, values, low);
 }
 
 // A value that becomes known stands behind as many zeros as its step says; those between that are known get
@@ -159,7 +159,7 @@ inline bool refine_block(BitWindow& bits, BandScan& scan, uint64_t band, uint64_
   const uint64_t before = known & band;
   uint64_t left = band;  // what comes next
   uint32_t begin = scan.first;
-  uint64_t made = 0;
+  uint64_t added = 0;
   do {
     bits.refill();
     const Step step = next_step(bits, *scan.ac[0]);
@@ -169,19 +169,19 @@ inline bool refine_block(BitWindow& bits, BandScan& scan, uint64_t band, uint64_
       break;
     }
     if (step.move == 0 || step.value < -1 || step.value > 1) return false;
-    const uint32_t at = place_of(left & ~before, step.move - 1);
+    const uint32_t at = position_of(left & ~before, step.move - 1);
     if (at > kLastPosition) return false;
     const uint64_t up_to = (uint64_t{2} << at) - 1;
     const uint32_t passed = at - begin - (step.move - 1);
     correct<keep>(bits, left & before & up_to, passed, values, low);
     if (step.value != 0) {
-      made |= uint64_t{1} << at;
+      added |= uint64_t{1} << at;
       if (keep) values[kZigzag[at]] = at_bit(step.value, low);
     }
     left &= ~up_to;
     begin = at + 1;
   } while (left != 0);
-  known |= made;
+  known |= added;
   return true;
 }
 
