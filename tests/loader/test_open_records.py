@@ -327,3 +327,18 @@ def test_arrays_that_are_no_images_are_answered_with_what_to_give() -> None:
     message = "give array.transpose(1, 2, 0); of values from 0 to 1, give (array * 255).round().astype('uint8')"
     with pytest.raises(ImageError, match=re.escape(message)):
         stoker.open([{"image": np.zeros((3, 8, 8), np.float32)}])[0].decode()
+
+
+def test_a_function_of_datasets_that_takes_pixels_has_them(records: list[Record]) -> None:
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
+    paths = [record["image"] for record in records]
+    hub = datasets.Dataset.from_dict({"image": paths, "label": [number % 2 for number in range(COUNT)]}, features)
+
+    def smaller(rows: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        return {**rows, "image": [image.convert("RGB").resize((8, 6)) for image in rows["image"]]}
+
+    opened = stoker.open(hub.with_transform(smaller))
+    wanted = [np.asarray(Image.open(path).convert("RGB").resize((8, 6))) for path in paths]
+    assert all(np.array_equal(sample.decode(), pixels) for sample, pixels in zip(opened, wanted, strict=True))
+    assert opened.labels.tolist() == [number % 2 for number in range(COUNT)]
