@@ -196,6 +196,7 @@ SINGLE_CLASS_TABLES = {
     ): "its 'file' is ' 0.jpg', and the first file is 0.jpg; write",
     ("bär.csv", "file,label\nü.jpg,b\n".encode("latin-1")): "{} is not read: line 2 of {}: it is not UTF-8 at byte 0",
     ("labels.xlsx", "PK"): "{} is not read; save it as CSV in UTF-8",
+    ("train.csv.zip", "PK"): "{} is not read; unpack it",
 }
 
 

@@ -42,6 +42,7 @@ FILE_NAME = "file_name"
 
 _TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)
 _SHEETS = (".xls", ".xlsx", ".ods")
+_PACKED = tuple(table + packed for table in (".csv", ".tsv", ".jsonl") for packed in (".gz", ".bz2", ".xz", ".zip"))
 _OTHER_TABLES = {*LABEL_LISTS, *TEXT_LISTS, *CLASS_LISTS, TINY_LIST}
 _OTHER_TABLES |= {KAGGLE_BOXES, "imagenet_2012_bounding_boxes.csv"}
 _SPLIT_COLUMNS = ("split", "subset", "set", "partition", "phase", "data_set", "dataset")
@@ -276,15 +277,16 @@ def _rows_of(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
 
 def is_table(place: Location) -> bool:
     """Return whether a file is a table by its name, and none that has a use of its own."""
-    is_called = place.suffix.lower() in (*_TABLES, *_SHEETS)
+    is_called = place.name.lower().endswith((*_TABLES, *_SHEETS, *_PACKED))
     return is_called and place.name not in _OTHER_TABLES and not is_submission(place.name)
 
 
 def without_images(look: Look, place: Location, folder: Location) -> str:
     """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
-    is_sheet = place.suffix.lower() in _SHEETS
-    if is_sheet or not is_table(place):
-        return f"{place} is not read; save it as CSV in UTF-8" if is_sheet else ""
+    is_sheet, is_packed = (place.name.lower().endswith(ends) for ends in (_SHEETS, _PACKED))
+    if is_sheet or is_packed or not is_table(place):
+        how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
+        return f"{place} is not read; {how}" if is_sheet or is_packed else ""
     try:
         rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)]
     except SourceError as error:
