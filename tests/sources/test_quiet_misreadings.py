@@ -549,6 +549,25 @@ def test_late_rows_that_are_unlike_the_first_are_told(
     assert late.encode() in list_source(str(tmp_path), SourceOptions(label_separator="none")).classes
 
 
+@pytest.mark.parametrize("column", ["split", "caption"])
+def test_columns_of_a_table_that_agrees_with_folders_are_told(column: str, tmp_path: Path) -> None:
+    names = [f"{name}/{i}.jpg" for name in ("cat", "dog") for i in range(4)]
+    rows = [f"{name},{name[:3]},{('train', 'test')[at % 2]}" for at, name in enumerate(names)]
+    write(tmp_path, {"t.csv": "\n".join([f"file,label,{column}", *rows]), **dict.fromkeys(names, picture(0))})
+    unread = f"not read: {tmp_path}/t.csv, which names the images; the classes are their folders"
+    message = f"{unread}; to have {column!r}, too, give {tmp_path} with label_column='label'"
+    assert message in listed(tmp_path).warnings
+    source = list_source(str(tmp_path), SourceOptions(label_column=("label",)))
+    assert (set(source.splits), set(source.fields)) == (
+        ({"train", "test"}, set()) if column == "split" else ({"train"}, {"caption"})
+    )
+    rows = [row.replace(",cat,", ",").replace(",dog,", ",") for row in rows]
+    write(tmp_path, {"t.csv": "\n".join(["file,split", *rows])})
+    assert f"{unread}; to have the splits of 'split', write train.txt, val.txt" in "".join(listed(tmp_path).warnings)
+    write(tmp_path, {"t.csv": "\n".join(["file,label", *(f"{name},{name[:3]}" for name in names)])})
+    assert not listed(tmp_path).warnings
+
+
 def test_numbers_to_predict_that_are_followed_by_texts_are_refused(tmp_path: Path) -> None:
     rows = "".join(f"{i % 4}.jpg,{0.5 if i < 1100 else 'cat'}\n" for i in range(1101))
     write(tmp_path, {"t.csv": f"id,label\n{rows}", **{f"{i}.jpg": picture(i) for i in range(4)}})

@@ -368,22 +368,31 @@ def check_against_folders(
     agree = {
         name for name in columns if all(str(row.get(name)) in of for row, of in zip(best.rows, of_rows, strict=True))
     }
+    unread = f"not read: {best.place}, which names the images; the classes are their folders"
     try:
-        _, classes = _columns_of(look, base, best, [])
+        split_column, classes = _columns_of(look, base, best, [])
     except SourceError:
         if not agree:
             raise
-        return [f"not read: {best.place}, which names the images; the classes are their folders"]
-    if agree.issuperset(classes.columns):
-        return []
-    of_table = format_some(classes.columns, _FEW, repr)
-    message = f"{best.place} names the images, and the classes may be its {of_table}, or the folders, such as that of"
+        return [unread]
     is_near = look.layout is not None and best.place.parent in look.layout.tops
-    message += f" {best.rows[0][best.image]}; give {look.root if is_near else best.place} with"
-    message += f" {option_with('label_column', ','.join(classes.columns))}"
+    typed = f"give {look.root if is_near else best.place} with"
+    typed += f" {option_with('label_column', ','.join(classes.columns))}"
     if not is_near:
-        message += f" {option_with('image_root', str(best.top))}"
-    raise SourceError(message, path=look.root)
+        typed += f" {option_with('image_root', str(best.top))}"
+    if not agree.issuperset(classes.columns):
+        message = f"{best.place} names the images, and the classes may be its"
+        message += f" {format_some(classes.columns, _FEW, repr)}, or the folders, such as that of"
+        raise SourceError(f"{message} {best.rows[0][best.image]}; {typed}", path=look.root)
+    others = [name for name in best.rows[0] if name not in (best.image, "", *agree)]
+    if classes.columns:
+        unread += f"; to have {format_some(others, _FEW, repr)}, too, {typed}"
+    elif split_column is not None:
+        unread += (
+            f"; to have the splits of {split_column!r}, write train.txt, val.txt and test.txt, with a path on each"
+        )
+        unread += " line"
+    return [unread] if others else []
 
 
 def find_tables_of_splits(look: Look) -> list[ImageTable]:
