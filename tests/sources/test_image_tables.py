@@ -235,3 +235,16 @@ def test_of_several_tables_the_one_with_the_column_label_has_the_classes(six: Pa
     tree = list_source(str(six))
     assert listed(tree) == AT
     assert "not read, though they name the images: attributes.csv" in tree.warnings
+
+
+@pytest.mark.parametrize("names", [("fold0", "fold1"), ("a", "b"), ("", "a_b"), ("x_0", "x_1")])
+def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(names: tuple[str, str], six: Path) -> None:
+    halves = [slice(0, 3), slice(3, 6)]
+    for at, name in enumerate(names):
+        for split, half in (("train", halves[at]), ("val", halves[1 - at])):
+            columns = {"id": IDS[half], "label": [*"abaabb"][half]}
+            write(six / f"{split}{'_' * bool(name)}{name}.csv", columns)
+    tree = list_source(str(six))
+    assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 3}
+    assert listed(tree) == AT
+    assert len([text for text in tree.warnings if "not read, though they name the images" in text]) == 1

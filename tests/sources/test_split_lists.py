@@ -219,7 +219,7 @@ def test_a_table_beside_lists_has_their_splits(tmp_path: Path) -> None:
             assert labels == {name: at % 3 for at, name in enumerate(NAMES[first : 8 if first == 0 else 12], first)}
 
 
-@pytest.mark.parametrize("name", ["train_test_split.txt", "train_list.mat", "setid_train.json"])
+@pytest.mark.parametrize("name", ["train_test_split.txt", "train_list.mat", "split_zhou_Pets.json", "setid_train.json"])
 def test_files_that_may_say_splits_are_named(name: str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"images/{kind}/{number}.jpg" for kind in ("cat", "dog") for number in range(2)))
     write(tmp_path / name, ["1 0", "2 1"])

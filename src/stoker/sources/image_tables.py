@@ -187,8 +187,13 @@ def find_tables(
         return []
     warnings: list[str] = []
     split_column, classes = _columns_of(look, base, best, warnings)
-    by_split = {table.split: table for table in seen if best.split and table.split and table.split != best.split}
-    chosen = [best, *(table for table in by_split.values() if table.image == best.image)]
+    by_split: dict[str, list[_Seen]] = {}
+    for table in seen if best.split else ():
+        if table.split not in (None, best.split):
+            by_split.setdefault(table.split, []).append(table)
+    # Of several tables of a split, such as those of folds, the one counts that is called like the best.
+    of_splits = [[table for table in own if table.words == best.words] or own for own in by_split.values()]
+    chosen = [best, *(own[0] for own in of_splits if len(own) == 1 and own[0].image == best.image)]
     if split_column is not None:
         chosen = [best]
     if unread := [os.fsencode(table.place.name) for table in seen if not (table in chosen or table.says_nothing)]:

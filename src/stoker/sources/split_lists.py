@@ -41,6 +41,8 @@ BOTH = "trainval.txt"
 """The list of train and validation together."""
 _SUFFIXES, _OTHER_SUFFIXES = (".txt", ".lst"), (".json", ".mat", ".npy", ".npz", ".pkl")
 _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
+_OF_ALL = {"split", "splits"}
+"""Words in the names of files of all splits."""
 _NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
 _PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
 _SHOWN_BYTES = 40
@@ -68,6 +70,8 @@ def _split_words(name: str) -> list[str]:
     """Return the words of splits in the name of a list, and numbers beside them; nothing of another file."""
     stem, end = os.path.splitext(name.lower())  # noqa: PTH122 - as of paths in stores
     words = [word.removesuffix("list") or word for word in _BETWEEN.split(stem)]
+    if end in _OTHER_SUFFIXES and not _OF_ALL.isdisjoint(words):
+        return ["splits"]
     words = [word for word in words if word not in _NEUTRAL and end in (*_SUFFIXES, *_OTHER_SUFFIXES)]
     splits = [word for word in words if any(word in own for own in _WORDS.values())]
     others = [word for word in words if word not in splits]
