@@ -248,3 +248,16 @@ def test_tables_of_splits_belong_together_by_the_other_words_of_their_names(name
     assert {split: len(rows) for split, rows in tree.splits.items()} == {"train": 3, "validation": 3}
     assert listed(tree) == AT
     assert len([text for text in tree.warnings if "not read, though they name the images" in text]) == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ("000,a,train\n000,a,train\n001,b,val\n", "1; each row is an item of its own"),
+        ("000,a,train\n000,a,val\n001,b,val\n", "1; each row is an item of its own; again in another split: 1"),
+        ("000,a,train\n000,b,train\n001,b,val\n", "1; each row is an item of its own; again with another label: 1"),
+    ],
+)
+def test_images_of_several_splits_or_labels_are_counted(rows: str, said: str, six: Path) -> None:
+    (six / "t.csv").write_text(f"id,label,split\n{rows}")
+    assert f"images that a row names again: {said}" in list_source(str(six)).warnings

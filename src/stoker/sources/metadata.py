@@ -349,7 +349,12 @@ class _Images:
         skipped.ignored["not in the metadata"] += len(unused)
         skipped.warn(unused, f"no row of {tables} names these files: {{names}}")
         if repeated:
-            skipped.warnings.append(f"images that a row names again: {repeated:,}; each row is an item of its own")
+            message = f"images that a row names again: {repeated:,}; each row is an item of its own"
+            images = len({*self._paths})
+            leaks = len({(path, split) for split, path, _ in self._placed()}) - images
+            several = len({*zip(self._paths, self._label_of, strict=True)}) - images
+            message += f"; again in another split: {leaks:,}" if leaks else ""
+            skipped.warnings.append(message + (f"; again with another label: {several:,}" if several else ""))
         is_test = [table.split == "test" for table in self._tables]
         unlabelled = sum(
             (label < 0 or self._class_of[label] is None) and not is_test[table]
