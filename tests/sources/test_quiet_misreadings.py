@@ -714,6 +714,20 @@ def test_marks_of_minus_one_are_asked_for(tmp_path: Path) -> None:
     assert source.warnings[1:] == (f"{tmp_path / 'train.csv'}: {gaps}",)
 
 
+@pytest.mark.parametrize("between", ["-", "_", "."])
+def test_splits_in_names_are_told_with_a_line_that_writes_their_lists(between: str, tmp_path: Path) -> None:
+    root = tmp_path / "a b"
+    words = {"train": "train", "val": "validation", "test": "test"}
+    write(root, {f"{word}{between}{i}.jpg": picture(i) for word in words for i in range(3)})
+    (message,) = listed(root).warnings
+    assert message.startswith("the names of images begin with test, train, val, and all are train; if these are splits")
+    subprocess.run(message.partition("type: ")[2], shell=True, check=True)
+    source = listed(root)
+    for word, split in words.items():
+        names = {source.table[row].name.decode() for row in source.splits[split].tolist()}
+        assert names == {f"{word}{between}{i}.jpg" for i in range(3)}
+
+
 def test_classes_in_names_are_told_with_a_line_that_writes_them(tmp_path: Path) -> None:
     """As of dogs-vs-cats."""
     names = [*(f"{name}.{i}.jpg" for name in ("cat", "dog") for i in range(3)), "great_cat_1.jpg", "great_cat_2.jpg"]

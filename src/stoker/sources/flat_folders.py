@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from itertools import chain, islice
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
+from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, are_splits
 from stoker.sources.coco import find_coco
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.kind import Kind, Look
@@ -49,6 +50,7 @@ _CAMERA = re.compile(rf"DCIM|[1-9][0-9]{{2}}(?=.*[A-Z_])[A-Z0-9_]{{5}}|Photos fr
 """Folders of DCF, and of Google Photos."""
 _WORD_AND_NUMBER = re.compile(r"(?P<word>[^/]*[A-Za-z][^/]*)[-_. ](?P<number>[0-9]+)\.[A-Za-z]+")
 _NUMBER_AND_WORD = re.compile(r"(?P<number>[0-9]+)[-_. ](?P<word>[^/0-9]*[A-Za-z][^/0-9]*)\.[A-Za-z]+")
+_SPLIT_AND_MORE = re.compile(rf"({'|'.join(SPLIT_WORDS)})[-_. ].*", re.IGNORECASE)
 _TO_ROWS = r"s/^(.*)[-_. ][0-9]+\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_WORDS = r"s/^[0-9]+[-_. ](.*)\.[A-Za-z]+$/&,\1/p"
 _TO_ROWS_OF_NUMBERS = r"s/^([0-9]+)_.*$/&,\1/p"
@@ -131,8 +133,15 @@ def _list(look: Look, contents: _Contents) -> Source:
         count += len(images)
         split = SPLIT_FOLDERS[path[:-1]] if path else "train"
         builder.collector.add_folder(builder.collector.group(split, None, len(path)), path, images)
-        told, rows = _classes_in_names([os.fsdecode(name) for name, _ in images])
-        if told:
+        names = [os.fsdecode(name) for name, _ in images]
+        told, rows = _classes_in_names(names)
+        if splits := _splits_in_names(names):
+            message = f"the names of images begin with {format_some([*splits], _FEW)}, and all are {split}"
+            lines = (f"ls | grep -v '[.]txt$' | grep '^{word}[-_. ]' > {own}.txt" for word, own in splits.items())
+            typed = f"type: (cd {shlex.quote(str(contents.base))}; {'; '.join(lines)})"
+            typed = "write train.txt, val.txt and test.txt" if path or not contents.base.is_local else typed
+            builder.label_warnings.append(f"{message}; if these are splits, {typed}")
+        elif told:
             message = f"the names of images {told}; if these are classes, "
             if [*contents.listings] == [b""] and contents.base.is_local:
                 command = f"ls | sed -nE '{rows}'"
@@ -158,6 +167,13 @@ def _list(look: Look, contents: _Contents) -> Source:
         builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)
     return builder.finish()
+
+
+def _splits_in_names(names: Sequence[str]) -> dict[str, str]:
+    """Return the words of several splits with which all names begin, as Hugging Face reads them, and these splits."""
+    words = [match[1] for match in map(_SPLIT_AND_MORE.fullmatch, names) if match]
+    splits = {word: SPLIT_WORDS[word.lower()] for word in sorted({*words})}
+    return splits if len(words) == len(names) and len({*splits.values()}) == len(splits) > 1 else {}
 
 
 def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
