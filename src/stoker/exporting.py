@@ -420,22 +420,22 @@ class _Folder(_Writer):
         if record.class_name and record.class_name not in self._class_folders:
             (self._root / record.class_name).mkdir()
             self._class_folders.add(record.class_name)
-        place = f"{record.class_name}/" * bool(record.class_name)
+        prefix = f"{record.class_name}/" * bool(record.class_name)
         stem, _, suffix = record.name.rpartition(".")
-        row: dict[str, Any] = {"file_name": self._create(place, stem, record.index, suffix, record.image)}
+        row: dict[str, Any] = {"file_name": self._create(prefix, stem, record.index, suffix, record.image)}
         row["label"] = record.class_name or None
         for name, data in self._images(record):
             # Not called as an image is, so that readers of folders do not take it for another sample.
-            row[f"{name}_file_name"] = self._create(place, stem, record.index, name, data)
+            row[f"{name}_file_name"] = self._create(prefix, stem, record.index, name, data)
         if self._rows is not None:
             row |= self._json_values(record)
             with attach_filename(self._root / _METADATA):
                 self._rows.write(json.dumps(row, ensure_ascii=True).encode() + b"\n")
 
-    def _create(self, place: str, stem: str, index: int, suffix: str, data: bytes) -> str:
+    def _create(self, prefix: str, stem: str, index: int, suffix: str, data: bytes) -> str:
         """Write a file, and return its name; with the number of the record where there is one of that name."""
         for name in (f"{stem}.{suffix}", f"{stem}-{index}.{suffix}", f"{stem}-{index}-{self.files}.{suffix}"):
-            path = self._root / place / name
+            path = self._root / prefix / name
             try:
                 file = path.open("xb")
             except FileExistsError:
@@ -443,7 +443,7 @@ class _Folder(_Writer):
             with attach_filename(path), file:
                 file.write(data)
             self._count_file(len(data))
-            return place + name
+            return prefix + name
         raise DestinationError(f"there is a file of the name {path} already", path=str(path))
 
     def close(self, *, is_complete: bool) -> None:

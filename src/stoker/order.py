@@ -309,7 +309,7 @@ class ShuffleQuality:
 
 
 def shuffle_quality(order: EpochOrder, batch_size: int, *, block: int | None = None) -> ShuffleQuality:
-    """Measure how well an order mixes a dataset, and how many places of it are read at a time.
+    """Measure how well an order mixes a dataset, and how many blocks of it are read at a time.
 
     Takes a fraction of a second, however long the epoch is: at most `MAX_POSITIONS` positions are looked at, in at
     most 1024 whole batches spread evenly over the epoch.

@@ -298,9 +298,9 @@ class _Shared:
 
     def _check_source(self) -> None:
         """See that the images are here; an empty folder would make a reject of every one of them."""
-        for place in self.converter.tree.reader.places:
-            if from_uri(place).is_local and not from_uri(place).exists():
-                message = f"the source {os.fsdecode(place)} is not there"
+        for uri in self.converter.tree.reader.uris:
+            if from_uri(uri).is_local and not from_uri(uri).exists():
+                message = f"the source {os.fsdecode(uri)} is not there"
                 raise ConfigError(f"{message}; put the images where all executors see them, or into a bucket")
 
 

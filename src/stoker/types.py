@@ -193,7 +193,7 @@ class Field(ABC):
         """Return how batches have the field.
 
         Raises:
-            ConfigError: They have it in another place.
+            ConfigError: They have it elsewhere.
         """
 
 

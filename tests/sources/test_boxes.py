@@ -1,4 +1,4 @@
-"""Annotations: Google's rules, found places, damaged files."""
+"""Annotations: Google's rules, found folders, damaged files."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def built(source: str, destination: Path) -> tuple[dict[str, bytes], list[str]]:
-    """The files of a dataset without the one that knows times and places, and the damaged annotations."""
+    """The files of a dataset without the one that knows times and paths, and the damaged annotations."""
     report = build(settings_for(SourceSettings(source), shards=3, max_rejects=2, threads=2), destination)
     assert report.manifest.records == IMAGES
     files = contents(destination)

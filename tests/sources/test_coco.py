@@ -257,11 +257,11 @@ def test_what_is_damaged_is_refused(text: str, problem: str, tmp_path: Path) -> 
     assert refused(tmp_path, text).startswith(f"{tmp_path}/instances_train2017.json {problem}")
 
 
-def test_every_place_of_images_is_named(tmp_path: Path) -> None:
+def test_every_folder_that_images_may_lie_in_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "annotations/instances_val2017.json", annotations())
     names = ("/val2017", "/images/val2017", "/images", "/annotations", "/annotations/images", "")
-    places = ", ".join(f"{tmp_path}{name}" for name in names)
-    with pytest.raises(SourceError, match=re.escape(f"such as b.png, are in none of {places}; give the folder")):
+    folders = ", ".join(f"{tmp_path}{name}" for name in names)
+    with pytest.raises(SourceError, match=re.escape(f"such as b.png, are in none of {folders}; give the folder")):
         list_source(str(path))
 
 
@@ -333,12 +333,12 @@ def test_boxes_are_counted_by_class(tmp_path: Path, capsys: pytest.CaptureFixtur
     report = stoker.build(path, tmp_path / "out", label_base=1, shards=2, progress=False)
     assert report.manifest.splits["validation"].box_counts == {1: 2, 2: 2, 3: 1}
     assert read_manifest(location(tmp_path / "out")) == report.manifest
-    for place in (path, tmp_path / "out"):
-        assert main(["info", str(place)]) == 0
+    for source in (path, tmp_path / "out"):
+        assert main(["info", str(source)]) == 0
         shown = capsys.readouterr().out
         assert "classes of 5 boxes: 3" in shown
         assert "without records" not in shown
-        assert main(["info", str(place), "--json"]) == 0
+        assert main(["info", str(source), "--json"]) == 0
         info = json.loads(capsys.readouterr().out)
         assert [(known["name"], known["total"]) for known in info["box_classes"]] == list(
             zip(("person", "car", "toothbrush"), counts, strict=True)

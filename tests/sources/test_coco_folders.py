@@ -151,10 +151,10 @@ def test_images_of_all_splits_may_lie_in_one_folder(tmp_path: Path) -> None:
 def test_images_of_lvis_lie_where_their_urls_say(tmp_path: Path, folder: str) -> None:
     for shift, name in enumerate(("train2017", "val2017")):
         paint(tmp_path / name, 2, shift)
-    for name, places in (("train", ("train2017", "train2017")), ("val", ("train2017", "val2017"))):
+    for name, folders in (("train", ("train2017", "train2017")), ("val", ("train2017", "val2017"))):
         content = document(2)
-        for image, place in zip(content["images"], places, strict=True):
-            image["coco_url"] = f"http://images.cocodataset.org/{place}/{image.pop('file_name')}"
+        for image, part in zip(content["images"], folders, strict=True):
+            image["coco_url"] = f"http://images.cocodataset.org/{part}/{image.pop('file_name')}"
         write(tmp_path / f"{folder}lvis_v1_{name}.json", content)
     for tree in (list_source(str(tmp_path)), list_source(str(tmp_path / f"{folder}lvis_v1_val.json"))):
         keys = [tree.table[row].key for row in tree.splits["validation"]]
@@ -278,8 +278,8 @@ def test_the_dummy_category_of_roboflow_is_a_class_without_boxes(tmp_path: Path)
     for name in ("train", "valid"):
         paint(tmp_path / name, 1, 0)
         write(tmp_path / name / "_annotations.coco.json", content)
-    for place in (tmp_path, tmp_path / "valid/_annotations.coco.json"):
-        tree = list_source(str(place))
+    for source in (tmp_path, tmp_path / "valid/_annotations.coco.json"):
+        tree = list_source(str(source))
         assert tree.classes == (b"pets", b"cat")
         assert tree.box_counts()["validation"] == [0, 2]
 

@@ -402,8 +402,8 @@ def test_masks_of_a_store_are_the_same(
 ) -> None:
     path = write(tmp_path / "here", document())
     here = stoker.build(path, tmp_path / "out", masks=True, progress=False)
-    place = copy(tmp_path / "here", store_folder("s3", request, monkeypatch))
-    there = stoker.build(place / "annotations" / path.name, place / "out", masks=True, progress=False)
+    remote = copy(tmp_path / "here", store_folder("s3", request, monkeypatch))
+    there = stoker.build(remote / "annotations" / path.name, remote / "out", masks=True, progress=False)
     assert there.manifest == here.manifest
 
 

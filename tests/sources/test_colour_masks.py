@@ -161,8 +161,8 @@ def test_coloured_masks_of_a_store_are_the_same(
 ) -> None:
     root = cvat(tmp_path / "here", labelmap("car"), [BLACK, CLASSES["car"]])
     here = stoker.build(root, tmp_path / "out", masks=True, progress=False)
-    place = copy(root, store_folder("s3", request, monkeypatch))
-    assert stoker.build(place, place / "out", masks=True, progress=False).manifest == here.manifest
+    remote = copy(root, store_folder("s3", request, monkeypatch))
+    assert stoker.build(remote, remote / "out", masks=True, progress=False).manifest == here.manifest
 
 
 def test_a_mask_that_does_not_fit_is_a_reject_that_says_why(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_more_than_256_colours_take_16_bits(tmp_path: Path) -> None:
     assert (mask.dtype, {*np.unique(mask)}) == (np.uint16, {296, 297, 298, 299})
 
 
-def test_colours_and_their_numbers_belong_to_the_fingerprint_and_the_place_does_not(tmp_path: Path) -> None:
+def test_colours_and_their_numbers_belong_to_the_fingerprint_and_the_path_does_not(tmp_path: Path) -> None:
     drawn = [BLACK, CLASSES["car"], CLASSES["person"]]
     first = list_source(str(cvat(tmp_path / "a", labelmap("car", "person"), drawn)), MASKS)
     assert list_source(str(shutil.copytree(tmp_path / "a", tmp_path / "b")), MASKS).fingerprint() == first.fingerprint()

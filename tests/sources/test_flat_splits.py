@@ -31,12 +31,12 @@ def expected(pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("folder", ["val", "validation"])
-@pytest.mark.parametrize("place", [".", ".."])
+@pytest.mark.parametrize("parent", [".", ".."])
 def test_a_flat_folder_takes_labels_by_number_from_a_list_in_the_root_or_beside_it(
-    tmp_path: Path, folder: str, place: str
+    tmp_path: Path, folder: str, parent: str
 ) -> None:
     root = tree_with(tmp_path / "root", folder)
-    write(root / place / LABELS, *WNIDS)
+    write(root / parent / LABELS, *WNIDS)
     tree = list_source(str(root))
     assert listed(tree, "validation") == expected(EXPECTED)
     assert tree.classes == (b"n00000001", b"n00000002", b"n00000003")

@@ -326,7 +326,7 @@ def test_bad_lines_of_a_list_of_texts_are_reported(tmp_path: Path) -> None:
     assert warning.startswith(f"{where}: 3 lines, the first of them line 2, name no class or no text")
 
 
-def test_fingerprint_changes_with_names_sizes_and_texts_but_not_with_place_or_date(tmp_path: Path) -> None:
+def test_fingerprint_changes_with_names_sizes_and_texts_but_not_with_path_or_date(tmp_path: Path) -> None:
     def print_of(name: str, *paths: str, words: str = "") -> str:
         root = fill(tmp_path / name, *paths)
         (root / "words.txt").write_text(words)

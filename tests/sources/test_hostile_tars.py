@@ -1,4 +1,4 @@
-"""Whatever bytes a tar has: a listing or an error that names the place, never a crash, and never a read outside."""
+"""Whatever bytes a tar has: a listing or an error that names the tar, never a crash, and never a read outside."""
 
 from __future__ import annotations
 

@@ -86,22 +86,22 @@ def test_a_validation_tar_alone_has_the_labels_of_the_devkit(downloaded: Path) -
     assert tree.classes == tuple(sorted(name.encode() for name in FIRST_CLASSES))
 
 
-@pytest.mark.parametrize("place", ["beside", "unpacked", "alone", "above", "given", "given folder"])
-def test_the_devkit_is_found_in_any_form(downloaded: Path, place: str) -> None:
+@pytest.mark.parametrize("where", ["beside", "unpacked", "alone", "above", "given", "given folder"])
+def test_the_devkit_is_found_in_any_form(downloaded: Path, where: str) -> None:
     kit = downloaded / DEVKIT
     given = None
-    if place in ("unpacked", "given folder"):
+    if where in ("unpacked", "given folder"):
         kit.unlink()
-        folder = downloaded if place == "unpacked" else downloaded.parent / "elsewhere"
+        folder = downloaded if where == "unpacked" else downloaded.parent / "elsewhere"
         (folder / "ILSVRC2012_devkit_t12/data").mkdir(parents=True)
         (folder / "ILSVRC2012_devkit_t12/data" / GROUND_TRUTH).write_bytes(ground_truth())
-        given = None if place == "unpacked" else str(folder / "ILSVRC2012_devkit_t12")
-    elif place == "alone":
+        given = None if where == "unpacked" else str(folder / "ILSVRC2012_devkit_t12")
+    elif where == "alone":
         kit.unlink()
         (downloaded / GROUND_TRUTH).write_bytes(ground_truth())
-    elif place == "above":
+    elif where == "above":
         kit.rename(downloaded.parent / DEVKIT)
-    elif place == "given":
+    elif where == "given":
         given = str(kit.rename(downloaded.parent / "renamed.tgz"))
     tree = list_source(str(downloaded), SourceOptions(validation_labels=given))
     assert dict(listed(tree, "validation")) == VALIDATION
@@ -221,6 +221,6 @@ def test_options_for_another_working_directory(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     names = {"boxes": "b", "class_names": "c", "labels": "l", "validation_labels": "v"}
     options = SourceOptions(**names, imagenet_labels=True)
-    places = {setting: str(tmp_path / name) for setting, name in names.items()}
-    assert options.absolute() == SourceOptions(**places, imagenet_labels=True)
+    paths = {setting: str(tmp_path / name) for setting, name in names.items()}
+    assert options.absolute() == SourceOptions(**paths, imagenet_labels=True)
     assert SourceOptions(labels="imagenet").absolute() == SourceOptions(labels="imagenet")

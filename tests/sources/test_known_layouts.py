@@ -150,8 +150,8 @@ def test_a_folder_of_tables_is_no_class(tmp_path: Path, capsys: pytest.CaptureFi
     rows = [f"ISIC_{number},{number % 2}.0,{1 - number % 2}.0\n" for number in range(6)]
     (tmp_path / "Lesion_GroundTruth").mkdir()
     (tmp_path / "Lesion_GroundTruth" / "truth.csv").write_text("image,MEL,NV\n" + "".join(rows))
-    place, given = refused(tmp_path).partition("; give ")[2].partition(";")[0].split(" with ")
-    assert planned(capsys, place, *given.split()) == {"MEL": 3, "NV": 3}
+    table, given = refused(tmp_path).partition("; give ")[2].partition(";")[0].split(" with ")
+    assert planned(capsys, table, *given.split()) == {"MEL": 3, "NV": 3}
 
 
 def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None:
@@ -159,11 +159,11 @@ def test_a_table_that_says_the_folders_and_more_is_named(tmp_path: Path) -> None
     images(tmp_path, "train/cat/{}.jpg", "train/dog/1{}.jpg")
     paths = [*(f"train/cat/{number}.jpg" for number in range(6)), *(f"train/dog/1{number}.jpg" for number in range(6))]
     rows = [f"{path},{path.split('/')[1]},{NAMES[at % 2]}\n" for at, path in enumerate(paths)]
-    place = tmp_path / "noisy.csv"
-    place.write_text("path,noisy_labels_0,noisy_labels_50\n" + "".join(rows))
+    table = tmp_path / "noisy.csv"
+    table.write_text("path,noisy_labels_0,noisy_labels_50\n" + "".join(rows))
     source = list_source(str(tmp_path))
     assert source.classes == (b"cat", b"dog")
-    assert source.warnings == (f"not read: {place}, which names the images; the classes are their folders",)
+    assert source.warnings == (f"not read: {table}, which names the images; the classes are their folders",)
 
 
 @pytest.mark.parametrize(
@@ -204,23 +204,23 @@ SINGLE_CLASS_TABLES = {
 def test_a_table_beside_a_single_class_is_told(table: tuple[str, str | bytes], problem: str, tmp_path: Path) -> None:
     fill(tmp_path, *(f"flowers/{number}.jpg" for number in range(6)))
     before = list_source(str(tmp_path))
-    place, content = tmp_path / table[0], table[1]
-    place.write_bytes(content.encode() if isinstance(content, str) else content)
+    table_file, content = tmp_path / table[0], table[1]
+    table_file.write_bytes(content.encode() if isinstance(content, str) else content)
     after = list_source(str(tmp_path))
     assert (before.warnings, after.classes, after.fingerprint()) == ((), before.classes, before.fingerprint())
     (warning,) = after.label_warnings
     assert warning.startswith(f"all images of {tmp_path} are of one class, 'flowers', the name of their folder; ")
-    assert problem.replace("{}", str(place)) in warning
+    assert problem.replace("{}", str(table_file)) in warning
     (tmp_path / "classes.txt").write_text("flowers")
     assert list_source(str(tmp_path), SourceOptions(labels=str(tmp_path / "classes.txt"))).label_warnings == ()
 
 
 def test_numbers_of_names_without_their_zeros_are_asked_about(tmp_path: Path) -> None:
     fill(tmp_path, *(f"scans/{number:05d}.jpg" for number in range(12)))
-    place = tmp_path / "train.csv"
-    place.write_text("id,label,note\n" + "".join(f"{number},{'ab'[number % 2]},x\n" for number in range(12)))
+    table = tmp_path / "train.csv"
+    table.write_text("id,label,note\n" + "".join(f"{number},{'ab'[number % 2]},x\n" for number in range(12)))
     (warning,) = list_source(str(tmp_path)).warnings
-    assert f"the first row of {place} names no image there: its 'id' is '0', and the first file is 00000.jpg" in warning
+    assert f"the first row of {table} names no image there: its 'id' is '0', and the first file is 00000.jpg" in warning
     subprocess.run(["sh", "-c", warning.partition("type: ")[2]], check=True)
     source = list_source(str(tmp_path))
     assert (source.classes, source.table.labels.tolist()) == ((b"a", b"b"), [0] * 6 + [1] * 6)
@@ -357,12 +357,12 @@ def test_layouts_in_a_store(tmp_path: Path, request: pytest.FixtureRequest, monk
     beside_images(tmp_path / "table")
     images(tmp_path, "masks/photo/{}.jpg", "classes/cat/{}.jpg", "classes/dog/{}.jpg")
     images(tmp_path, "masks/outline/{}.png", mode="L")
-    place = copy(tmp_path, store_folder("s3", request, monkeypatch))
-    here, there = (list_source(str(root / "table")) for root in (tmp_path, place))
+    remote = copy(tmp_path, store_folder("s3", request, monkeypatch))
+    here, there = (list_source(str(root / "table")) for root in (tmp_path, remote))
     assert (there.classes, there.fingerprint()) == ((b"cat", b"dog"), here.fingerprint())
     with pytest.raises(SourceError, match="files in outline/ with the names of those in photo/"):
-        list_source(str(place / "masks"))
-    assert list_source(str(place / "classes")).classes == (b"cat", b"dog")
+        list_source(str(remote / "masks"))
+    assert list_source(str(remote / "classes")).classes == (b"cat", b"dog")
 
 
 @pytest.mark.parametrize(

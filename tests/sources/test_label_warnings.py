@@ -140,8 +140,8 @@ def test_open_warns_of_what_else_a_listing_has_to_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["plan SOURCE", "build SOURCE OUT", "show SOURCE --out SHEET"])
 def test_commands_warn(tmp_path: Path, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     root = photographs(tmp_path / "photos", *OF_IMAGENET)
-    places = {"SOURCE": root, "OUT": tmp_path / "out", "SHEET": tmp_path / "sheet.png"}
-    assert main([str(places.get(word, word)) for word in command.split()]) == 0
+    paths = {"SOURCE": root, "OUT": tmp_path / "out", "SHEET": tmp_path / "sheet.png"}
+    assert main([str(paths.get(word, word)) for word in command.split()]) == 0
     printed = capsys.readouterr()
     warning = PART.format(root=root).partition("labels=")[0] + "--labels imagenet\n"
     assert warning in printed.out + printed.err

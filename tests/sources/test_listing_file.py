@@ -29,9 +29,9 @@ TABLE = ("labels", "sizes", "numbers", "objects")
 
 
 def read_back(tree: Source, folder: Path) -> Source:
-    place = location(folder) / "listing"
-    write_listing(place, tree, {"one": 1})
-    listing = read_listing(place)
+    file = location(folder) / "listing"
+    write_listing(file, tree, {"one": 1})
+    listing = read_listing(file)
     assert listing is not None
     assert listing[0] == {"one": 1}
     return listing[1]

@@ -460,9 +460,9 @@ def test_values_stay_with_their_images(tmp_path: Path) -> None:
         [{"file_name": name, "n": content(name).hex(), "label": f"c{len(name) % 2}"} for name in reversed(names)],
     )
     tree = list_source(str(tmp_path / "src"))
-    place = location(tmp_path) / "listing"
-    write_listing(place, tree, {})
-    again = read_listing(place)
+    file = location(tmp_path) / "listing"
+    write_listing(file, tree, {})
+    again = read_listing(file)
     assert again is not None
     for source in (tree, with_objects(tree), again[1]):
         assert source is not None

@@ -50,7 +50,7 @@ def test_each_object_is_a_row(root: Path) -> None:
     assert reported[0] == (0, 5)
 
 
-def test_rows_of_tars_keep_their_places(tmp_path: Path) -> None:
+def test_rows_of_tars_keep_their_offsets(tmp_path: Path) -> None:
     (tmp_path / "some.tar").write_bytes(tar_of("a/1.jpg", "b/2.jpg"))
     objects = with_objects(list_source(str(tmp_path / "some.tar")))
     assert [objects.load(item, "train").data for item in objects.table] == [content("1.jpg"), content("2.jpg")]

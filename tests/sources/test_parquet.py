@@ -208,10 +208,10 @@ def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
     source = write_all(tmp_path / "src")
     whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
     settings = settings_for(source, shards=4, threads=1)
-    place = location(tmp_path / "parts")
+    destination = location(tmp_path / "parts")
     for number in range(3):
-        listed = parts.list_once(settings, place)
-        build_part(listed, settings, place, Part(number, 3))
+        listed = parts.list_once(settings, destination)
+        build_part(listed, settings, destination, Part(number, 3))
     assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
 
 
@@ -222,11 +222,11 @@ def test_the_dataset_is_the_same_from_a_store(
 ) -> None:
     source = write_all(tmp_path / "src")
     local = stoker.build(source, tmp_path / "local", shards=4, progress=False)
-    place = copy(source, store_folder(kind, request, monkeypatch))
-    remote = stoker.build(str(place), tmp_path / "remote", shards=4, progress=False)
+    copied = copy(source, store_folder(kind, request, monkeypatch))
+    remote = stoker.build(str(copied), tmp_path / "remote", shards=4, progress=False)
     assert remote.manifest.dataset_id == local.manifest.dataset_id
     assert remote.manifest.source == local.manifest.source
-    ours, far = stoker.open(source, "train"), stoker.open(str(place), "train")
+    ours, far = stoker.open(source, "train"), stoker.open(str(copied), "train")
     assert [far[index].encoded for index in range(ROWS)] == [ours[index].encoded for index in range(ROWS)]
 
 
@@ -457,9 +457,9 @@ def test_what_datasets_saves_on_a_disk_is_refused_with_what_to_do(tmp_path: Path
 
     table = datasets.Dataset.from_list([row(1)], features=features())
     datasets.DatasetDict({"train": table, "test": table}).save_to_disk(tmp_path / "saved")
-    for place in (tmp_path / "saved", tmp_path / "saved/train"):
-        with pytest.raises(SourceError, match=f"{place} holds Arrow files, .* what datasets.load_from_disk returns"):
-            list_source(str(place))
+    for folder in (tmp_path / "saved", tmp_path / "saved/train"):
+        with pytest.raises(SourceError, match=f"{folder} holds Arrow files, .* what datasets.load_from_disk returns"):
+            list_source(str(folder))
     report = stoker.build(datasets.load_from_disk(tmp_path / "saved"), tmp_path / "out", progress=False)
     assert report.manifest.records == 2
 
@@ -481,10 +481,10 @@ def test_null_is_an_empty_text_or_not_a_number(tmp_path: Path) -> None:
         f"'{name}' has no value in {n} rows" for name, n in (("error_message", 6), ("caption", 2), ("score", 2))
     ]
     assert (report.manifest.records, report.manifest.rejects) == (6, 0)
-    for place in (tmp_path / "out", tmp_path / "src"):
+    for folder in (tmp_path / "out", tmp_path / "src"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SourceWarning)
-            dataset = stoker.open(place)
+            dataset = stoker.open(folder)
         values = [dataset[index].fields for index in range(6)]
         assert {row["error_message"] for row in values} == {""}
         assert sorted((row["caption"], str(row["score"])) for row in values) == [
@@ -677,7 +677,7 @@ def test_a_footer_that_says_too_many_rows_is_refused(tmp_path: Path, rows: int, 
         list_source(str(path))
 
 
-def test_fingerprints_change_with_the_footer_and_not_with_the_place(tmp_path: Path) -> None:
+def test_fingerprints_change_with_the_footer_and_not_with_the_path(tmp_path: Path) -> None:
     columns = {"image": [image(picture(1))], "label": [0]}
     paths = [
         write_rows(tmp_path / name / "p.parquet", {**columns, "n": [number]})
@@ -780,7 +780,7 @@ def test_no_image_is_read_to_look_for_labels_and_tables(tmp_path: Path, monkeypa
     batches = parquet_files.ParquetFile.batches
 
     def noted(self: Any, columns: Any, *rest: Any) -> Any:
-        read.extend(f"{self.place.name[6:11]} {name}" for name in columns)
+        read.extend(f"{self.path.name[6:11]} {name}" for name in columns)
         return batches(self, columns, *rest)
 
     monkeypatch.setattr(parquet_files.ParquetFile, "batches", noted)

@@ -258,8 +258,8 @@ def coco_of(names: list[str]) -> str:
     return json.dumps({"images": images, "annotations": [], "categories": [{"id": 1, "name": "cat"}]})
 
 
-def read_by_name(place: Path, **options: str) -> dict[str, bytes]:
-    source = list_source(str(place), SourceOptions(**options))
+def read_by_name(path: Path, **options: str) -> dict[str, bytes]:
+    source = list_source(str(path), SourceOptions(**options))
     return {item.key: source.load(item, "train").data for item in source.table}
 
 
@@ -670,12 +670,12 @@ def test_a_loader_replaces_what_a_broken_link_stands_for(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["train.csv", "metadata.csv"])
 def test_a_table_that_names_no_image_says_where_it_looked(name: str, tmp_path: Path) -> None:
-    place = write(tmp_path, {name: "path,label\ncats/1.jpg,cat\ndogs/2.jpg,dog\n"}) / name
-    problem = f"no column of a table names images below {tmp_path}: {place} has the columns path, label; its first row"
-    assert refusal(place).startswith(f"{problem} is cats/1.jpg")
-    assert refusal(place).endswith("image_root")
+    table = write(tmp_path, {name: "path,label\ncats/1.jpg,cat\ndogs/2.jpg,dog\n"}) / name
+    problem = f"no column of a table names images below {tmp_path}: {table} has the columns path, label; its first row"
+    assert refusal(table).startswith(f"{problem} is cats/1.jpg")
+    assert refusal(table).endswith("image_root")
     if name == "train.csv":
-        assert refusal(tmp_path) == f"{refusal(place)}, or a pattern such as '*.jpg' to read no classes"
+        assert refusal(tmp_path) == f"{refusal(table)}, or a pattern such as '*.jpg' to read no classes"
 
 
 @pytest.mark.parametrize("name", ["valid.csv", "val.csv", "dev.csv", "images_val.txt", "test.csv", "images_test.txt"])
@@ -976,12 +976,12 @@ def test_names_of_classes_that_are_not_utf_8_are_refused_with_what_converts_them
     files |= {f"labels/{i}.txt": b"0 .5 .5 .2 .2\n" for i in range(6) if name in ("classes.txt", "data.yaml")}
     if name == "labelmap.txt":
         files = {f"{folder}/0.png": picture(0, "L") for folder in ("JPEGImages", "SegmentationClass")}
-    place = write(tmp_path, {**files, name: text.encode("latin-1")}) / name
+    file = write(tmp_path, {**files, name: text.encode("latin-1")}) / name
     with pytest.raises(SourceError) as raised:
         listed(tmp_path / start)
-    assert f"{problem.replace('{}', str(place))}; " in str(raised.value)
+    assert f"{problem.replace('{}', str(file))}; " in str(raised.value)
     subprocess.run(["sh", "-c", str(raised.value).partition("type: ")[2]], check=True)
-    assert place.read_text() == text
+    assert file.read_text() == text
     assert listed(tmp_path / start).classes
 
 

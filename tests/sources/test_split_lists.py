@@ -83,8 +83,8 @@ def test_lists_lie_in_folders_of_them(folder: str, tmp_path: Path) -> None:
     lists(masks(tmp_path) / folder)
     tree = list_source(str(tmp_path))
     assert names_of(tree) == WANTED
-    places = " and ".join(f"{tmp_path}/{folder}/{name}.txt" for name in ("train", "val", "test"))
-    assert tree.warnings == (f"the splits are those of {places}",)
+    files = " and ".join(f"{tmp_path}/{folder}/{name}.txt" for name in ("train", "val", "test"))
+    assert tree.warnings == (f"the splits are those of {files}",)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # torchvision leaves files open

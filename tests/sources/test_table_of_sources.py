@@ -340,16 +340,16 @@ MAKERS: dict[str, Callable[[Path], Classes]] = {
 """Write the files of a row below a folder, and say what they hold."""
 
 
-def records_of(name: str, place: object) -> Any:
-    """The records of a row without a path; their images lie at a place."""
+def records_of(name: str, root: object) -> Any:
+    """The records of a row without a path; their images lie below a root."""
     if name == "generator":
-        return ({"image": f"{place}/streamed/{number}.jpg", "label": number % 2, "n": number} for number in range(6))
+        return ({"image": f"{root}/streamed/{number}.jpg", "label": number % 2, "n": number} for number in range(6))
     names = datasets.ClassLabel(names=["cat", "dog"])
     features = datasets.Features(
         {"image": datasets.Value("string"), "label": names, "caption": datasets.Value("string")}
     )
     columns = {
-        "image": [f"{place}/own/{number}.jpg" for number in range(6)],
+        "image": [f"{root}/own/{number}.jpg" for number in range(6)],
         "label": [0, 1] * 3,
         "caption": list("abcdef"),
     }
@@ -400,26 +400,26 @@ def classes_of(splits: dict[str, stoker.Dataset]) -> Classes:
     }
 
 
-def check_classes(place: Any, want: Classes, *, masks: bool = False) -> frozenset[str]:
-    """Compare the classes in every split of what lies at a place, decode an image of each, and return the fields."""
-    splits = {split: stoker.open(place, split, masks=masks) for split in want}
+def check_classes(root: Any, want: Classes, *, masks: bool = False) -> frozenset[str]:
+    """Compare the classes in every split of what lies at a root, decode an image of each, and return the fields."""
+    splits = {split: stoker.open(root, split, masks=masks) for split in want}
     assert classes_of(splits) == want
     assert all(dataset[0].decode().shape == (SIDES[1], SIDES[0], 3) for dataset in splits.values())
     return frozenset(name for dataset in splits.values() for name in dataset.fields)
 
 
-def check_row(row: Row, place: Any, want: Classes, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Type the commands of a row for what lies at a place."""
+def check_row(row: Row, root: Any, want: Classes, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Type the commands of a row for what lies at a root."""
     source, *options = row.source.split()
-    typed, images = str(place / source), sum(count.total() for count in want.values())
+    typed, images = str(root / source), sum(count.total() for count in want.values())
     assert row.images == images
     if row.source in WITH_RECORDS:
-        stoker.build(records_of(row.source, place), out, progress=False)
+        stoker.build(records_of(row.source, root), out, progress=False)
         if not row.open:
             with pytest.raises(StokerError):
-                stoker.open(records_of(row.source, place))
+                stoker.open(records_of(row.source, root))
         else:
-            assert check_classes(records_of(row.source, place), want) == row.fields
+            assert check_classes(records_of(row.source, root), want) == row.fields
     else:
         capsys.readouterr()
         assert main(["plan", typed, *options, "--json"]) == (0 if row.plan else 2)
@@ -456,6 +456,6 @@ def test_rows_in_a_store(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place = copy(here, store_folder("s3", request, monkeypatch))
+    root = copy(here, store_folder("s3", request, monkeypatch))
     for number, row in enumerate(ROWS):
-        check_row(row, place, expected_classes[row.source], tmp_path / str(number), capsys)
+        check_row(row, root, expected_classes[row.source], tmp_path / str(number), capsys)

@@ -152,10 +152,10 @@ def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
     source = write_shards(tmp_path / "src")
     whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
     settings = settings_for(source, shards=4, threads=1)
-    place = location(tmp_path / "parts")
+    destination = location(tmp_path / "parts")
     for number in range(3):
-        listed = parts.list_once(settings, place)
-        build_part(listed, settings, place, Part(number, 3))
+        listed = parts.list_once(settings, destination)
+        build_part(listed, settings, destination, Part(number, 3))
     assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
 
 
@@ -480,7 +480,7 @@ def test_braces_name_the_shards_that_webdataset_reads(tmp_path: Path, capsys: py
     assert json.loads(capsys.readouterr().out)["splits"]["train"]["images"] == SAMPLES
     both = list_source(f"{source}/{{train/train-{{000000..000002}},val/val-{{000000..000002}}}}.tar")
     assert {split: len(rows) for split, rows in both.splits.items()} == {"train": SAMPLES, "validation": SAMPLES}
-    assert list(map(os.fsdecode, both.reader.places[1:])) == wds.shardlists.expand_urls(both.root)
+    assert list(map(os.fsdecode, both.reader.uris[1:])) == wds.shardlists.expand_urls(both.root)
 
 
 def test_braces_in_folders_of_splits(tmp_path: Path) -> None:
@@ -502,24 +502,24 @@ def test_braces_name_tars_of_class_folders_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "problem"),
     [
-        ("{a,b}.tar", "b.tar, for which {place} stands, does not exist"),
-        ("{a.tar,c}", "c, for which {place} stands, is not a file"),
-        ("{a.tar,notes.txt}", "notes.txt, for which {place} stands, is no tar"),
-        ("{a.tar,", "{place} has a brace without a partner"),
-        ("{0..9999999}.tar", "{place} stands for more than 1048576 names"),
-        ("a}.tar", "{place} does not exist"),
+        ("{a,b}.tar", "b.tar, for which {path} stands, does not exist"),
+        ("{a.tar,c}", "c, for which {path} stands, is not a file"),
+        ("{a.tar,notes.txt}", "notes.txt, for which {path} stands, is no tar"),
+        ("{a.tar,", "{path} has a brace without a partner"),
+        ("{0..9999999}.tar", "{path} stands for more than 1048576 names"),
+        ("a}.tar", "{path} does not exist"),
     ],
 )
 def test_braces_that_name_no_tars_are_refused(pattern: str, problem: str, tmp_path: Path) -> None:
     one_tar(tmp_path, A, "a.tar")
     (tmp_path / "c").mkdir()
     (tmp_path / "notes.txt").write_text("a.tar")
-    place = str(tmp_path / pattern)
-    with pytest.raises(SourceError, match=re.escape(problem.format(place=place))):
-        list_source(place)
-    with pytest.raises(stoker.errors.DatasetNotFoundError, match=re.escape(place)):
-        stoker.open(place)
-    assert main(["info", place]) == 2
+    path = str(tmp_path / pattern)
+    with pytest.raises(SourceError, match=re.escape(problem.format(path=path))):
+        list_source(path)
+    with pytest.raises(stoker.errors.DatasetNotFoundError, match=re.escape(path)):
+        stoker.open(path)
+    assert main(["info", path]) == 2
 
 
 def test_names_with_braces_are_names(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SHELLS = ("bash", "zsh", "fish")
-_FILES = {"FILE", "FILE.png", "PATH", "PLACE"}
+_FILES = {"FILE", "FILE.png", "PATH"}
 """How the help shows the values that are paths."""
 
 DESCRIPTION = "Print the script that makes a shell complete the commands, options and values of stoker."

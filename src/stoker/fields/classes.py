@@ -237,7 +237,7 @@ class Boxes(ClassField):
         return box_column(pa, self.names)
 
     def form(self) -> BatchForm:
-        """Refuse: batches have boxes in a place of their own."""
+        """Refuse: batches have boxes in an attribute of their own."""
         raise ConfigError("batches have boxes with boxes=stoker.BoxOutput(...), not with fields=")
 
     def boxes(self, name: str, value: object) -> list[Box]:

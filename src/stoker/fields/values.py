@@ -278,11 +278,11 @@ class Array(ValueField):
         if not isinstance(self.shape, (list, tuple)):
             raise ConfigError(f"the shape of an array is {describe(self.shape)}; it must be a tuple, such as (768,)")
         object.__setattr__(self, "shape", tuple(self.shape))
-        for place, side in enumerate(self.shape):
-            if side is None and place:
-                raise ConfigError(f"side {place} of the shape {self.shape} is None; only the first may differ")
+        for axis, side in enumerate(self.shape):
+            if side is None and axis:
+                raise ConfigError(f"side {axis} of the shape {self.shape} is None; only the first may differ")
             if side is not None:
-                check_range(f"side {place} of the shape of an array", side, 1, _MAX_VALUES)
+                check_range(f"side {axis} of the shape of an array", side, 1, _MAX_VALUES)
         check_range("the number of values of an array", self._size, 1, _MAX_VALUES)
         check_padding(self.pad_to)
         if self.pad_to is not None and not self.is_ragged:

@@ -352,19 +352,19 @@ class _Images(Splits):
 
 
 def _channels(rows: NDArray[Any]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield places of readable images, and the means of their channels and of the squares of these."""
+    """Yield positions of readable images, and the means of their channels and of the squares of these."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         part = rows[first : first + _ROWS_AT_ONCE]
-        places = np.flatnonzero(part["format"] != UNREADABLE)
-        some = part[places]
+        numbers = np.flatnonzero(part["format"] != UNREADABLE)
+        some = part[numbers]
         areas = (some["width"].astype(np.float64) * some["height"])[:, None]
-        yield first + places, some["sums"] / areas, some["squares"] / areas
+        yield first + numbers, some["sums"] / areas, some["squares"] / areas
 
 
 def _split(rows: NDArray[Any]) -> AuditedSplit:
     count, mean, square = 0, np.zeros(3), np.zeros(3)
-    for places, means, squares in _channels(rows):  # every image counts the same
-        count, mean, square = count + len(places), mean + means.sum(0), square + squares.sum(0)
+    for numbers, means, squares in _channels(rows):  # every image counts the same
+        count, mean, square = count + len(numbers), mean + means.sum(0), square + squares.sum(0)
     mean, square = mean / max(1, count), square / max(1, count)
     std = np.sqrt(np.maximum(0.0, square - mean**2))
     size_bytes = int(rows["size"].sum(dtype=np.int64))
@@ -553,16 +553,16 @@ class Measurements:
     def brightness(self) -> NDArray[np.float32]:
         """Mean of each image, 0 to 255, float32 (N,); NaN where it is unreadable."""
         values = np.full(len(self.rows), np.nan, np.float32)
-        for places, means, _ in _channels(self.rows):
-            values[places] = means.mean(1)
+        for numbers, means, _ in _channels(self.rows):
+            values[numbers] = means.mean(1)
         return values
 
     @cached_property
     def contrast(self) -> NDArray[np.float32]:
         """Standard deviation of each, each channel around its own mean; the same."""
         values = np.full(len(self.rows), np.nan, np.float32)
-        for places, means, squares in _channels(self.rows):
-            values[places] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
+        for numbers, means, squares in _channels(self.rows):
+            values[numbers] = np.sqrt(np.maximum(0.0, squares - means**2).mean(1))
         return values
 
 
@@ -706,10 +706,10 @@ def near_duplicates(
     """
     firsts = _without_copies(np.flatnonzero(measured.contrast >= FLAT), [group.rows for group in exact])
     pairs = np.stack([measured.rows["hash"][firsts], measured.rows["strong"][firsts]], 1)
-    pairs, places = np.unique(pairs, axis=0, return_inverse=True)
+    pairs, inverse = np.unique(pairs, axis=0, return_inverse=True)
     hashes, strong = np.ascontiguousarray(pairs.T)
     clusters = _native.near_hashes(hashes, strong, distance, mirrored=True, threads=threads)
-    return [Duplicates("near", group) for group in _groups(firsts, clusters[places.ravel()])]
+    return [Duplicates("near", group) for group in _groups(firsts, clusters[inverse.ravel()])]
 
 
 def distances(hashes: NDArray[np.uint64]) -> list[int]:

@@ -461,33 +461,33 @@ def find_boxes(
         warnings: Receives those about a file.
         progress: Called after every few annotations of a tar.
     """
-    place = location(explicit).resolve() if explicit is not None else _find_place(tops, base)
+    path = location(explicit).resolve() if explicit is not None else _find_annotations(tops, base)
     if explicit is not None and not location(explicit).exists():
         message = f"{option('boxes')} {explicit} does not exist; give a folder of XML files, a tar of them or a CSV"
         raise SourceError(message, path=explicit)
-    if place is None:
+    if path is None:
         if kaggle := first_file(tops, (KAGGLE_BOXES,)):
             message = f"{kaggle} has boxes, which are not read; the same are in Annotations/ of its download"
             warnings.append(f"{message}: give {option_with('boxes', 'FOLDER')}")
         return {}
     boxes: dict[str, Annotations | BoxTable]
-    if place.is_dir():
-        boxes = {split: _boxes_in(place, os.fsdecode(folder)) for split, folder in folders.items()}
+    if path.is_dir():
+        boxes = {split: _boxes_in(path, os.fsdecode(folder)) for split, folder in folders.items()}
     else:
-        boxes = dict.fromkeys(folders, _read_file(place, warnings, progress))
+        boxes = dict.fromkeys(folders, _read_file(path, warnings, progress))
     validation = first_file(tops, _VALIDATION_FILES)
     if explicit is None and validation is not None and "validation" in boxes:
         boxes["validation"] = _read_file(validation, warnings, progress)
     return boxes
 
 
-def _find_place(tops: tuple[Location, ...], base: Location) -> Location | None:
+def _find_annotations(tops: tuple[Location, ...], base: Location) -> Location | None:
     mirrored = annotations_beside(os.fsencode(str(base)))
     mirrors = [] if mirrored is None else [from_uri(mirrored)]
     below = [[top / os.fsdecode(name) for name in sorted(ANNOTATION_FOLDERS)] for top in tops]
     # In ILSVRC's layout the folder that mirrors that of the images is more exact than the one above it.
-    places = chain(*below[:1], mirrors, *below[1:])
-    folder = next((place for place in places if place.is_dir()), None)
+    candidates = chain(*below[:1], mirrors, *below[1:])
+    folder = next((candidate for candidate in candidates if candidate.is_dir()), None)
     if folder is None:
         return first_file(tops, _FILES)
     if any(is_folder or name.endswith(b".xml") for name, is_folder in seen_in(folder.to_uri())):
@@ -565,12 +565,12 @@ class MappedBoxes:
         return "Data -> Annotations"
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        place = self._locate(item)
-        return [] if place is None else read_boxes(place, class_name, class_names)
+        uri = self._locate(item)
+        return [] if uri is None else read_boxes(uri, class_name, class_names)
 
     def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
-        place = self._locate(item)
-        return 0 if place is None else _read(place).flaws
+        uri = self._locate(item)
+        return 0 if uri is None else _read(uri).flaws
 
     def _locate(self, item: Item) -> bytes | None:
         mapped = annotations_beside(join(self.base, item.path))

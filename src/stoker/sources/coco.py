@@ -114,8 +114,8 @@ def _find_all(look: Look) -> list[CocoFile]:
     root = look.path.resolve()
     names = look.look_into(root).folders
     alone = [inner for name in names if len(names) == 1 and look.look_into(inner := root / name).folders]
-    places = dict.fromkeys((look.layout.base, root, *alone))
-    return next(filter(None, (_coco_at(look, place) for place in places)), [])
+    folders = dict.fromkeys((look.layout.base, root, *alone))
+    return next(filter(None, (_coco_at(look, folder) for folder in folders)), [])
 
 
 def _coco_at(look: Look, base: Location) -> list[CocoFile]:
@@ -216,18 +216,18 @@ def find_images(file: CocoFile, paths: Sequence[bytes], within: Location | None)
 
 def unused_beside(look: Look, base: Location, folders: Sequence[Location]) -> Iterator[bytes]:
     """Yield the paths of folders below a folder that lie beside those of images, and have none of these in them."""
-    places = {place for folder in folders for place in (folder, *folder.parents) if base in (place, *place.parents)}
-    for place in sorted(places - {*folders}, key=str):
-        children = [place / os.fsdecode(name) for name in look.folders_in(place.to_uri())]
+    used = {path for folder in folders for path in (folder, *folder.parents) if base in (path, *path.parents)}
+    for path in sorted(used - {*folders}, key=str):
+        children = [path / os.fsdecode(name) for name in look.folders_in(path.to_uri())]
         for child in children:
-            is_left_out = child in places or child.name == _ANNOTATIONS or child.name.startswith(".")
+            is_left_out = child in used or child.name == _ANNOTATIONS or child.name.startswith(".")
             if not (is_left_out or is_dataset(child) or (look.without is not None and child.is_same(look.without))):
                 yield path_below(child, base)
 
 
-def path_below(place: Location, base: Location) -> bytes:
-    """Return the path of a place relative to a folder that it is or lies in."""
-    return os.fsencode("/".join(place.parts[len(base.parts) :]))
+def path_below(path: Location, base: Location) -> bytes:
+    """Return a path relative to a folder that it is or lies in."""
+    return os.fsencode("/".join(path.parts[len(base.parts) :]))
 
 
 def _stem(path: Location) -> str:
@@ -465,8 +465,8 @@ class _Contents:
     def add_boxes(self, own: GrowingBlobs, damaged: GrowingBlobs, warnings: list[str]) -> NDArray[np.int32]:
         """Append columns ``boxes`` and ``damaged`` of `TableBoxes`, in the order of the images; return ``flaws``."""
         flaws = np.zeros(len(self.images), np.int32)
-        place_of = {image: place for place, image in enumerate(self.images)}
-        corners, labels, places = array("d"), array("i"), array("q")
+        position_of = {image: position for position, image in enumerate(self.images)}
+        corners, labels, positions = array("d"), array("i"), array("q")
         orphans = outside = 0
         for row, (image_id, category) in enumerate(zip(self.box_images, self.box_categories, strict=True)):
             image = self.images.get(image_id)
@@ -482,21 +482,21 @@ class _Contents:
                 x, y, width, height = self.box_sides[_BOX_NUMBERS * row : _BOX_NUMBERS * (row + 1)]
                 edges = (x, x + width), (y, y + height), image.width, image.height
                 box = place_box(*edges)
-                flaws[place_of[image_id]] |= flaws_of(*edges)
+                flaws[position_of[image_id]] |= flaws_of(*edges)
                 if box is None:
                     outside += 1
                     continue
                 corners.extend((box.xmin, box.ymin, box.xmax, box.ymax))
                 labels.append(self.labels[category])
-                places.append(place_of[image_id])
+                positions.append(position_of[image_id])
         if orphans:
             warnings.append(f"{self.path}: {format_count(orphans, 'box')} of images that it does not name")
         if outside:
             warnings.append(f"{self.path}: {format_count(outside, 'box')} without area inside the image")
         boxes = np.empty(len(labels), BOX)
         boxes["corners"], boxes["label"] = np.array(corners, np.float64).reshape(-1, _BOX_NUMBERS), labels
-        order = np.argsort(places, kind="stable")
-        counts = np.bincount(np.array(places, np.int64), minlength=len(self.images))
+        order = np.argsort(positions, kind="stable")
+        counts = np.bincount(np.array(positions, np.int64), minlength=len(self.images))
         own.extend(boxes[order].tobytes(), counts * BOX.itemsize)
         for image_id in self.images:
             damaged.append(self.damaged.get(image_id, "").encode("utf-8", "surrogatepass"))
@@ -698,9 +698,9 @@ def _collect(
         own = {path[len(folder) :]: size for path, size in sizes.items() if path.startswith(folder)}
         group = builder.collector.group(split, None, len(folder))
         for path, size in _sizes_of_images(builder, part, join(builder.base, folder).rstrip(b"/"), own):
-            place = path if is_absolute(path) else folder + path
-            builder.collector.add(group, place, size)
-            named[place] += 1
+            image = path if is_absolute(path) else folder + path
+            builder.collector.add(group, image, size)
+            named[image] += 1
     files = " and ".join(str(part.path) for part in parts)
     unused = sorted(sizes.keys() - named.keys())
     builder.skipped.ignored["not in the COCO file"] += len(unused)

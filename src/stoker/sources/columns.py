@@ -293,8 +293,8 @@ def divided(
         order = order[np.count_nonzero(numbers < 0) :]
         numbers = numbers[order]
         counts = np.bincount(numbers, minlength=count)
-        places = starts[numbers] + np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
-        ordered[places] = rows[first:end][order]
+        positions = starts[numbers] + np.arange(len(numbers)) - np.repeat(np.cumsum(counts) - counts, counts)
+        ordered[positions] = rows[first:end][order]
         starts += counts
     return ordered, bounds.tolist()
 
@@ -358,8 +358,8 @@ class RowsByPath:
         return starts, self._starts[rows + 1] - starts
 
     def _read(self, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Return the words at some places, the first byte as the highest, with zeros behind the ends of paths."""
-        places = np.minimum(starts, self._last)
-        words = self._words[places].astype(np.uint64) << (8 * (starts - places)).astype(np.uint64)
+        """Return the words at some positions, the first byte as the highest, with zeros behind the ends of paths."""
+        positions = np.minimum(starts, self._last)
+        words = self._words[positions].astype(np.uint64) << (8 * (starts - positions)).astype(np.uint64)
         beyond = (8 * (_WORD - np.clip(lengths, 0, _WORD))).astype(np.uint64)
         return (words >> beyond) << beyond

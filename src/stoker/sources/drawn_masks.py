@@ -94,7 +94,7 @@ class CocoMask(DrawnMask):
     where: str  # the file
     width: Any  # of the image in pixels, as the file has it: any value of JSON
     height: Any  # the same
-    # of each annotation a list: the number in the mask or 0 where its category is unknown, its place in the file, its
+    # of each annotation a list: the number in the mask or 0 where its category is unknown, its number in the file, its
     # ``id``, its ``category_id`` and its ``segmentation``; these three any values of JSON
     objects: Sequence[Any]
 
@@ -132,8 +132,8 @@ class CocoMask(DrawnMask):
         """Return how many pixels each object has, its number, and its runs."""
         shapes = []
         edges = 0.0
-        for number, place, id_, category, segmentation in self.objects:
-            where = f"{self.where}: annotations[{place}] with the id {shown(id_)}"
+        for number, position, id_, category, segmentation in self.objects:
+            where = f"{self.where}: annotations[{position}] with the id {shown(id_)}"
             if not number:
                 raise SourceError(f"{where}: category_id is {shown(category)}, which no category has", path=self.where)
             try:
@@ -299,44 +299,44 @@ def are_coloured(masks: Iterable[Location]) -> bool:
 
 def read_mask_classes(folders: Iterable[Location]) -> list[bytes] | None:
     """Return the classes that CVAT's ``labelmap.txt`` names, without the background; None where no folder has one."""
-    place = first_file(folders, (LABEL_MAP,))
-    if place is None:
+    path = first_file(folders, (LABEL_MAP,))
+    if path is None:
         return None
-    names = [name for _, _, name, _ in _class_lines(place) if name != BACKGROUND]
+    names = [name for _, _, name, _ in _class_lines(path) if name != BACKGROUND]
     if len({*names}) < len(names):
-        raise SourceError(f"{place} names a class twice; mend it", path=str(place))
+        raise SourceError(f"{path} names a class twice; mend it", path=str(path))
     return names
 
 
-def _class_lines(place: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int, ...]]]:
-    for number, line in nonblank_lines(place):
+def _class_lines(path: Location) -> Iterator[tuple[int, bytes, bytes, tuple[int, ...]]]:
+    for number, line in nonblank_lines(path):
         if not line.startswith(b"#"):
-            text_of(place, number, line)
-            yield number, line, *_parsed(place.name, line.strip())
+            text_of(path, number, line)
+            yield number, line, *_parsed(path.name, line.strip())
 
 
 def read_colours(folders: Iterable[Location]) -> Colours | None:
     """Return what the first list in some folders says; None without one."""
-    place = first_file(folders, EXAMPLES)
-    if place is None:
+    path = first_file(folders, EXAMPLES)
+    if path is None:
         return None
-    example = EXAMPLES[place.name]
+    example = EXAMPLES[path.name]
     classes: dict[tuple[int, ...], bytes] = {}
-    for number, line, name, colour in _class_lines(place):
-        if not colour and number == 1 and place.suffix == ".csv":
+    for number, line, name, colour in _class_lines(path):
+        if not colour and number == 1 and path.suffix == ".csv":
             continue
         if not colour or colour in classes:
             problem = f"has the colour of {os.fsdecode(classes[colour])!r}" if colour in classes else "has no colour"
-            message = f"{place}, line {number}: {os.fsdecode(line[:200])!r} {problem}; write lines such as {example!r}"
-            raise SourceError(message, path=str(place))
+            message = f"{path}, line {number}: {os.fsdecode(line[:200])!r} {problem}; write lines such as {example!r}"
+            raise SourceError(message, path=str(path))
         classes[colour] = name
-    if classes and place.name == LABEL_MAP:
+    if classes and path.name == LABEL_MAP:
         background = next((colour for colour, name in classes.items() if name == BACKGROUND), (0, 0, 0))
         classes = {background: BACKGROUND, **classes}
     if not 0 < len(classes) <= _MOST_COLOURS:
-        message = f"{place} names {len(classes):,} classes, not 1 to {_MOST_COLOURS:,}; write lines such as {example!r}"
-        raise SourceError(message, path=str(place))
-    return Colours(str(place), [(*colour, number) for number, colour in enumerate(classes)])
+        message = f"{path} names {len(classes):,} classes, not 1 to {_MOST_COLOURS:,}; write lines such as {example!r}"
+        raise SourceError(message, path=str(path))
+    return Colours(str(path), [(*colour, number) for number, colour in enumerate(classes)])
 
 
 def _parsed(kind: str, line: bytes) -> tuple[bytes, tuple[int, ...]]:
@@ -367,7 +367,7 @@ class ColouredMask(DrawnMask):
     """A file whose colours are classes, of which `draw` makes a mask."""
 
     name: ClassVar[str] = "colours"
-    place: bytes  # the file, or its URL
+    uri: bytes  # the file, or its URL
     colours: Colours  # which number each colour is
 
     @classmethod
@@ -382,24 +382,24 @@ class ColouredMask(DrawnMask):
 
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
         """See `DrawnMask.draw`; of a palette or of grey pixels the colours count, too."""
-        where = os.fsdecode(self.place)
+        where = os.fsdecode(self.uri)
 
         def check_size(width: int, height: int) -> None:
             if (width, height) != size:
                 message = f"{where} has {width}x{height} pixels, but its image {size[0]}x{size[1]}"
                 raise SourceError(f"{message}; they must be equally large", path=where)
 
-        data = read_annotation(self.place)
+        data = read_annotation(self.uri)
         if data is None:
             raise SourceError(f"{where}: No such file or directory", path=where)
         pixels = mask_colours(data, check_size).astype(np.uint32)
         codes = pixels[:, :, 0] << 16 | pixels[:, :, 1] << 8 | pixels[:, :, 2]
         known, numbers = np.array(sorted((r << 16 | g << 8 | b, number) for r, g, b, number in self.colours.rows)).T
-        places = np.searchsorted(known, codes).clip(max=len(known) - 1)
-        wrong = np.flatnonzero(known[places] != codes)
+        rows = np.searchsorted(known, codes).clip(max=len(known) - 1)
+        wrong = np.flatnonzero(known[rows] != codes)
         if len(wrong):
             y, x = divmod(int(wrong[0]), pixels.shape[1])
             message = f"{where} has the colour {','.join(map(str, pixels[y, x]))} at x={x}, y={y}"
             raise SourceError(f"{message}, which is none of {self.colours.where}", path=where)
-        ids: NDArray[Any] = numbers[places].astype(f"uint{self.colours.mask.bits}")
+        ids: NDArray[Any] = numbers[rows].astype(f"uint{self.colours.mask.bits}")
         return ids

@@ -190,8 +190,8 @@ class _FileLists:
             return {}
         return dict.fromkeys(splits, MappedBoxes(base))
 
-    def _add(self, place: Location, number: int, line: bytes, split: str) -> None:
-        where = f"line {number} of {place}"
+    def _add(self, list_file: Location, number: int, line: bytes, split: str) -> None:
+        where = f"line {number} of {list_file}"
         if not line.strip():
             self._builder.skipped.ignored["blank line"] += 1
             return
@@ -204,7 +204,7 @@ class _FileLists:
             line, _, label = (part.strip() for part in line.strip().rpartition(self._separator))
             if not line or not label:
                 raise self._unlabelled_error(where, whole)
-            text_of(place, number, whole, whole.rindex(label))
+            text_of(list_file, number, whole, whole.rindex(label))
         if is_web(line.strip()):
             message = f"{where} is the URL of a web server, but the list does not begin with one"
             raise SourceError(f"{message}; give such images a list of their own", path=self._builder.root)
@@ -214,9 +214,9 @@ class _FileLists:
         folder, _, name = path.rpartition(b"/")
         self._hashes.append(hash((split, path)))
         if folder not in self._look_ups:
-            place = from_uri(join(self._builder.base, folder))
+            parent = from_uri(join(self._builder.base, folder))
             # What lies in a store gets its size later, from a listing of its folder.
-            self._look_ups[folder] = place.snapshot() if place.is_local else lambda _name: None
+            self._look_ups[folder] = parent.snapshot() if parent.is_local else lambda _name: None
         info = self._look_ups[folder](os.fsdecode(name))
         if info is None:
             self._refuse_mixed(number, whole, labelled=label is not None, where=where)
@@ -325,14 +325,14 @@ class _FileLists:
         return from_uri(join(self._builder.base, self._path(text)))
 
     def _size(self, text: bytes) -> int | None:
-        place = self._at(text)
+        file = self._at(text)
         try:
-            size = place.size()
-            return size if place.is_file() else 0
+            size = file.size()
+            return size if file.is_file() else 0
         except StorageError:
             raise
         except OSError as error:
-            if place.is_local and not is_path_error(error):
+            if file.is_local and not is_path_error(error):
                 raise
             return None
 
@@ -388,7 +388,7 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
     shown = []
     for pattern in patterns:
         shown.append(pattern)
-        paths.update(os.fsencode(str(place)) for place in location(pattern).normalized().matching(regular=True))
+        paths.update(os.fsencode(str(file)) for file in location(pattern).normalized().matching(regular=True))
     if not paths:
         message = f"no file matches {' '.join(shown)}"
         folder = next((pattern for pattern in shown if location(pattern).is_dir()), None)

@@ -1,4 +1,4 @@
-"""What a kind of source is, and a look at a place, from which every kind tells whether it is of that kind.
+"""What a kind of source is, and a look at a path, from which every kind tells whether it is of that kind.
 
 Each kind has a module, ending with its `Kind`; `stoker.sources.listing` asks them all.
 
@@ -54,9 +54,9 @@ class Kind:
     """A kind of source."""
 
     name: str  # what help and messages call it
-    # returns what ``list`` needs to list a place of this kind; None or nothing for a place of another kind
+    # returns what ``list`` needs to list a path of this kind; None or nothing for one of another kind
     claim: Callable[[Look], Any]
-    # lists a place, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does
+    # lists a path, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does
     list: Callable[[Look, Any], Source]
     # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
     options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
@@ -126,7 +126,7 @@ class FolderContents(NamedTuple):
 
 
 class Look:
-    """A place that a user named, and what they say about it; what is seen there is remembered."""
+    """A path that a user named, and what they say about it; what is seen there is remembered."""
 
     def __init__(
         self, named: str, options: SourceOptions | None, progress: Progress | None, without: Location | None
@@ -168,7 +168,7 @@ class Look:
         return children
 
     def once(self, find: Callable[[Look], T]) -> T:
-        """Return what a function finds out about the place; each function is called once."""
+        """Return what a function finds out about the path; each function is called once."""
         if find not in self._results:
             self._results[find] = find(self)
         result: T = self._results[find]

@@ -150,8 +150,8 @@ def _pairs(look: Look, levels: Mapping[Location, Sequence[str]]) -> list[str]:
     """Return a warning of class folders called after views of scenes, which hold images of the same names."""
     for top, names in levels.items():
         files = look.look_into(top / names[0]).files[:_SOME] if names and all(map(VIEW.fullmatch, names)) else []
-        places = [top / folder / name for folder in names[1:] for name in files]
-        if places and all(in_order(methodcaller("is_file"), places, top.requests_at_once)):
+        paths = [top / folder / name for folder in names[1:] for name in files]
+        if paths and all(in_order(methodcaller("is_file"), paths, top.requests_at_once)):
             message = f"the classes are {format_some(names, _FEW)}, with images of the same names, such as {files[0]}"
             rows = f"ls {names[0]} | sed 's|.*|{names[0]}/&,{names[1]}/&|'"
             typed = typed_table(top, rows, "file_name,second_file_name")
@@ -213,16 +213,16 @@ def belonging_beside(look: Look) -> str:
     Names tell, as of ``labels`` beside ``images`` and ``annotations`` beside ``train2017``, or a COCO file.
     """
     folder = look.path.resolve()
-    for place in (folder, folder.parent):
-        if _class_words(place.name):
+    for level in (folder, folder.parent):
+        if _class_words(level.name):
             break
         with contextlib.suppress(SourceError, OSError):  # of a folder above, which need not be readable
-            folders, files, _ = look.look_into(place.parent)
+            folders, files, _ = look.look_into(level.parent)
             beside = [f"{name}/" for name in folders if _MASKS.fullmatch(_class_words(name))]
-            beside += [name for name in files[:_SOME] if is_coco(place.parent / name)]
+            beside += [name for name in files[:_SOME] if is_coco(level.parent / name)]
             if beside:
                 names = " and ".join(beside[:_FEW])
-                return f"{names} beside {place.name}/, which may belong to its images: give {place.parent} to read them"
+                return f"{names} beside {level.name}/, which may belong to its images: give {level.parent} to read them"
     return ""
 
 
@@ -258,20 +258,20 @@ def inner_folders(look: Look, base: Location, classes: Mapping[bytes, Sequence[b
     """
     for split, folders in classes.items():
         top, names = base / os.fsdecode(split), sorted(map(os.fsdecode, folders))
-        places = [top / name for name in names[:_FEW]]
+        reached = [top / name for name in names[:_FEW]]
         for depth in range(2, 2 + _DEEPEST):
-            below = [look.look_into(place) for place in places]
+            below = [look.look_into(folder) for folder in reached]
             inner = [{*own} for own, files, _ in below if not _has_images(files)]
             if len(names) < 2 or len(inner) < len(below) or not all(inner):
                 break
             same = sorted(name for name in set.intersection(*inner) if _LETTER.search(_class_words(name)))
-            first = places[0] / (same or sorted(inner[0]))[0]
+            first = reached[0] / (same or sorted(inner[0]))[0]
             end = look.look_into(first).ending
             if end and (len(same) > 1 or _differ(names, inner) or all(map(_LETTER.fullmatch, names))):
                 message = f"the classes are {format_some(names, _FEW)}, not the folders in them, such as {first}; to"
                 typed = f"stoker list {shlex.quote(str(top / ('*/' * depth + f'*{end}')))} --out inner.txt"
                 return [f"{message} have these as classes, type: {typed}; and give inner.txt"]
-            places = [place / min(own) for place, own in zip(places, inner, strict=True)]
+            reached = [folder / min(own) for folder, own in zip(reached, inner, strict=True)]
     return []
 
 
@@ -341,7 +341,7 @@ def _data_set(look: Look, folder: Location, *, is_lone: bool) -> str | None:
     """Return what was seen if a folder may be the data set: by its splits, or as the only folder, with others in it."""
     *above, folder = _alone_in(look, folder) if is_lone else [folder]
     folders, files, _ = look.look_into(folder)
-    tabled = (place for place in above if any(is_table(place / name) for name in look.look_into(place).files))
+    tabled = (outer for outer in above if any(is_table(outer / name) for name in look.look_into(outer).files))
     if is_lone and (masks := masks_among(folder, files, is_lone=True)):
         return masks
     splits = splits_among({*map(os.fsencode, folders)})
@@ -376,8 +376,8 @@ def masks_among(folder: Location, files: Sequence[str], *, is_lone: bool) -> str
 def _paired(look: Look, images: Location, masks: Location) -> str | None:
     """Return what was seen if one folder holds the masks or annotations of the images in another."""
     files, end = look.look_into(masks).files[:_SOME], look.look_into(images).ending
-    places = [images / (name.rpartition(".")[0] + end) for name in files]
-    if _FEW * sum(in_order(methodcaller("is_file"), places, images.requests_at_once)) < max(1, 3 * len(places)):
+    paths = [images / (name.rpartition(".")[0] + end) for name in files]
+    if _FEW * sum(in_order(methodcaller("is_file"), paths, images.requests_at_once)) < max(1, 3 * len(paths)):
         return None
     called = _MASKS.fullmatch(_class_words(masks.name)) and masks.name.lower().rstrip("s") not in images.name.lower()
     if called or (all(_grey(look, masks)) and not any(_grey(look, images))):

@@ -197,7 +197,7 @@ def _of_classes(path: Location, lines: list[tuple[int, bytes]]) -> list[tuple[in
 
 
 def _are_numbered(lines: list[tuple[int, bytes]], first: int) -> bool:
-    return bool(lines) and all(line.startswith(b"%d:" % place) for place, (_, line) in enumerate(lines, first))
+    return bool(lines) and all(line.startswith(b"%d:" % number) for number, (_, line) in enumerate(lines, first))
 
 
 def _starts_at_1(manifest: Location) -> bool:
@@ -313,8 +313,8 @@ def class_texts(
         warnings: Receives one about lines without a class or a text.
     """
     listed_in = list(folders)
-    places = (folder / name for name in TEXT_LISTS for folder in listed_in)
-    path = location(explicit) if explicit is not None else next((place for place in places if place.is_file()), None)
+    files = (folder / name for name in TEXT_LISTS for folder in listed_in)
+    path = location(explicit) if explicit is not None else next((file for file in files if file.is_file()), None)
     listed = _read_list(path, frozenset(classes), warnings) if path is not None else {}
     if explicit is not None and not any(listed.values()):
         message = f"{path} names none of the {len(classes)} classes; each line must be a class, a tab and its text"
@@ -403,15 +403,15 @@ class ValidationLabels:
         return {*self.by_number, *self.by_name.values()}
 
 
-def missing_labels_advice(places: Sequence[Location], file_name: bytes) -> str:
+def missing_labels_advice(folders: Sequence[Location], file_name: bytes) -> str:
     """Return what to do about validation images without class folders when no list of their classes was found.
 
-    It was looked for in ``places``, in the first of which it would be found; ``file_name`` is that of an image.
+    It was looked for in ``folders``, in the first of which it would be found; ``file_name`` is that of an image.
     """
     if not _NUMBER.fullmatch(image_stem(file_name)):
         return f"give their classes with {option('validation_labels')}"
-    looked = " and ".join(dict.fromkeys(map(str, places)))
-    fetch = f"stoker download imagenet {shlex.quote(str(places[0]))} --devkit"
+    looked = " and ".join(dict.fromkeys(map(str, folders)))
+    fetch = f"stoker download imagenet {shlex.quote(str(folders[0]))} --devkit"
     return (
         f"their classes are in {DEVKIT}, which was looked for in {looked}; run '{fetch}' to fetch it (3 MB), "
         f"or give it, or a list of WordNet ids, with {option('validation_labels')}"
@@ -430,8 +430,8 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
         if not path.is_file():
             raise SourceError(f"{option('validation_labels')} {path} does not exist or is not a file", path=explicit)
         return path
-    places = list(folders)
-    return next((place / name for name in LABEL_LISTS for place in places if (place / name).is_file()), None)
+    listed_in = list(folders)
+    return next((folder / name for name in LABEL_LISTS for folder in listed_in if (folder / name).is_file()), None)
 
 
 def read_validation_labels(path: Location) -> ValidationLabels:

@@ -1,6 +1,6 @@
 """Listing any source of images, by asking each kind of source in turn; and a listed source as one file.
 
-To add a kind: write a module with a function that claims a place and one that lists it, which fills a
+To add a kind: write a module with a function that claims a path and one that lists it, which fills a
 `stoker.sources.source_builder.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
 `KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
 
@@ -70,7 +70,7 @@ KINDS = (
     FLAT_FOLDER,
     FOLDER,
 )
-"""All kinds of sources, in the order in which they are asked: the first that claims a place lists it."""
+"""All kinds of sources, in the order in which they are asked: the first that claims a path lists it."""
 
 SOURCE_KINDS = ", ".join(kind.name for kind in reversed(KINDS))
 """What `list_source` takes, in the words of help and messages."""
@@ -128,18 +128,18 @@ def list_source(
     raise SourceError(f"{root} {problem}; give a {SOURCE_KINDS}, or the URL of one", path=root)
 
 
-def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> None:
+def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> None:
     """Write a source to a file, whole or not at all, in place of any there is.
 
     Args:
-        place: The file; its folder must exist if it is on this machine.
+        path: The file; its folder must exist if it is on this machine.
         tree: The source.
         about: What else the file says, as JSON has it.
 
     Raises:
         OSError: The disk is full, the store has gone, or the like.
     """
-    staged = place.parent.stage(place.name)
+    staged = path.parent.stage(path.name)
     try:
         writer = _Writer(staged)
         described = _write_tree(writer, tree)
@@ -159,7 +159,7 @@ def write_listing(place: Location, tree: Source, about: Mapping[str, Any]) -> No
         staged.discard()
 
 
-def read_listing(place: Location) -> tuple[dict[str, Any], Source] | None:
+def read_listing(path: Location) -> tuple[dict[str, Any], Source] | None:
     """Return what `write_listing` has written; None if there is no such file, or a damaged one.
 
     The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
@@ -170,7 +170,7 @@ def read_listing(place: Location) -> tuple[dict[str, Any], Source] | None:
     """
     with scratch_file(_WHY) as scratch:
         try:
-            size, crc32c = _copy(place, scratch)
+            size, crc32c = _copy(path, scratch)
             return _read(scratch, size, crc32c)
         except (FileNotFoundError, *_DAMAGED):
             return None
@@ -295,10 +295,10 @@ def _check_table(table: ItemTable, classes: int) -> None:
                 raise ValueError(f"{name} out of range")
 
 
-def _copy(place: Location, scratch: IO[bytes]) -> tuple[int, int]:
+def _copy(path: Location, scratch: IO[bytes]) -> tuple[int, int]:
     """Copy a file; return its length, and the checksum of all but its last bytes, which hold that."""
     size, crc32c, last = 0, 0, b""
-    with place.reader() as file:
+    with path.reader() as file:
         while chunk := file.read(_CHUNK_BYTES):
             append_to_scratch(scratch, chunk, _WHY)
             size += len(chunk)

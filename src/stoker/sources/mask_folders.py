@@ -261,21 +261,21 @@ def _key(path: bytes, *, is_exact: bool, is_mask: int = 0) -> bytes:
 def _look_into_masks(root: Location, pairs: Sequence[_Pairs]) -> tuple[Mask, Colours | None, str]:
     """Return the field of masks, what their colours are, and what is wrong if none of some is a mask."""
     are_guessed = any(own.images.is_guess for own in pairs)
-    places = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
-    some = places[:: max(1, len(places) // _LOOKED_AT)][:_LOOKED_AT]
+    files = [from_uri(join(root.to_uri(), mask)) for own in pairs for mask, _ in own.masks_of.values()]
+    some = files[:: max(1, len(files) // _LOOKED_AT)][:_LOOKED_AT]
     has_colours = are_coloured(some)
-    if has_colours and (colours := read_colours([root, *(place.parent for place in some)])):
+    if has_colours and (colours := read_colours([root, *(file.parent for file in some)])):
         return colours.mask, colours, ""
     bits, problems = 8, []
-    for place in some:
+    for file in some:
         try:
-            ids = mask_ids(place.read_at_most(_MAX_BYTES), Recipe().check_pixels)
+            ids = mask_ids(file.read_at_most(_MAX_BYTES), Recipe().check_pixels)
         except ImageError as error:
-            problems.append(f"{place} is none: {error}")
+            problems.append(f"{file} is none: {error}")
         else:
             bits = bits if ids.dtype.itemsize == 1 else 16
             if are_guessed and len(np.unique(ids)) > _MOST_IDS:
-                problems.append(f"{place} has more values than ids of classes have")
+                problems.append(f"{file} has more values than ids of classes have")
     hint = f"list these in {root / _COLOURS}, in lines such as {EXAMPLES[_COLOURS]!r}, or " if has_colours else ""
     problem = f"{problems[0]}; {hint}write a PNG of the ids for each image" if len(problems) == len(some) else ""
     return Mask(bits), None, problem
@@ -298,8 +298,8 @@ def _list(look: Look, contents: _Contents) -> Source:
     if len(above) > len({split for split, _ in above}):
         skipped.warn(sorted({path for _, path in above}), "folders of images and masks, not classes: {names}")
     builder.collector.columns["cells"] = cells.finish()
-    lists = [path_below(place, builder.folder) for place in divide_by_lists(builder, look)]
-    others = [name for name in contents.others if not any(place.startswith(name) for place in lists)]
+    lists = [path_below(path, builder.folder) for path in divide_by_lists(builder, look)]
+    others = [name for name in contents.others if not any(path.startswith(name) for path in lists)]
     skipped.warn(others, "beside images and masks, not used: {names}")
     drawn = None if contents.colours is None else contents.colours.drawn
     return builder.finish(cells=Cells((("mask", contents.mask), None), drawn=drawn))

@@ -51,7 +51,7 @@ def without_own(name: bytes, own: Collection[bytes]) -> bytes:
 
 
 def find_moved(
-    place: Location, paths: Iterable[bytes], files: Iterable[bytes], base: bytes, skipped: Skipped
+    list_file: Location, paths: Iterable[bytes], files: Iterable[bytes], base: bytes, skipped: Skipped
 ) -> dict[bytes, bytes]:
     """Return the files that paths of another computer are certain to mean; others are left out.
 
@@ -59,7 +59,7 @@ def find_moved(
     ``1.jpg`` where ``/u/train/2.jpg`` is ``train/2.jpg``.
 
     Args:
-        place: What names them.
+        list_file: What names them.
         paths: The paths of files that are not listed, without repeats.
         files: Paths of the listed files that nothing else names, below the folder of the source.
         base: That folder.
@@ -88,14 +88,14 @@ def find_moved(
         for path, alike in matches[folder].items() if above.isdisjoint(known) else ():
             if len(alike) > 1:
                 shown = " or ".join(map(os.fsdecode, sorted(alike)[:2]))
-                message = f"{place}: {os.fsdecode(path)!r} may be {shown}; give the folder of the images as"
-                raise SourceError(f"{message} {option('image_root')}", path=str(place))
+                message = f"{list_file}: {os.fsdecode(path)!r} may be {shown}; give the folder of the images as"
+                raise SourceError(f"{message} {option('image_root')}", path=str(list_file))
             moved[path] = alike[0]
     counts = Counter(moved.values())
     moved = {path: file for path, file in moved.items() if counts[file] == 1}
     for path, file in list(moved.items())[:1]:
         shown = f"{os.fsdecode(path)} is {os.fsdecode(file)}"
-        skipped.warnings.append(f"{place}: {len(moved):,} paths of another computer, read as files here: {shown}")
+        skipped.warnings.append(f"{list_file}: {len(moved):,} paths of another computer, read as files here: {shown}")
     return moved
 
 

@@ -57,7 +57,7 @@ class SourceOptions(Settings):
     boxes: Annotated[
         str | None,
         PathOrUrl(),
-        Command("source", "PLACE"),
+        Command("source", "PATH"),
         "Annotations: folder or tar of XML files, or CSV. Default: searched for.",
     ] = None
     masks: Annotated[

@@ -173,21 +173,21 @@ def _read_head(
     """Find out what the columns of a file are; ``find`` returns the one of the classes by names and values."""
     types = {column.name: column.type for column in file.schema}
     if len(types) < len(file.schema):
-        raise SourceError(f"{file.place} has two columns of the same name; rename one", path=str(file.place))
+        raise SourceError(f"{file.path} has two columns of the same name; rename one", path=str(file.path))
     given = options.label_column or ()
     image = options.image_column or _image_column(types)
-    check_columns(file.place, filter(None, (image, *given, *(options.columns or ()))), list(types))
+    check_columns(file.path, filter(None, (image, *given, *(options.columns or ()))), list(types))
     if image is not None and not _is_image(types[image]) and not _is_bytes(types[image]):
-        message = f"{file.place}: the column {image!r} is {types[image]}, neither bytes nor structs of bytes and path"
-        raise SourceError(message, path=str(file.place))
+        message = f"{file.path}: the column {image!r} is {types[image]}, neither bytes nor structs of bytes and path"
+        raise SourceError(message, path=str(file.path))
     if image is None:
         kinds = format_some([f"{name} ({kind})" for name, kind in types.items()], 10)
-        message = f"{file.place} has no column of images: structs of bytes and path, or bytes called 'image'"
-        raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.place))
+        message = f"{file.path} has no column of images: structs of bytes and path, or bytes called 'image'"
+        raise SourceError(f"{message}; it has {kinds or 'none'}", path=str(file.path))
     by_column = {name: _field(name, kind, file.features.get(name)) for name, kind in types.items() if name != image}
     if len(given) > 1:
-        message = f"{file.place}: {option('label_column')} names several columns; of Parquet give one"
-        raise SourceError(message, path=str(file.place))
+        message = f"{file.path}: {option('label_column')} names several columns; of Parquet give one"
+        raise SourceError(message, path=str(file.path))
     named = [name for name, field in by_column.items() if isinstance(field, Label)]
     label = LABEL if isinstance(by_column.get(LABEL), (Label, Int, Float, Text)) else next(iter(named), None)
     if options.label_column is not None:
@@ -202,10 +202,10 @@ def _read_head(
     try:
         check_extra(fields)
     except ConfigError as error:
-        raise SourceError(f"{file.place}: {error}", path=str(file.place)) from error
+        raise SourceError(f"{file.path}: {error}", path=str(file.path)) from error
     columns = Columns(image, _is_image(types[image]), fields)
     unused = [name for name, field in by_column.items() if field is None]
-    warnings = [f"{file.place}: column {name!r} is not used: no field can hold its type" for name in unused]
+    warnings = [f"{file.path}: column {name!r} is not used: no field can hold its type" for name in unused]
     warnings += [message for name, message in BOXES_AS_JSON.items() if _has_boxes(fields.get(name), types.get(name))]
     return _Head(columns, label, names, tuple(warnings))
 
@@ -358,9 +358,9 @@ class _Rows:
         values = {name: [row[name] for row in rows if row[name] not in (None, "")] for name in names}
         advice = partial(option_with, "label_column")
         warnings = self._builder.warnings
-        self._label = find_label(file.place, values, warnings, advice)
+        self._label = find_label(file.path, values, warnings, advice)
         if self._label is None and is_first:
-            warnings += may_be_classes(file.place, values, advice)
+            warnings += may_be_classes(file.path, values, advice)
         return self._label
 
     def _compare(self, path: Location, head: _Head) -> None:
@@ -403,7 +403,7 @@ class _Rows:
         if not columns:
             yield from repeat((None, None), file.rows)
         for batch in file.batches(columns, _LABEL_ROWS) if columns else ():
-            with reported_damage(str(file.place), file.place):
+            with reported_damage(str(file.path), file.path):
                 labels = paths = [None] * batch.num_rows
                 if head.label is not None:
                     labels = batch.column(head.label).to_pylist()

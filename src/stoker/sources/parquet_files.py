@@ -7,7 +7,7 @@ rows at a time.
 Of a Parquet file only whole pages can be read, and its images are wanted one by one, in any order. So the columns that
 are used are written once to an Arrow file without compression, which is mapped into memory: image ``i`` is a slice of
 it. It lies in ``unpacked`` in the directory of `stoker.config.user_cache_directory` and takes as many bytes as the
-images and the values together. Its name stands for the place, the length, the time of the last change (or what a store
+images and the values together. Its name stands for the path, the length, the time of the last change (or what a store
 calls the content) and the footer of the Parquet file, so one that has changed is unpacked again, in place of the older
 one. A file has its name once it is whole. Whoever removes one loses the time to make it again.
 """
@@ -93,7 +93,7 @@ def is_parquet(path: Location) -> bool:
 
 
 @contextmanager
-def reported_damage(what: str, place: Location) -> Iterator[None]:
+def reported_damage(what: str, path: Location) -> Iterator[None]:
     """Turn what pyarrow raises in the ``with`` block into a `SourceError`; errors of the system and of stores stay."""
     try:
         yield
@@ -102,28 +102,28 @@ def reported_damage(what: str, place: Location) -> Iterator[None]:
     except OSError as error:
         if error.errno is not None:
             raise
-        raise _damaged(what, place, error) from error
+        raise _damaged(what, path, error) from error
     except (ArithmeticError, LookupError, MemoryError, NotImplementedError, TypeError, ValueError) as error:
-        raise _damaged(what, place, error) from error
+        raise _damaged(what, path, error) from error
 
 
-def _damaged(what: str, place: Location, error: Exception) -> SourceError:
+def _damaged(what: str, path: Location, error: Exception) -> SourceError:
     reason = " ".join(str(error).split())[:_SHOWN]
-    return SourceError(f"{what} is damaged, or pyarrow cannot read it: {reason}", path=str(place))
+    return SourceError(f"{what} is damaged, or pyarrow cannot read it: {reason}", path=str(path))
 
 
 class ParquetFile:
     """A Parquet file to read. For one thread at a time; no file stays open."""
 
-    def __init__(self, place: Location) -> None:
+    def __init__(self, path: Location) -> None:
         _, parquet = import_pyarrow()
-        self.place = place
-        self.size_bytes = size = place.size()
-        self.digest = _read_footer(place, size)  # 32 bytes that stand for its length and its footer
-        with reported_damage(f"the footer of {place}", place):
+        self.path = path
+        self.size_bytes = size = path.size()
+        self.digest = _read_footer(path, size)  # 32 bytes that stand for its length and its footer
+        with reported_damage(f"the footer of {path}", path):
             self._reader = parquet.ParquetFile(
-                _Bytes(place, size),
-                buffer_size=_LOCAL_BUFFER if place.is_local else _REMOTE_BUFFER,
+                _Bytes(path, size),
+                buffer_size=_LOCAL_BUFFER if path.is_local else _REMOTE_BUFFER,
                 pre_buffer=False,
                 page_checksum_verification=True,
             )
@@ -133,15 +133,15 @@ class ParquetFile:
             # what the library ``datasets`` has noted of each column, as JSON; empty where it has not
             self.features = _features(self.schema.metadata or {})
         if not 0 <= self.rows <= _ROWS_PER_BYTE * size:
-            raise SourceError(f"{place} says that it has {self.rows:,} rows, in {size:,} bytes", path=str(place))
+            raise SourceError(f"{path} says that it has {self.rows:,} rows, in {size:,} bytes", path=str(path))
         self.refuse_more(values)
 
     def refuse_more(self, values: int) -> None:
         """Refuse a file that says to have, or has, more bytes of values than any images compress to."""
         if values > _FEW_BYTES + _VALUES_PER_BYTE * self.size_bytes:
-            message = f"{self.place} has {format_size(values)} of values in {format_size(self.size_bytes)}, more than"
+            message = f"{self.path} has {format_size(values)} of values in {format_size(self.size_bytes)}, more than"
             message += f" {_VALUES_PER_BYTE} times as many, so it is not read; write it without compression"
-            raise SourceError(message, path=str(self.place))
+            raise SourceError(message, path=str(self.path))
 
     def _groups(self) -> Iterator[tuple[Any, list[Any]]]:
         for number in range(self._reader.metadata.num_row_groups):
@@ -150,20 +150,20 @@ class ParquetFile:
 
     def groups(self, leaf: str) -> list[tuple[int, int]]:
         """Return the rows of each group, and the bytes that a column, as ``image.bytes``, takes uncompressed in it."""
-        with reported_damage(f"the footer of {self.place}", self.place):
+        with reported_damage(f"the footer of {self.path}", self.path):
             groups = [
                 (group.num_rows, sum(each.total_uncompressed_size for each in columns if each.path_in_schema == leaf))
                 for group, columns in self._groups()
             ]
         if sum(rows for rows, _ in groups) != self.rows or any(rows < 0 for rows, _ in groups):
-            message = f"the footer of {self.place} is damaged: its row groups do not have its {self.rows:,} rows"
-            raise SourceError(message, path=str(self.place))
+            message = f"the footer of {self.path} is damaged: its row groups do not have its {self.rows:,} rows"
+            raise SourceError(message, path=str(self.path))
         return groups
 
     def nulls(self, names: Collection[str]) -> Counter[str]:
         """Return how many rows have no value in each of some columns, as far as the footer says."""
         counts: Counter[str] = Counter()
-        with reported_damage(f"the footer of {self.place}", self.place):
+        with reported_damage(f"the footer of {self.path}", self.path):
             for column in chain.from_iterable(columns for _, columns in self._groups()):
                 statistics = column.statistics if column.path_in_schema in names else None
                 if statistics is not None and statistics.has_null_count:
@@ -176,18 +176,18 @@ class ParquetFile:
         A column called ``image.path`` is one part of a column alone.
         """
         done = 0
-        with reported_damage(f"{self.place}, at a row from {0:,} on,", self.place):
+        with reported_damage(f"{self.path}, at a row from {0:,} on,", self.path):
             batches = self._reader.iter_batches(rows, columns=list(columns), use_threads=False)
         while True:
-            with reported_damage(f"{self.place}, at a row from {done:,} on,", self.place):
+            with reported_damage(f"{self.path}, at a row from {done:,} on,", self.path):
                 batch = next(batches, None)
             if batch is None:
                 break
             done += batch.num_rows
             yield batch
         if done != self.rows:
-            message = f"{self.place} is damaged: it has {format_count(done, 'row')}, and its footer says {self.rows:,}"
-            raise SourceError(message, path=str(self.place))
+            message = f"{self.path} is damaged: it has {format_count(done, 'row')}, and its footer says {self.rows:,}"
+            raise SourceError(message, path=str(self.path))
 
 
 def plain_column(column: Any) -> Any:
@@ -202,33 +202,33 @@ def plain_column(column: Any) -> Any:
     return column
 
 
-def holds_bytes(place: Location) -> bool:
+def holds_bytes(path: Location) -> bool:
     """Return whether a Parquet file has columns of bytes, such as images, as its footer says."""
-    return any("binary" in str(column.type) for column in ParquetFile(place).schema)
+    return any("binary" in str(column.type) for column in ParquetFile(path).schema)
 
 
-def parquet_rows(place: Location) -> Iterator[dict[str, Any]]:
+def parquet_rows(path: Location) -> Iterator[dict[str, Any]]:
     """Yield the rows of a small table, each as its values by column."""
-    file = ParquetFile(place)
+    file = ParquetFile(path)
     names = file.schema.names
     for batch in file.batches(names):
-        with reported_damage(str(place), place):
+        with reported_damage(str(path), path):
             columns = [plain_column(batch.column(name)).to_pylist() for name in names]
         yield from (dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-def _read_footer(place: Location, size: int) -> bytes:
-    end = place.read_range(max(0, size - _END_BYTES), _END_BYTES, known_size=size)
+def _read_footer(path: Location, size: int) -> bytes:
+    end = path.read_range(max(0, size - _END_BYTES), _END_BYTES, known_size=size)
     if end.endswith(_ENCRYPTED_MAGIC):
-        raise SourceError(f"{place} is encrypted; decrypt it first", path=str(place))
+        raise SourceError(f"{path} is encrypted; decrypt it first", path=str(path))
     if size < _LEAST_BYTES or not end.endswith(_MAGIC):
-        message = f"{place} does not end as Parquet does: it is cut short at byte {size:,}, or is something else"
-        raise SourceError(message, path=str(place))
+        message = f"{path} does not end as Parquet does: it is cut short at byte {size:,}, or is something else"
+        raise SourceError(message, path=str(path))
     length = int.from_bytes(end[:4], "little")
     if length > size - _LEAST_BYTES:
-        message = f"{place} is damaged: its footer is said to have {length:,} bytes, and the file has {size:,}"
-        raise SourceError(message, path=str(place))
-    footer = place.read_range(size - _END_BYTES - length, length, known_size=size)
+        message = f"{path} is damaged: its footer is said to have {length:,} bytes, and the file has {size:,}"
+        raise SourceError(message, path=str(path))
+    footer = path.read_range(size - _END_BYTES - length, length, known_size=size)
     return hashlib.sha256(b"%d\0" % size + footer).digest()
 
 
@@ -243,14 +243,14 @@ def _features(metadata: Mapping[bytes, bytes]) -> dict[str, Any]:
 class _Bytes(SeekableBytes):
     """The bytes of a file, of which what is asked for is read, and nothing else."""
 
-    def __init__(self, place: Location, size: int) -> None:
+    def __init__(self, file: Location, size: int) -> None:
         super().__init__(size)
-        self._place = place
+        self._file = file
 
     def read(self, size: int = -1) -> bytes:
         left = max(0, self._size - self._at)
         length = left if size is None or size < 0 else min(size, left)
-        content = self._place.read_range(self._at, length, self._at + length) if length else b""
+        content = self._file.read_range(self._at, length, self._at + length) if length else b""
         self._at += len(content)
         return content
 
@@ -274,9 +274,9 @@ class _Unpacked:
         weakref.finalize(self, os.close, descriptor)
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # so that nobody removes what is in use
-        self._place = location(path)
+        self._file = location(path)
         self._column_of = {name: at for at, name in enumerate(columns.fields, 2)}
-        with reported_damage(str(path), self._place):
+        with reported_damage(str(path), self._file):
             mapped = pa.memory_map(str(path)).read_buffer()
             reader = pa.ipc.open_file(pa.BufferReader(mapped), options=pa.ipc.IpcReadOptions(use_threads=False))
             self._mapped = mapped
@@ -308,7 +308,7 @@ class _Unpacked:
 
     def value(self, row: int, name: str) -> Any:
         batch, at = self._find(row)
-        with reported_damage(f"the column {name!r} of {self.path}", self._place):
+        with reported_damage(f"the column {name!r} of {self.path}", self._file):
             return batch.column(self._column_of[name])[at].as_py()
 
     def _find(self, row: int) -> tuple[Any, int]:
@@ -346,60 +346,60 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def _unpack(place: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
+def _unpack(file: Location, columns: Columns, advanced: Callable[[int], None] | None = None) -> _Unpacked:
     """Return the rows of a Parquet file, unpacked now unless they have been before.
 
     Several processes that need the same file wait for the one that unpacks it. ``advanced`` is called with how many
     rows are done.
     """
-    folder = _folder(place)
-    source = ParquetFile(place)
+    folder = _folder(file)
+    source = ParquetFile(file)
     key = _key(source, columns)
-    path = folder / f"{key}-{_PLAIN.sub('_', place.name)[-_MAX_NAME:]}.arrow"
+    path = folder / f"{key}-{_PLAIN.sub('_', file.name)[-_MAX_NAME:]}.arrow"
     if not path.is_file():
-        with _locked(folder / f"{key}.lock", place):
+        with _locked(folder / f"{key}.lock", file):
             if not path.is_file():
                 _write(path, source, columns, advanced)
                 _remove_older(path)
     return _Unpacked(path, columns)
 
 
-def _folder(place: Location) -> Path:
+def _folder(file: Location) -> Path:
     directory = user_cache_directory()
     if directory is None:
-        message = f"{place} is read by way of a cache, and this user has no home directory"
+        message = f"{file} is read by way of a cache, and this user has no home directory"
         raise ConfigError(f"{message}; set STOKER_CACHE_DIR to a folder")
     folder = directory / UNPACKED_FOLDER
-    with _writing_to(folder, place):
+    with _writing_to(folder, file):
         make_directory(directory)
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 
 @contextmanager
-def _writing_to(folder: Path, place: Location) -> Iterator[None]:
+def _writing_to(folder: Path, file: Location) -> Iterator[None]:
     """Say what to do where the cache cannot be written in the ``with`` block."""
     try:
         yield
     except OSError as error:
-        message = f"{place} cannot be unpacked in {folder}: {error.strerror or error}"
+        message = f"{file} cannot be unpacked in {folder}: {error.strerror or error}"
         advice = "set STOKER_CACHE_DIR to a folder of a disk that has space for it"
         raise ConfigError(f"{message}; {advice}") from error
 
 
 def _key(source: ParquetFile, columns: Columns) -> str:
-    """Return hex digits for the place, and for the content."""
-    where = hashlib.sha256(source.place.to_uri()).hexdigest()[:_KEY_DIGITS]
-    info = source.place.parent.snapshot()(source.place.name)
+    """Return hex digits for the path, and for the content."""
+    where = hashlib.sha256(source.path.to_uri()).hexdigest()[:_KEY_DIGITS]
+    info = source.path.parent.snapshot()(source.path.name)
     stamp = info.stamp if info is not None else ""
     about = json.dumps([stamp, columns.image, columns.has_paths, *columns.fields])
     return f"{where}-{hashlib.sha256(source.digest + about.encode()).hexdigest()[:_KEY_DIGITS]}"
 
 
 @contextmanager
-def _locked(path: Path, place: Location) -> Iterator[None]:
+def _locked(path: Path, file: Location) -> Iterator[None]:
     """Hold a lock in the ``with`` block; where the file system has none, several may write the same file."""
-    with _writing_to(path.parent, place):
+    with _writing_to(path.parent, file):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         with contextlib.suppress(OSError):
@@ -421,15 +421,15 @@ def _remove_older(path: Path) -> None:
 
 def _write(path: Path, source: ParquetFile, columns: Columns, advanced: Callable[[int], None] | None) -> None:
     pa, _ = import_pyarrow()
-    with _writing_to(path.parent, source.place):
+    with _writing_to(path.parent, source.path):
         staged = location(path.parent).stage(path.name)
     try:
         schema, writer, done = None, None, 0
         for table in _tables(source, columns):
-            with reported_damage(str(source.place), source.place):
+            with reported_damage(str(source.path), source.path):
                 schema = schema or table.schema
                 options = pa.ipc.IpcWriteOptions(use_threads=False)
-                writer = writer or pa.ipc.new_file(_Sink(staged, path, source.place), schema, options=options)
+                writer = writer or pa.ipc.new_file(_Sink(staged, path, source.path), schema, options=options)
                 for batch in table.to_batches():
                     writer.write_batch(batch)
             done += table.num_rows
@@ -465,7 +465,7 @@ def _tables(source: ParquetFile, columns: Columns) -> Iterator[Any]:
     held: list[Any] = []
     size = total = 0
     for batch in source.batches([columns.image, *columns.fields]):
-        with reported_damage(str(source.place), source.place):
+        with reported_damage(str(source.path), source.path):
             arrays = [
                 *_images(batch.column(columns.image), columns),
                 *map(plain_column, map(batch.column, columns.fields)),
@@ -567,7 +567,7 @@ class ParquetReader(ArchiveReader):
         """
         archives, row_of = (cast("NDArray[np.int64]", table.columns[name]) for name in ("archive", "row"))
         offsets, sizes = new_column(len(table), np.int64), new_column(len(table), np.int64)
-        places = [b""] * len(self.archives)
+        unpacked = [b""] * len(self.archives)
         done = 0
         with progress_of_call("unpacking", None) as progress:
             for number in np.unique(archives).tolist():
@@ -577,14 +577,14 @@ class ParquetReader(ArchiveReader):
                         progress(done=before + rows, total=len(table), size_bytes=0, rejects=0)
 
                 file = self._file(number, advanced)
-                places[number] = os.fsencode(file.path)
+                unpacked[number] = os.fsencode(file.path)
                 rows = np.flatnonzero(archives == number)
                 starts, lengths = file.slices()
                 offsets[rows], sizes[rows] = starts[row_of[rows]], lengths[row_of[rows]]
                 done += len(rows)
         slices = dataclasses.replace(table, sizes=sizes, columns={"archive": archives, "offset": offsets})
         has_all = int(offsets.min()) >= 0
-        return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(places))
+        return Extents(self.base, slices if has_all else self._with_files(table, slices), tuple(unpacked))
 
     def _with_files(self, table: ItemTable, slices: ItemTable) -> ItemTable:
         """Return the slices of images; of images without bytes, the files that their paths name."""
@@ -594,13 +594,13 @@ class ParquetReader(ArchiveReader):
             own = dataclasses.replace(slice_, columns={"archive": item.columns["archive"], "offset": max(0, offset)})
             path = self._file(item.columns["archive"]).image(item.columns["row"])[1] if offset < 0 else None
             if path:
-                place = from_uri(self._beside(item, path))
-                if not place.is_local:
+                image_file = from_uri(self._beside(item, path))
+                if not image_file.is_local:
                     message = f"the images of {os.fsdecode(self.locate(item))} are files beside it in a store"
-                    raise SourceError(f"{message}, which only a build reads; run stoker build", path=str(place))
-                size = place.size() if place.is_file() else 0
+                    raise SourceError(f"{message}, which only a build reads; run stoker build", path=str(image_file))
+                size = image_file.size() if image_file.is_file() else 0
                 columns = {"archive": -1, "offset": 0}
-                own = dataclasses.replace(own, path=place.to_uri(), size_bytes=size, columns=columns)
+                own = dataclasses.replace(own, path=image_file.to_uri(), size_bytes=size, columns=columns)
             builder.add(own)
         return builder.finish()
 

@@ -193,7 +193,7 @@ class Reader(ABC):
         return ()
 
     @property
-    def places(self) -> tuple[bytes, ...]:
+    def uris(self) -> tuple[bytes, ...]:
         """Files and folders that must be there: absolute paths or URLs."""
         return ()
 
@@ -328,7 +328,7 @@ class FileReader(StoredReader):
         self.fields = {} if cells is None else cells.fields
 
     @property
-    def places(self) -> tuple[bytes, ...]:
+    def uris(self) -> tuple[bytes, ...]:
         return (self.base,)
 
     def locate(self, item: Item) -> bytes:
@@ -375,10 +375,10 @@ class ArchiveReader(StoredReader):
 
     def __init__(self, base: bytes, archives: tuple[bytes, ...], fields: Mapping[str, Field]) -> None:
         self.base, self.archives, self.fields = base, archives, fields
-        self.latency = "disk" if all(from_uri(place).is_local for place in self.places) else "store"
+        self.latency = "disk" if all(from_uri(uri).is_local for uri in self.uris) else "store"
 
     @property
-    def places(self) -> tuple[bytes, ...]:
+    def uris(self) -> tuple[bytes, ...]:
         return (self.base, *self.archives)
 
     def locate(self, item: Item) -> bytes:

@@ -134,18 +134,18 @@ def nonblank_lines(path: Location) -> Iterator[tuple[int, bytes]]:
             yield number, line
 
 
-def text_of(place: Location, number: int, line: bytes, first: int = 0, errors: str = "strict") -> str:
+def text_of(path: Location, number: int, line: bytes, first: int = 0, errors: str = "strict") -> str:
     """Return the text of a line from a byte on; refuse one that is not UTF-8, with what to type to convert the file."""
     try:
         return line[first:].decode("utf-8", errors)
     except UnicodeDecodeError as error:
-        message = f"line {number} of {place}: it is not UTF-8 at byte {first + error.start}; {conversion_of(place)}"
-        raise SourceError(message, path=str(place)) from error
+        message = f"line {number} of {path}: it is not UTF-8 at byte {first + error.start}; {conversion_of(path)}"
+        raise SourceError(message, path=str(path)) from error
 
 
-def conversion_of(place: Location) -> str:
+def conversion_of(path: Location) -> str:
     """Return what to type to convert a file to UTF-8."""
-    where = shlex.quote(str(place))
+    where = shlex.quote(str(path))
     typed = f"iconv -f WINDOWS-1252 -t UTF-8 {where} > {where}.utf8 && mv {where}.utf8 {where}"
     return f"if it is Windows-1252, as Excel writes it, type: {typed}"
 

@@ -244,10 +244,10 @@ def read_image(name: str, value: Any) -> tuple[Any, bytes]:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value), b""
     if isinstance(value, (str, os.PathLike)):
-        place = os.fsencode(value)
-        unsigned = without_signature(place)
+        uri = os.fsencode(value)
+        unsigned = without_signature(uri)
         try:
-            return (read_web if is_web(place) else read_file)(place), unsigned[unsigned.rfind(b"/") + 1 :]
+            return (read_web if is_web(uri) else read_file)(uri), unsigned[unsigned.rfind(b"/") + 1 :]
         except NO_SUCH_FILE as error:
             raise SourceError(f"field {name!r}: {os.fsdecode(unsigned)}: {error.strerror or error}") from error
     if isinstance(value, np.ndarray) or fields.is_pil_image(value):
@@ -309,18 +309,18 @@ def path_and_size(value: Any) -> tuple[bytes, int | None]:
     return os.fsencode(path) if isinstance(path, (str, os.PathLike)) else b"", size
 
 
-def place_of(value: Any) -> bytes:
+def uri_of(value: Any) -> bytes:
     """Return the path or the URL of an image; nothing where it is there already."""
     path, size = path_and_size(value)
     return path if size is None else b""
 
 
-def latency_of(places: Iterable[bytes]) -> Latency:
+def latency_of(uris: Iterable[bytes]) -> Latency:
     """Return what reading images waits for, given the paths or URLs of some; one without any is there already."""
-    others = [place for place in places if place]
+    others = [uri for uri in uris if uri]
     if any(map(is_web, others)):
         return "web"
-    return "disk" if all(from_uri(place).is_local for place in others) else "store"
+    return "disk" if all(from_uri(uri).is_local for uri in others) else "store"
 
 
 def digest_of(value: Any) -> bytes:
@@ -463,16 +463,16 @@ class _Sequences:
             reader = RecordFields.of({**record_fields, name: label}, is_guess=chosen is None)
         lengths = sorted((name, len(records)) for name, records in given.items())
         digest = hashlib.sha256(repr((lengths, reader.description())).encode())
-        sizes, places = [], []
+        sizes, uris = [], []
         for records in given.values():
             for position in random_sample(_SAMPLED, len(records)).tolist():
                 if (record := _readable(records, position)) is not None:
                     digest.update(digest_of({field_name: record.get(field_name) for field_name in reader.names}))
                     sizes.append(size_of(record.get(reader.roles.image)))
-                    places.append(place_of(record.get(reader.roles.image)))
+                    uris.append(uri_of(record.get(reader.roles.image)))
         known = [size for size in sizes if size]
         size_bytes = max(1, sum(known) // len(known)) if known else _USUAL_BYTES
-        return cls(given, reader, version, size_bytes, latency_of(places), digest.hexdigest()[:32])
+        return cls(given, reader, version, size_bytes, latency_of(uris), digest.hexdigest()[:32])
 
 
 class SequenceReader(RecordReader, IndexedReader):
@@ -497,7 +497,7 @@ class SequenceReader(RecordReader, IndexedReader):
         self._readers, self._turns = threads, PerProcess(partial(threading.Semaphore, threads))
 
     def load(self, item: Item) -> SourceImage:
-        sequence, position = self._place(item.number)
+        sequence, position = self._locate(item.number)
         image = self.record_fields.read(position, self._record(sequence, position))
         if item.label < 0 or image.label is None:
             return image
@@ -507,13 +507,13 @@ class SequenceReader(RecordReader, IndexedReader):
         return replace(image, label=None)
 
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        record = self._record(*self._place(item.number))
+        record = self._record(*self._locate(item.number))
         return self.record_fields.extra_of(record, self.fields if names is None else names)
 
     def boxes(self, item: Item) -> list[Box]:
         if self.record_fields.boxes is None:
             return []
-        return self.record_fields.boxes_of(self._record(*self._place(item.number)))
+        return self.record_fields.boxes_of(self._record(*self._locate(item.number)))
 
     def extents(self, table: ItemTable) -> Extents:
         """Return files as they are if all images are files of this machine; otherwise records are read for them."""
@@ -522,7 +522,7 @@ class SequenceReader(RecordReader, IndexedReader):
         return Extents(os.fsencode(ROOT), table, load=partial(self._image, table.numbers))
 
     def _image(self, numbers: NDArray[np.int64], row: int) -> bytes | NDArray[Any]:
-        return self.record_fields.image_of(self._record(*self._place(int(numbers[row]))))[0]
+        return self.record_fields.image_of(self._record(*self._locate(int(numbers[row]))))[0]
 
     def witness(self, rows: NDArray[np.int64]) -> str:
         if self._version:
@@ -538,15 +538,15 @@ class SequenceReader(RecordReader, IndexedReader):
         for number in numbers.tolist():
             digest.update(b"%d " % number)
             with contextlib.suppress(SourceError):
-                record = self._record(*self._place(number))
+                record = self._record(*self._locate(number))
                 digest.update(digest_of({name: record.get(name) for name in self.record_fields.names}))
         return digest.digest()
 
     def _note(self, number: int) -> None:
         with contextlib.suppress(SourceError):
-            self._record(*self._place(number))
+            self._record(*self._locate(number))
 
-    def _place(self, number: int) -> tuple[int, int]:
+    def _locate(self, number: int) -> tuple[int, int]:
         sequence = int(np.searchsorted(self._starts, number, "right")) - 1
         return sequence, number - int(self._starts[sequence])
 
@@ -830,7 +830,7 @@ class RecordStream(RecordReader):
         for _, record in ahead:
             with contextlib.suppress(SourceError):
                 records.append(as_record(record))
-        super().__init__(values, latency_of([place_of(record.get(values.roles.image)) for record in records]))
+        super().__init__(values, latency_of([uri_of(record.get(values.roles.image)) for record in records]))
         with contextlib.suppress(SourceError):
             self._refuse_texts(as_record(ahead[0][1]), record_fields)
         self.size_bytes = 0

@@ -125,7 +125,7 @@ class Source:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
 
         Of annotations without classes those of `_READ_ANNOTATIONS` images of each split decide. It does
-        not change with dates or places, but for URLs of web servers: the same images have the same fingerprint in
+        not change with dates or paths, but for URLs of web servers: the same images have the same fingerprint in
         folders and in tars.
 
         Raises:

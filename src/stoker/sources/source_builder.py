@@ -98,7 +98,7 @@ class SourceBuilder:
         return sizes
 
     def settle(self) -> int:
-        """Give classes labels and images places, as `finish` does if nobody has; return how many classes there are."""
+        """Number classes and images, as `finish` does if nobody has; return how many classes there are."""
         ids = self._ids() if self.numbered else None
         self._names = self._class_names() if ids is None else self._names_of(ids)
         self._table, self._splits = self.collector.finish(

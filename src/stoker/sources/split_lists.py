@@ -1,6 +1,6 @@
 """Lists of splits beside images: texts called after splits, each line of which begins with the name of an image.
 
-They lie in the folder of the images, in one of `_PLACES` there, or beside a folder ``images``. A name is the path of an
+They lie in the folder of the images, in one of its `_FOLDERS`, or beside a folder ``images``. A name is the path of an
 image below the folder, as of another computer too, or the end of that, with its suffix or without::
 
     annotations/trainval.txt    Abyssinian_100 1 1 1             Oxford-IIIT pets
@@ -44,7 +44,7 @@ _BETWEEN = re.compile(r"[-_. ]+|(?<=[a-z])(?=[0-9])")
 _OF_ALL = {"split", "splits"}
 """Words in the names of files of all splits."""
 _NEUTRAL = {"data", "file", "files", "ids", "image", "images", "imgs", "list", "lists", "names", "set", "split"}
-_PLACES = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
+_FOLDERS = {"annotation", "annotations", "imagesets", "labels", "lists", "main", "meta", "segmentation", "splits"}
 _SHOWN_BYTES = 40
 _IMAGES = re.compile(IMAGE_WORDS, re.IGNORECASE)
 
@@ -93,7 +93,7 @@ def divided(line: bytes) -> tuple[bytes, bytes]:
 @dataclass(slots=True)
 class _List:
     split: str | None  # its split; None of one that is not used
-    place: Location  # where it lies
+    path: Location  # where it lies
     # the line of each name, with its suffix and without, and of each line as a whole
     lines: dict[bytes, int] = field(default_factory=dict)
     # the line of each end of a path, where it is the end of one alone
@@ -108,7 +108,7 @@ class _List:
         Ends of names that begin with one of ``folders``, first on paths of images, are no paths.
         """
         try:
-            for number, line in nonblank_lines(self.place):
+            for number, line in nonblank_lines(self.path):
                 name, rest = divided(line)
                 if not name.startswith(b"#"):
                     self.rest = self.rest or ((number, rest) if rest else None)
@@ -152,13 +152,13 @@ def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Locatio
     collector = builder.collector
     if {group.split for group in collector.groups} != {"train"}:
         return []
-    for place, is_beside in _places(look):
-        is_top = place.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
-        children = place.some_children() if is_top else ()  # of many, of which those that are looked into are a few
-        names = {*look.look_into(place).files, *(os.fsdecode(child.name) for child in children if child.is_file)}
+    for folder, is_beside in _folders_of_lists(look):
+        is_top = folder.to_uri() == builder.base and any(map(builder.skipped.ignored.get, _SUFFIXES))
+        children = folder.some_children() if is_top else ()  # of many, of which those that are looked into are a few
+        names = {*look.look_into(folder).files, *(os.fsdecode(child.name) for child in children if child.is_file)}
         of_splits, others, unclear = find_lists(names)
-        lists = [_List(split, place / name) for split, name in of_splits.items()]
-        lists += [_List(None, place / name) for name in others]
+        lists = [_List(split, folder / name) for split, name in of_splits.items()]
+        lists += [_List(None, folder / name) for name in others]
         paths = list(collector.paths().values(0, len(collector))) if lists else []
         folders = {path.partition(b"/")[0] for path in paths if b"/" in path}
         lists = [each for each in lists if each.read(folders)]
@@ -166,24 +166,24 @@ def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Locatio
             for each in lists:
                 each.find(path)
         known = [each for each in lists if 2 * len(each.images) >= min(len({*each.lines.values()}), len(collector)) > 0]
-        unused = [os.fsencode(each.place.name) for each in known if each.split is None]
-        message = f"{place} has lists called after splits that are not used: {{names}}; name the one of each split"
+        unused = [os.fsencode(each.path.name) for each in known if each.split is None]
+        message = f"{folder} has lists called after splits that are not used: {{names}}; name the one of each split"
         builder.skipped.warn(unused, f"{message} train.txt, val.txt or test.txt to read it")
         for each in known:
-            each.rest = None if any(map(each.place.is_same, tables)) else each.rest
+            each.rest = None if any(map(each.path.is_same, tables)) else each.rest
         if read := [each for each in known if each.split is not None]:
             _divide(builder, read, paths)
-            return [each.place for each in read]
-        message = f"may say splits, and are not read: {{names}} in {place}; write train.txt, val.txt and test.txt"
+            return [each.path for each in read]
+        message = f"may say splits, and are not read: {{names}} in {folder}; write train.txt, val.txt and test.txt"
         builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
         if not is_beside:
             unread = [name for name in map(os.fsencode, (*of_splits.values(), *others)) if name not in unused]
-            message = f"not read, as their lines begin with no names of images: {{names}} in {place}"
+            message = f"not read, as their lines begin with no names of images: {{names}} in {folder}"
             builder.skipped.warn(unread, message)
     return []
 
 
-def _places(look: Look) -> Iterator[tuple[Location, bool]]:
+def _folders_of_lists(look: Look) -> Iterator[tuple[Location, bool]]:
     """Yield the folders in which lists may lie, and whether that is beside the folder of the images."""
     tops = () if look.layout is None else look.layout.tops
     root = look.path.resolve() if tops else look.path.resolve().parent
@@ -191,9 +191,9 @@ def _places(look: Look) -> Iterator[tuple[Location, bool]]:
     for top in dict.fromkeys((*tops, root, *beside)):
         # A folder above need not be readable.
         with contextlib.suppress(SourceError, OSError) if top in beside else contextlib.nullcontext():
-            folders = [top / name for name in look.look_into(top).folders if name.lower() in _PLACES]
+            folders = [top / name for name in look.look_into(top).folders if name.lower() in _FOLDERS]
             for folder in [*folders]:
-                folders += [folder / name for name in look.look_into(folder).folders if name.lower() in _PLACES]
+                folders += [folder / name for name in look.look_into(folder).folders if name.lower() in _FOLDERS]
             yield from ((folder, top in beside) for folder in (top, *folders))
 
 
@@ -201,23 +201,23 @@ def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[byte
     """Move the images into the splits; tell what was read, and what was not."""
     split_of: dict[bytes, tuple[str | None, int, Location]] = {}
     skipped, collector = builder.skipped, builder.collector
-    skipped.warnings.append(f"the splits are those of {' and '.join(str(each.place) for each in lists)}")
+    skipped.warnings.append(f"the splits are those of {' and '.join(str(each.path) for each in lists)}")
     for each in lists:
         if each.twice is not None:
             line, path = each.twice
-            message = f"line {line} of {each.place} names both {os.fsdecode(each.images[line])} and {os.fsdecode(path)}"
-            raise SourceError(f"{message}; write the path of one there", path=str(each.place))
+            message = f"line {line} of {each.path} names both {os.fsdecode(each.images[line])} and {os.fsdecode(path)}"
+            raise SourceError(f"{message}; write the path of one there", path=str(each.path))
         for line, path in each.images.items():
-            _, other, place = split_of.setdefault(path, (each.split, line, each.place))
-            if place != each.place and (place.name, each.split) != (BOTH, "validation"):
-                message = f"{os.fsdecode(path)} is in the lists of two splits, in line {other} of {place} and in line"
-                raise SourceError(f"{message} {line} of {each.place}; delete one of them", path=str(place))
-            split_of[path] = each.split, line, each.place
+            _, other, earlier = split_of.setdefault(path, (each.split, line, each.path))
+            if earlier != each.path and (earlier.name, each.split) != (BOTH, "validation"):
+                message = f"{os.fsdecode(path)} is in the lists of two splits, in line {other} of {earlier} and in line"
+                raise SourceError(f"{message} {line} of {each.path}; delete one of them", path=str(earlier))
+            split_of[path] = each.split, line, each.path
         missing = each.missing()
-        skipped.warn(missing, f"{each.place} names {format_count(len(missing), 'image')} not there: {{names}}")
+        skipped.warn(missing, f"{each.path} names {format_count(len(missing), 'image')} not there: {{names}}")
         if each.rest is not None:
             line, rest = each.rest
-            message = f"what follows the names in {each.place} is not read, as in line {line}"
+            message = f"what follows the names in {each.path} is not read, as in line {line}"
             skipped.warnings.append(f"{message}: {os.fsdecode(rest[:_SHOWN_BYTES])}")
     rest_in = None if any(each.split == "train" for each in lists) else "train"
     unlisted = [path for path in paths if path not in split_of]

@@ -175,12 +175,10 @@ def _without_zeros(label: str) -> str:
     return match[1] if (match := _CLASS_ID.fullmatch(label)) else label
 
 
-def find_classes_of(places: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
+def find_classes_of(paths: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
     """Return what of some tables of one kind says the classes, by their first rows; ``image`` is no such column."""
-    rows = [
-        {name: row[name] for name in row if name != image} for place in places for row in first_rows(place, options)
-    ]
-    return find_classes(places[0], rows, options, warnings) or Classes()
+    rows = [{name: row[name] for name in row if name != image} for path in paths for row in first_rows(path, options)]
+    return find_classes(paths[0], rows, options, warnings) or Classes()
 
 
 def _uncertain(values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
@@ -384,7 +382,7 @@ class TableRows:
     """The rows of tables: their labels, ids of classes if all are numbers and otherwise names, and values of fields.
 
     Args:
-        place: The first table, whose kind all have.
+        path: The first table, whose kind all have.
         classes: What says the labels, or is a field of several.
         without: Columns that are no fields.
         only: Those that are wanted; None: all.
@@ -393,7 +391,7 @@ class TableRows:
 
     def __init__(
         self,
-        place: Location,
+        path: Location,
         classes: Classes,
         *,
         without: Collection[str],
@@ -402,8 +400,8 @@ class TableRows:
     ) -> None:
         self.have_labels = False  # whether any row so far has a column of labels
         self.columns: dict[str, _Column] = {}  # those so far, by name
-        self._place, self._classes, self._without = place, classes, without
-        self._is_json, self._has_files = is_json(place), has_files
+        self._path, self._classes, self._without = path, classes, without
+        self._is_json, self._has_files = is_json(path), has_files
         self._only = None if only is None else {*only, classes.field}
         self._are_numbers = True
         self._labels: dict[str, int] = {}
@@ -416,13 +414,13 @@ class TableRows:
         """Whether there are labels, and all so far are numbers."""
         return self.have_labels and self._are_numbers
 
-    def take_label(self, place: Location, line: int, row: dict[str, Any]) -> int:
+    def take_label(self, path: Location, line: int, row: dict[str, Any]) -> int:
         """Take the label out of a row, and return its number among all; -1 for none."""
         self.have_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
         try:
             value = self._classes.take(row)
         except ValueError as error:
-            raise damaged(place, line, str(error)) from error
+            raise damaged(path, line, str(error)) from error
         if value is None or value == "":
             return -1
         if isinstance(value, bool):
@@ -431,9 +429,9 @@ class TableRows:
             value = int(value)  # as pandas writes whole numbers beside missing ones
         is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
         if self._is_json and is_number and value < -1:
-            raise damaged(place, line, f"the label is {value}; class ids count from 0, and -1 is no class")
+            raise damaged(path, line, f"the label is {value}; class ids count from 0, and -1 is no class")
         if not is_number and not isinstance(value, str):
-            raise damaged(place, line, "the label is neither text nor a whole number")
+            raise damaged(path, line, "the label is neither text nor a whole number")
         self._are_numbers &= is_number
         return self._labels.setdefault(str(value), len(self._labels))
 
@@ -443,36 +441,36 @@ class TableRows:
             self._check_form()
         if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
             self._are_numbers = False
-            warnings.append(f"{self._place}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+            warnings.append(f"{self._path}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
             return [_without_zeros(label).encode() for label in self._labels]
         missing = [label for label in self._labels if label.strip().lower() in _MISSING]
         if missing and len(self._labels) > len(missing):
             what = f"{format_some(missing, _SHOWN_NAMES, repr)} {'is' if len(missing) == 1 else 'are'}"
-            warnings.append(f"{self._place}: {what} taken for names of classes; a cell without a label is empty")
+            warnings.append(f"{self._path}: {what} taken for names of classes; a cell without a label is empty")
         names: list[bytes | None] = []
         for label in self._labels:
             text = _without_zeros(label) if self._are_numbers else label
             try:
                 names.append(None if text == "-1" else text.encode())
             except UnicodeEncodeError as error:
-                message = f"{self._place}: the label {label!r} is no text that UTF-8 can hold"
-                raise SourceError(message, path=str(self._place)) from error
+                message = f"{self._path}: the label {label!r} is no text that UTF-8 can hold"
+                raise SourceError(message, path=str(self._path)) from error
         return names
 
     def _check_form(self) -> None:
         """Refuse labels that are no names or ids of one class each, though those of the first rows are."""
-        message = f"{self._place}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
+        message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
         if between := _between([*self._labels]):
             first = next(label for label in self._labels if between in label.strip())
             message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
             message += f", or {option_with('label_separator', 'none')} where each cell is one class"
-            raise SourceError(message, path=str(self._place))
+            raise SourceError(message, path=str(self._path))
         if are_no_ids(self._labels):
             first = next(label for label in self._labels if not _CLASS_ID.fullmatch(label))
             message += (
                 f" {first!r}, which is no class id; give {option_with('label_column', 'none')} to have numbers as"
             )
-            raise SourceError(f"{message} a field", path=str(self._place))
+            raise SourceError(f"{message} a field", path=str(self._path))
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row: its values by column."""
@@ -505,9 +503,9 @@ class TableRows:
                 return Labels([str(number) for number in range(max(numbers) + 1)])
             return Labels(list(self._classes.columns[1:] and self._classes.columns) or sorted(self._names))
         if name == self._classes.field and not column.kinds <= {"whole", "decimal"}:
-            message = f"{self._place}: after the first {LOOKED_AT:,} rows, {name!r} has other values than numbers; mend"
+            message = f"{self._path}: after the first {LOOKED_AT:,} rows, {name!r} has other values than numbers; mend"
             message += f" them, or give {option_with('label_column', 'none')} to have all as text"
-            raise SourceError(message, path=str(self._place))
+            raise SourceError(message, path=str(self._path))
         if name == self._classes.field:
             return Float()
         return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
@@ -526,26 +524,26 @@ class TableRows:
                 warnings.append(BOXES_AS_JSON[name])
             if field is None:
                 what = f"its column {name!r} has no value" if name else "one of its columns has no name"
-                warnings.append(f"{self._place}: {what}: not used")
+                warnings.append(f"{self._path}: {what}: not used")
             elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
                 rows = format_count(self._rows - column.count, "row")
                 lacking.setdefault(field.missing_shown, []).append((name, rows))
             if isinstance(field, Float) and column.is_long:
-                message = f"{self._place}: its column {name!r} has whole numbers above {_EXACT}"
+                message = f"{self._path}: its column {name!r} has whole numbers above {_EXACT}"
                 warnings.append(f"{message}, which float32 rounds")
         for filled, known in lacking.items():
             counts = format_some(known, _SHOWN_GAPS, lambda each: f"{each[0]!r} has no value in {each[1]}")
-            warnings.append(f"{self._place}: {counts}: {filled} there")
+            warnings.append(f"{self._path}: {counts}: {filled} there")
         used = [column for column in columns if column is not None]
         names = [name for name, _ in used]
         try:
             check_extra(dict(used))
         except ConfigError as error:
-            raise SourceError(f"{self._place}: {error}", path=str(self._place)) from error
+            raise SourceError(f"{self._path}: {error}", path=str(self._path)) from error
         twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if twice is not None:
-            message = f"{self._place}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field"
-            raise SourceError(f"{message} {twice!r}; rename one", path=str(self._place))
+            message = f"{self._path}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field"
+            raise SourceError(f"{message} {twice!r}; rename one", path=str(self._path))
         if not used:
             return None
         builder.collector.columns["cells"] = self._cells.finish()

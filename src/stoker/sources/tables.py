@@ -50,54 +50,54 @@ LOOKED_AT = 1000
 """The first rows, of which columns tell what they are."""
 
 
-def is_json(place: Location) -> bool:
+def is_json(path: Location) -> bool:
     """Return whether a table has values as JSON has them, not text in cells."""
-    return place.suffix in (".jsonl", PARQUET_SUFFIX)
+    return path.suffix in (".jsonl", PARQUET_SUFFIX)
 
 
-def is_text(place: Location) -> bool:
+def is_text(path: Location) -> bool:
     """Return whether a table is a text by its name."""
-    return place.suffix.lower() in TEXTS
+    return path.suffix.lower() in TEXTS
 
 
 def table_rows(
-    place: Location, separator: str | None = None, errors: str = "strict"
+    path: Location, separator: str | None = None, errors: str = "strict"
 ) -> Generator[tuple[int, dict[str, Any]]]:
     """Yield the line at which each row of a table begins, of Parquet its number, and its values by column.
 
     Args:
-        place: The table.
+        path: The table.
         separator: What stands between the columns of text. Default: what the first line has most of.
         errors: What happens to bytes that are no text, as `bytes.decode` has it.
     """
-    if place.suffix == ".jsonl":
-        yield from _json_rows(place)
-    elif place.suffix == PARQUET_SUFFIX:
-        yield from _parquet_rows(place)
+    if path.suffix == ".jsonl":
+        yield from _json_rows(path)
+    elif path.suffix == PARQUET_SUFFIX:
+        yield from _parquet_rows(path)
     else:
-        yield from _csv_rows(place, separator, errors)
+        yield from _csv_rows(path, separator, errors)
 
 
-def _json_rows(place: Location) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in raw_lines(place, _MAX_LINE_BYTES):
+def _json_rows(path: Location) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in raw_lines(path, _MAX_LINE_BYTES):
         if not line.strip():
             continue
-        text_of(place, number, line)
+        text_of(path, number, line)
         try:
             row = parse_json(line)
         except ValueError as error:
-            raise damaged(place, number, f"it is not JSON: {error}") from error
+            raise damaged(path, number, f"it is not JSON: {error}") from error
         if not isinstance(row, dict):
-            raise damaged(place, number, 'it is no JSON object, such as {"file_name": "1.jpg"}')
+            raise damaged(path, number, 'it is no JSON object, such as {"file_name": "1.jpg"}')
         yield number, row
 
 
-def _parquet_rows(place: Location) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, row in enumerate(parquet_rows(place)):
+def _parquet_rows(path: Location) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, row in enumerate(parquet_rows(path)):
         held = next((name for name, value in row.items() if _has_bytes(value)), None)
         if held is not None:
             message = f"its column {held!r} has bytes, which no table beside images has"
-            raise damaged(place, number, f"{message}; leave it out, or call it 'image' if these are the images")
+            raise damaged(path, number, f"{message}; leave it out, or call it 'image' if these are the images")
         yield number, row
 
 
@@ -114,22 +114,22 @@ def _encoding_of(head: bytes) -> str:
     return "utf-16-le" if head[1:2] == b"\0" else "utf-16-be" if head[:1] == b"\0" else "utf-8"
 
 
-def _text_lines(place: Location, errors: str) -> Iterator[str]:
+def _text_lines(path: Location, errors: str) -> Iterator[str]:
     """Yield the lines of a file of UTF-8, or UTF-16."""
-    head = place.read_head(_HEAD_BYTES)
+    head = path.read_head(_HEAD_BYTES)
     encoding = _encoding_of(head)
     if encoding != "utf-8":
         try:
-            text = place.read_bytes().decode(encoding, errors)
+            text = path.read_bytes().decode(encoding, errors)
         except UnicodeDecodeError as error:
-            raise damaged(place, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
+            raise damaged(path, 1, f"it begins as UTF-16 and is not at byte {error.start}") from error
         yield from io.StringIO(text, newline="\n")
         return
-    lines: Iterable[tuple[int, bytes]] = raw_lines(place, _MAX_LINE_BYTES)
+    lines: Iterable[tuple[int, bytes]] = raw_lines(path, _MAX_LINE_BYTES)
     if b"\r" in head and b"\n" not in head:  # as Excel writes "CSV (Macintosh)"
-        lines = enumerate(place.read_bytes().removeprefix(BOM_UTF8).replace(b"\r", b"\n").splitlines(keepends=True), 1)
+        lines = enumerate(path.read_bytes().removeprefix(BOM_UTF8).replace(b"\r", b"\n").splitlines(keepends=True), 1)
     for number, line in lines:
-        yield text_of(place, number, line, errors=errors)
+        yield text_of(path, number, line, errors=errors)
 
 
 @dataclasses.dataclass(slots=True)
@@ -138,13 +138,13 @@ class _Position:
     row_size: int = 0  # of the lines that the row has so far; whoever reads rows sets it to 0
 
 
-def _counted(lines: Iterable[str], place: Location, position: _Position) -> Iterator[str]:
+def _counted(lines: Iterable[str], path: Location, position: _Position) -> Iterator[str]:
     """Yield lines, of which no row has too many."""
     for line in lines:
         position.line += 1
         position.row_size += len(line)
         if position.row_size > _MAX_LINE_BYTES:
-            raise damaged(place, position.line, f"its row has more than {_MAX_LINE_BYTES} bytes")
+            raise damaged(path, position.line, f"its row has more than {_MAX_LINE_BYTES} bytes")
         yield line
 
 
@@ -162,21 +162,21 @@ class _Dialect:
         return (line.strip().split(None, count - 1) if count <= _WORD_AND_REST else line.split() for line in lines)
 
 
-def _dialect_of(place: Location, separator: str | None) -> _Dialect:
+def _dialect_of(path: Location, separator: str | None) -> _Dialect:
     """Return how a file is divided: where nothing is given, by what its header has most of, or a text all its lines."""
-    head = place.read_head(_HEAD_BYTES)
+    head = path.read_head(_HEAD_BYTES)
     text = head.decode(_encoding_of(head), "replace")
     header = re.split("[\r\n]", text, maxsplit=1)[0]
     if separator is None and (match := _SEPARATOR_LINE.fullmatch(header)):
         return _Dialect(match[1], first=1)
     known: tuple[str, ...] = (separator,) if separator else SEPARATORS
-    if separator is None and is_text(place):
+    if separator is None and is_text(path):
         lines = text.removeprefix("\ufeff").split("\n")
         lines = lines[:-1] if len(head) == _HEAD_BYTES else lines
         known = tuple(each for each in SEPARATORS if all(each in line for line in lines if line.strip()))
         if not known:
             return _dialect_of_words(lines)
-    elif separator is None and place.suffix.lower() == ".tsv":
+    elif separator is None and path.suffix.lower() == ".tsv":
         known = ("\t", *known)
     most = max(known, key=header.count)
     return _Dialect(most, 0 < header.count(most) == header.count(most + " "))
@@ -196,10 +196,10 @@ def _dialect_of_words(lines: Sequence[str]) -> _Dialect:
     return _Dialect(None, first=first, names=tuple(names if has_names else _nameless(count)))
 
 
-def _check_header(place: Location, number: int, header: Sequence[str]) -> None:
+def _check_header(path: Location, number: int, header: Sequence[str]) -> None:
     twice = next((name for at, name in enumerate(header) if name in header[:at]), None)
     if twice is not None:
-        raise damaged(place, number, f"it names the column {twice!r} twice")
+        raise damaged(path, number, f"it names the column {twice!r} twice")
 
 
 def _nameless(count: int) -> list[str]:
@@ -219,12 +219,12 @@ def _header_of(cells: list[str]) -> tuple[list[str], bool]:
     return (cells, False) if _has_names(cells) else (_nameless(len(cells)), True)
 
 
-def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    dialect = _dialect_of(place, separator)
+def _csv_rows(path: Location, separator: str | None, errors: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    dialect = _dialect_of(path, separator)
     position = _Position(dialect.first)
-    reader = dialect.read(_counted(islice(_text_lines(place, errors), dialect.first, None), place, position))
+    reader = dialect.read(_counted(islice(_text_lines(path, errors), dialect.first, None), path, position))
     header = None if dialect.names is None else list(dialect.names)
-    _check_header(place, dialect.first, header or ())
+    _check_header(path, dialect.first, header or ())
     while True:
         number, position.row_size = position.line + 1, 0
         try:
@@ -232,26 +232,26 @@ def _csv_rows(place: Location, separator: str | None, errors: str) -> Iterator[t
         except StopIteration:
             return
         except csv.Error as error:
-            raise damaged(place, number, f"{error}; is a quote not closed, or not doubled?") from error
+            raise damaged(path, number, f"{error}; is a quote not closed, or not doubled?") from error
         if not cells:
             continue
         if header is None:
             header, is_row = _header_of(cells)
-            _check_header(place, number, header)
+            _check_header(path, number, header)
             if not is_row:
                 continue
         if len(cells) != len(header):
             held = format_count(len(cells), "cell")
-            raise damaged(place, number, f"it has {held}, but there are {len(header)} columns")
+            raise damaged(path, number, f"it has {held}, but there are {len(header)} columns")
         if header is _TOKEN and (match := _NUMBERED.fullmatch(cells[0])):
             cells[0] = match[1]
         yield number, dict(zip(header, cells, strict=True))
 
 
-def damaged(place: Location, number: int, problem: str) -> SourceError:
+def damaged(path: Location, number: int, problem: str) -> SourceError:
     """Return the error of a row that begins at a line, or of Parquet has a number."""
-    what = "row" if place.suffix == PARQUET_SUFFIX else "line"
-    return SourceError(f"{what} {number} of {place}: {problem}", path=str(place))
+    what = "row" if path.suffix == PARQUET_SUFFIX else "line"
+    return SourceError(f"{what} {number} of {path}: {problem}", path=str(path))
 
 
 def with_captions(
@@ -264,10 +264,10 @@ def with_captions(
     return by_image.values()
 
 
-def first_rows(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
+def first_rows(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
     """Return the first rows of a table, up to one that is damaged; none of Parquet where pyarrow is missing."""
     rows = []
     with contextlib.suppress(SourceError, ConfigError):
-        for _, row in islice(table_rows(place, options.separator, "replace"), LOOKED_AT):
+        for _, row in islice(table_rows(path, options.separator, "replace"), LOOKED_AT):
             rows.append(row)
     return rows

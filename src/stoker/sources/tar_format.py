@@ -250,11 +250,11 @@ class MemberReader(ArchiveReader):
         return values
 
     def _value(self, item: Item, name: str, start: int, size: int) -> Any:
-        place = os.fsdecode(self.locate(item))
-        where = f"the {name} of {item.key} in {place}"
+        path = os.fsdecode(self.locate(item))
+        where = f"the {name} of {item.key} in {path}"
         is_file = self.fields[name].is_image
         if size > _MAX_VALUE_BYTES and not is_file:
-            raise SourceError(f"{where} has {size} bytes, more than {_MAX_VALUE_BYTES}", path=place, offset=start)
+            raise SourceError(f"{where} has {size} bytes, more than {_MAX_VALUE_BYTES}", path=path, offset=start)
         data = read_slice(self.locate(item), start, size)
         if is_file:
             return data
@@ -262,7 +262,7 @@ class MemberReader(ArchiveReader):
             return data.decode() if self.fields[name].form().kind == "text" else parse_json(data)
         except (RecursionError, ValueError) as error:
             problem = f"it is not UTF-8 at byte {error.start}" if isinstance(error, UnicodeDecodeError) else str(error)
-            raise SourceError(f"{where} is damaged: {problem}", path=place, offset=start) from error
+            raise SourceError(f"{where} is damaged: {problem}", path=path, offset=start) from error
 
     def digest(self, table: ItemTable) -> bytes:
         if not self.fields:

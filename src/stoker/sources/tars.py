@@ -98,7 +98,7 @@ def _what_is_wrong(path: Location) -> str | None:
 
 
 def named_tars(look: Look) -> dict[Location, str]:
-    """Return the tar that is named, or those that a pattern names, and the split of each; none of another place."""
+    """Return the tar that is named, or those that a pattern names, and the split of each; none of another path."""
     path = look.path
     if look.is_file:
         return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
@@ -122,15 +122,15 @@ def _list(look: Look, tars: Mapping[Location, str]) -> Source:
     folder = folder_of(look, tars)
     builder = SourceBuilder(look, folder, (folder,))
     labels = None
-    places = (folder, folder.resolve().parent)
-    listed = find_validation_labels(places, look.options.validation_labels)
+    folders = (folder, folder.resolve().parent)
+    listed = find_validation_labels(folders, look.options.validation_labels)
     if listed is not None and "validation" in tars.values():
         labels = read_validation_labels(listed)
         if "train" not in tars.values():
             builder.classes |= labels.class_names()  # a part of the images must have the labels of the whole
     images = TarImages(builder)
     for path, split in tars.items():
-        _Tar(builder, images, split, labels if split == "validation" else None, places).read(path)
+        _Tar(builder, images, split, labels if split == "validation" else None, folders).read(path)
     images.finish()
     if not builder.collector.class_names() and not len(builder.collector):
         raise SourceError(f"{look.root} holds no images", path=look.root)
@@ -145,13 +145,13 @@ class _Tar:
     images: TarImages
     split: str  # that of the images, unless the tar itself has folders called after splits
     labels: ValidationLabels | None  # classes of the images by their names; the folders then mean nothing
-    places: Sequence[Location]  # where such a list was looked for
+    label_folders: Sequence[Location]  # where such a list was looked for
     last_name: bytes = b""
     groups: dict[tuple[bytes, bytes | None], int] = dataclasses.field(default_factory=dict)
     counts: Counter[bytes] = dataclasses.field(default_factory=Counter)  # images in each folder
 
-    def read(self, place: Location) -> None:
-        with self.images.open(place) as window:
+    def read(self, tar: Location) -> None:
+        with self.images.open(tar) as window:
             for member, path in self.images.named(window):
                 if member.isdir():
                     if path:  # which may be an empty class
@@ -160,7 +160,7 @@ class _Tar:
                     self._add_inner(window.inner(member), path)
                 elif self._is_image(path):
                     self._add(path, member.size, window.start + member.offset_data)
-        self._settle(str(place))
+        self._settle(str(tar))
 
     def _add(self, path: bytes, size_bytes: int, offset: int) -> None:
         folder, _, self.last_name = path.rpartition(b"/")
@@ -242,7 +242,7 @@ class _Tar:
         if self.split == "validation" or not name:
             advice = "give a tar that has them"
             if self.split == "validation":
-                advice = missing_labels_advice(self.places, self.last_name)
+                advice = missing_labels_advice(self.label_folders, self.last_name)
             raise SourceError(f"the images in {where} do not lie in class folders; {advice}", path=where)
         groups[self.groups[folder, None]].class_name = name
 

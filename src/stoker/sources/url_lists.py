@@ -125,7 +125,7 @@ def _urls_of_texts(paths: Sequence[Location], builder: SourceBuilder) -> Iterato
 
 def _urls_of_tables(paths: Sequence[Location], column: str, rows: TableRows) -> Iterator[tuple[bytes, int]]:
     """Yield the URL of each row, or what a build says in place of one, and the number of its class, or -1."""
-    for number, (path, (line, row)) in enumerate((place, row) for place in paths for row in table_rows(place)):
+    for number, (path, (line, row)) in enumerate((table, row) for table in paths for row in table_rows(table)):
         cell = row.get(column)
         if not isinstance(cell, str | None):
             raise damaged(path, line, "its url is not text")
@@ -142,7 +142,7 @@ class _UrlReader(FileReader):
     is_named_by_path = True
 
     @property
-    def places(self) -> tuple[bytes, ...]:
+    def uris(self) -> tuple[bytes, ...]:
         return ()
 
     def image(self, item: Item) -> bytes:

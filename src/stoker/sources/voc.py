@@ -201,8 +201,8 @@ class _Images:
                 for path, size in files:
                     self._builder.collector.add(group, part.images + path, size)
                     stem = divide_suffix(path)[0]
-                    place = part.annotations + stem + _XML.encode() if part in self._annotated else b""
-                    yield place, part.top + _MASKS + stem + b".png"
+                    annotation = part.annotations + stem + _XML.encode() if part in self._annotated else b""
+                    yield annotation, part.top + _MASKS + stem + b".png"
 
     def _placed(
         self, part: _Part, files: Sequence[tuple[bytes, int]]
@@ -218,9 +218,9 @@ class _Images:
             by_stem.setdefault(divide_suffix(path)[0], (path, size))
         listed: set[bytes] = set()
         lists = self._lists(sets)
-        for split, place in lists.items():
-            stems = dict.fromkeys(_stems_in(place, by_stem))
-            if split == "train" and place.name == BOTH and "validation" in lists:
+        for split, list_file in lists.items():
+            stems = dict.fromkeys(_stems_in(list_file, by_stem))
+            if split == "train" and list_file.name == BOTH and "validation" in lists:
                 held_out = {*_stems_in(lists["validation"], by_stem)}
                 stems = {stem: None for stem in stems if stem not in held_out}
             listed |= stems.keys()
@@ -234,7 +234,7 @@ class _Images:
             children = folder.children() if folder.is_dir() else ()
             names = [os.fsdecode(child.name) for child in children if child.name.endswith(b".txt")]
             lists = {split: folder / name for split, name in find_lists(names)[0].items()}
-            unused = {*names} - {place.name for place in lists.values()}
+            unused = {*names} - {path.name for path in lists.values()}
             if lists.keys() >= {"train", "validation"}:
                 unused.discard(BOTH)
             others = [os.fsencode(name[:-4]) for name in sorted(unused) if not _OF_A_CLASS.fullmatch(name[:-4])]
@@ -244,9 +244,9 @@ class _Images:
         message = f"{sets} has no list of a split, such as Main/train.txt"
         raise SourceError(f"{message}; write one, or move the folder away to read all images as train", path=str(sets))
 
-    def read(self, places: tuple[bytes, bytes]) -> tuple[bytes, bytes, NamedBoxes | str | None]:
+    def read(self, paths: tuple[bytes, bytes]) -> tuple[bytes, bytes, NamedBoxes | str | None]:
         """Return two paths, and the objects of the annotation, or what is wrong with it, or None without one."""
-        path, mask = places
+        path, mask = paths
         try:
             text = read_annotation(join(self._builder.base, path)) if path else None
             return path, mask, None if text is None else parse_annotation(text)
@@ -263,16 +263,16 @@ class _Images:
             warnings.append(f"{format_count(orphans, 'annotation')} of images that are not there")
 
 
-def _stems_in(place: Location, known: Mapping[bytes, object]) -> Iterator[bytes]:
+def _stems_in(path: Location, known: Mapping[bytes, object]) -> Iterator[bytes]:
     """Yield the names in a list: a whole line, in quotes, as CVAT has one with blanks, or its first word."""
-    for number, line in nonblank_lines(place):
+    for number, line in nonblank_lines(path):
         stem = line.strip()
         if stem not in known:
             stem = divided(line)[0]
             stem = own if stem not in known and (own := divide_suffix(stem)[0]) in known else stem
         if b"\0" in stem or b".." in stem.split(b"/"):
-            message = f"{place}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
-            raise SourceError(message, path=str(place))
+            message = f"{path}, line {number}: {os.fsdecode(stem[:200])!r} is not the name of an image; mend it"
+            raise SourceError(message, path=str(path))
         yield stem
 
 

@@ -263,10 +263,10 @@ def _listing(where: bytes) -> Iterator[None]:
     except StorageError:
         raise
     except OSError as error:
-        place = os.fsdecode(error.filename or where).rstrip("/")
+        folder = os.fsdecode(error.filename or where).rstrip("/")
         problem = error.strerror or str(error)
         if error.errno == errno.EINVAL:
             advice = "no client can read an object of such a name; rename or delete it"
         else:
             advice = "make it readable or move it out of the source"
-        raise SourceError(f"cannot list the folder {place}: {problem}; {advice}", path=place) from error
+        raise SourceError(f"cannot list the folder {folder}: {problem}; {advice}", path=folder) from error

@@ -282,14 +282,14 @@ class _Samples:
 
     def labels_beside(self, folder: Location) -> LabelMap | None:
         """Return the names of the classes that lie beside the tars; None without any, or if they are not theirs."""
-        place = folder / _LABELS
-        if not self._builder.numbered or not place.is_file():
+        path = folder / _LABELS
+        if not self._builder.numbered or not path.is_file():
             return None
         try:
-            label_map = read_label_map(str(place))
+            label_map = read_label_map(str(path))
             if self._most >= len(label_map.names):
                 held = format_count(len(label_map.names), "line")
-                raise SourceError(f"{place} has {held}, but there is the class {self._most}")
+                raise SourceError(f"{path} has {held}, but there is the class {self._most}")
         except (ConfigError, SourceError) as error:
             self._builder.warnings.append(f"{error}; so it is not used, and the classes are called by their ids")
             return None

@@ -236,14 +236,14 @@ def _list(look: Look, contents: _Contents) -> Source:
     for split, names in contents.folders.items():
         for name in names:
             folder = _below(path, base, name, own)
-            place = base / os.fsdecode(folder)
-            if not place.is_dir() and not (place.suffix == ".txt" and place.is_file()):
-                what = "list" if place.suffix == ".txt" else "folder"
+            target = base / os.fsdecode(folder)
+            if not target.is_dir() and not (target.suffix == ".txt" and target.is_file()):
+                what = "list" if target.suffix == ".txt" else "folder"
                 builder.warnings.append(f"{path}: {split} is {name!r}, a {what} that is not there")
                 continue
             present = True
-            if not place.is_dir():
-                listed.add(split, place, folder)
+            if not target.is_dir():
+                listed.add(split, target, folder)
                 continue
             prefix = folder and folder + b"/"
             (listing,) = builder.walk.list_folders([prefix])
@@ -264,27 +264,27 @@ def _list(look: Look, contents: _Contents) -> Source:
 def _warn_of_turned(builder: SourceBuilder) -> None:
     """Warn of images that EXIF turns, if one is among a few, as boxes state no size that tells how they were drawn."""
     paths, base = builder.collector.paths(), builder.folder
-    places = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
-    turned = in_order(_is_turned, places, base.requests_at_once)
-    if (place := next((place for place, is_so in zip(places, turned, strict=True) if is_so), None)) is not None:
-        message = f"EXIF turns images, such as {place}, and their boxes state no size of the image; they are read as of"
+    images = [from_uri(join(builder.base, paths[row])) for row in range(0, len(paths), 1 + len(paths) // _LOOKED_AT)]
+    turned = in_order(_is_turned, images, base.requests_at_once)
+    if (image := next((image for image, is_so in zip(images, turned, strict=True) if is_so), None)) is not None:
+        message = f"EXIF turns images, such as {image}, and their boxes state no size of the image; they are read as of"
         message += " images as stored; if they were drawn on upright ones, save the images upright, for example with"
         builder.warnings.append(f"{message} 'mogrify -auto-orient' of ImageMagick")
 
 
-def _is_turned(place: Location) -> bool:
+def _is_turned(image: Location) -> bool:
     with contextlib.suppress(OSError):  # which the build names
-        return is_turned(place.read_head(_IMAGE_BYTES))
+        return is_turned(image.read_head(_IMAGE_BYTES))
     return False
 
 
 def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
     """Return what draws the masks of images, and note of each where its polygons are."""
     mask = drawn_mask(contents.path, len(contents.names), "classes")
-    places, paths = GrowingBlobs(), builder.collector.paths()
+    cells, paths = GrowingBlobs(), builder.collector.paths()
     for path in paths.values(0, len(paths)):
-        places.append(json_bytes([os.fsdecode(_text_of(path, is_beside=contents.is_beside))]))
-    builder.collector.columns["cells"] = places.finish()
+        cells.append(json_bytes([os.fsdecode(_text_of(path, is_beside=contents.is_beside))]))
+    builder.collector.columns["cells"] = cells.finish()
     return Cells((("mask", mask),), drawn=("yolo", len(contents.names)))
 
 
@@ -318,49 +318,49 @@ class _Listed:
         self._folders: set[bytes] = set()
         self._named: Counter[bytes] = Counter()
 
-    def add(self, split: str, place: Location, name: bytes) -> None:
+    def add(self, split: str, list_file: Location, name: bytes) -> None:
         """Add the images of a list, whose path below the source is ``name``."""
         walk = self._builder.walk
         top = name[: name.rfind(b"/") + 1]
-        lines = list(self._lines(place, top))
+        lines = list(self._lines(list_file, top))
         if foreign := [path for _, _, path in lines if b"\\" in path]:
             files = (file for listing in walk.list_folders([b""]) for file, _ in listing.files)
-            moved = find_moved(place, foreign, files, walk.root, self._builder.skipped)
+            moved = find_moved(list_file, foreign, files, walk.root, self._builder.skipped)
             lines = [(number, text, moved.get(path, path)) for number, text, path in lines]
         paths = [path for _, _, path in lines]
         folders = {line[2][: line[2].rfind(b"/") + 1]: line for line in reversed(lines)}
         new = sorted(folders.keys() - self._folders)
         for folder in new:
             if not from_uri(join(walk.root, folder).rstrip(b"/")).is_dir():
-                self._refuse(place, *folders[folder][:2])
+                self._refuse(list_file, *folders[folder][:2])
         self._folders |= folders.keys()
         listed = [folder for folder in new if not is_absolute(folder)]
         for folder, listing in zip(listed, walk.list_folders(listed), strict=True):
             self._sizes.update((folder + file, size) for file, size in listing.files)
         self._sizes |= sizes_of(walk.root, (path for path in paths if path not in self._sizes))
         if lines and not any(self._sizes[path] for path in paths):
-            self._refuse(place, *lines[0][:2])
+            self._refuse(list_file, *lines[0][:2])
         group = self._builder.collector.group(split)
         for path in paths:
             self._builder.collector.add(group, path, self._sizes[path])
         self._named.update(paths)
 
-    def _lines(self, place: Location, top: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    def _lines(self, list_file: Location, top: bytes) -> Iterator[tuple[int, bytes, bytes]]:
         """Yield the number and the text of each line, and its path below the source.
 
         It is relative to that, or after ``./`` to the folder of the list.
         """
-        for number, line in nonblank_lines(place):
+        for number, line in nonblank_lines(list_file):
             text = line.strip()
             own = without_own(text, self._own)
             path = text if is_absolute(text) else posixpath.normpath(top + text if text[:2] == b"./" else own)
             if b"\0" in path or path.startswith(b"../"):
-                self._refuse(place, number, text)
+                self._refuse(list_file, number, text)
             yield number, text, path
 
-    def _refuse(self, place: Location, number: int, text: bytes) -> NoReturn:
-        message = f"{place}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
-        raise SourceError(f"{message}; give paths relative to that", path=str(place))
+    def _refuse(self, list_file: Location, number: int, text: bytes) -> NoReturn:
+        message = f"{list_file}, line {number}: {os.fsdecode(text[:200])!r} is no file in {self._builder.root}"
+        raise SourceError(f"{message}; give paths relative to that", path=str(list_file))
 
     def report(self) -> None:
         """Count files that no list names; warn of images that lines name again."""
@@ -371,18 +371,18 @@ class _Listed:
         skipped.ignored["in no list"] += len(self._sizes.keys() - self._named.keys())
 
 
-def _read_labels(place: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
+def _read_labels(uri: bytes, classes: int) -> Iterator[tuple[int, int, list[float]]]:
     """Yield the number of each line of a text that is there, its class and its numbers, fractions of the sides."""
-    for number, line in enumerate((read_annotation(place) or b"").split(b"\n"), 1):
+    for number, line in enumerate((read_annotation(uri) or b"").split(b"\n"), 1):
         if words := line.split():
             try:
                 yield number, *_parse(words, classes)
             except ValueError as error:
-                raise _damaged_line(place, number, str(error)) from error
+                raise _damaged_line(uri, number, str(error)) from error
 
 
-def _damaged_line(place: bytes, number: int, problem: str) -> SourceError:
-    where = os.fsdecode(place)
+def _damaged_line(uri: bytes, number: int, problem: str) -> SourceError:
+    where = os.fsdecode(uri)
     return SourceError(f"damaged annotation: {where}, line {number}: {problem}", path=where)
 
 
@@ -403,7 +403,7 @@ class _YoloMask(DrawnMask):
     """The polygons of an image, of which `draw` makes a mask."""
 
     name: ClassVar[str] = "yolo"
-    place: bytes  # their text, or its URL
+    uri: bytes  # their text, or its URL
     classes: int  # how many classes there are
 
     @classmethod
@@ -413,12 +413,12 @@ class _YoloMask(DrawnMask):
     def draw(self, size: tuple[int, int]) -> NDArray[Any]:
         """See `CocoMask.draw`; a number is the class and 1."""
         objects = []
-        for number, label, numbers in _read_labels(self.place, self.classes):
+        for number, label, numbers in _read_labels(self.uri, self.classes):
             if len(numbers) == _BOX_NUMBERS:
-                raise _damaged_line(self.place, number, "a box, but masks are drawn of polygons")
+                raise _damaged_line(self.uri, number, "a box, but masks are drawn of polygons")
             polygon = [value * size[at % 2] for at, value in enumerate(numbers)]
             objects.append((label + 1, number, f"line {number}", label, [polygon]))
-        return CocoMask(os.fsdecode(self.place), *size, objects).draw(size)
+        return CocoMask(os.fsdecode(self.uri), *size, objects).draw(size)
 
 
 @dataclass(frozen=True, slots=True)
