@@ -31,11 +31,11 @@ def _claim(look: Look) -> tuple[Location, list[Sequence[str]]] | None:
     """Return the folder before the first wildcard, and the patterns below it; None of a name without wildcards."""
     if look.layout is not None or look.is_file:
         return None
-    places = [location(name).normalized() for name in image_patterns(look.root)]
-    if not places:
+    paths = [location(name).normalized() for name in image_patterns(look.root)]
+    if not paths:
         pattern = look.path.normalized().pattern()
         return pattern and (pattern[0], [pattern[1]])
-    patterns = [place.pattern() or (place.parent, (glob.escape(place.name),)) for place in places]
+    patterns = [path.pattern() or (path.parent, (glob.escape(path.name),)) for path in paths]
     parts = [folder.parts for folder, _ in patterns]
     common = next((at for at, some in enumerate(zip(*parts, strict=False)) if len({*some}) > 1), min(map(len, parts)))
     top = next(folder for folder in (patterns[0][0], *patterns[0][0].parents) if len(folder.parts) == common)
@@ -63,8 +63,8 @@ def _list(look: Look, pattern: tuple[Location, Sequence[Sequence[str]]]) -> Sour
         by_split.setdefault(prefix, []).append((path, size))
     classes = {prefix: _classes(builder, base, prefix, inner) for prefix, inner in by_split.items()}
     if tables := check_class_folders(look, builder, base, classes):
-        message = f"{tables[0].place} may say the classes of the images that {look.root} matches"
-        raise SourceError(f"{message}; give {tables[0].place} instead", path=look.root)
+        message = f"{tables[0].path} may say the classes of the images that {look.root} matches"
+        raise SourceError(f"{message}; give {tables[0].path} instead", path=look.root)
     for prefix, inner in by_split.items():
         split, end = SPLIT_FOLDERS[prefix[:-1]] if prefix else "train", len(prefix)
         for path, size in inner:

@@ -89,7 +89,7 @@ def _list(look: Look, layout: Layout) -> Source:
     else:
         tree = builder.finish(dict.fromkeys(splits, tiny))
     _refuse_tables(look.path, tree)
-    unused = tuple(f"{table.place} is not used: {why_unused(table)}" for table in look.once(find_metadata))
+    unused = tuple(f"{table.path} is not used: {why_unused(table)}" for table in look.once(find_metadata))
     return dataclasses.replace(tree, listing_warnings=(*tree.listing_warnings, *unused))
 
 
@@ -106,11 +106,11 @@ class _SplitFolder:
 class _SplitFinder:
     """Looks at the folders below ``builder.base``; counts and reports in ``builder`` what belongs to no class."""
 
-    def __init__(self, builder: SourceBuilder, label_places: tuple[Location, ...]) -> None:
+    def __init__(self, builder: SourceBuilder, label_folders: tuple[Location, ...]) -> None:
         self._builder = builder
         self._skipped = builder.skipped
-        self._label_places = label_places
-        self._labels = find_validation_labels(label_places, builder.options.validation_labels)
+        self._label_folders = label_folders
+        self._labels = find_validation_labels(label_folders, builder.options.validation_labels)
 
     def find(self) -> dict[str, _SplitFolder]:
         entries = self._builder.walk.scan(b"", self._skipped)
@@ -160,7 +160,7 @@ class _SplitFinder:
             where = self._builder.root
             entries = self._builder.walk.scan(folder, self._skipped)
             names = [entry.name for entry in entries if _may_matter(entry.name)]
-            advice = missing_labels_advice(self._label_places, min(names, default=b""))
+            advice = missing_labels_advice(self._label_folders, min(names, default=b""))
             raise SourceError(f"{where} holds validation images without class folders; {advice}", path=where)
         return read_validation_labels(path)
 

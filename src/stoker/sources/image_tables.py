@@ -66,7 +66,7 @@ _FEW, _SOME, _LONGEST_CELL = 4, 16, 40
 class ImageTable:
     """A table of images."""
 
-    place: Location  # where it lies
+    path: Location  # where it lies
     folder: bytes  # where its images lie below the source: empty, or ending in a slash
     split: str | None  # the split of its images; None where their paths or a column tell
     image: str = FILE_NAME  # the column of their names
@@ -82,7 +82,7 @@ class ImageTable:
 class _Seen:
     """What the first rows of a table say of images."""
 
-    place: Location  # the table
+    path: Location  # the table
     rows: Sequence[dict[str, Any]]  # its first rows
     hits: int  # how many of very few of them name a file
     image: str  # the column that does
@@ -91,15 +91,15 @@ class _Seen:
 
     @property
     def is_text(self) -> bool:
-        return is_text(self.place)
+        return is_text(self.path)
 
     @property
     def words(self) -> tuple[bytes, ...]:
-        return tuple(word for word in _words_of(self.place) if word not in SPLIT_FOLDERS)
+        return tuple(word for word in _words_of(self.path) if word not in SPLIT_FOLDERS)
 
     @property
     def split(self) -> str | None:
-        return split_in_name(self.place)
+        return split_in_name(self.path)
 
     @property
     def says_nothing(self) -> bool:
@@ -131,25 +131,25 @@ class _Seen:
         return any(lower >= corners for corners in _CORNERS) or (repeats and (len(numbers) == 4 or _BOX in lower))
 
 
-def _words_of(place: Location) -> list[bytes]:
-    return [*map(str.encode, place.name.removesuffix(place.suffix).lower().replace("-", "_").split("_"))]
+def _words_of(path: Location) -> list[bytes]:
+    return [*map(str.encode, path.name.removesuffix(path.suffix).lower().replace("-", "_").split("_"))]
 
 
-def split_in_name(place: Location) -> str | None:
+def split_in_name(path: Location) -> str | None:
     """Return the split that the name of a table or a list says; None without one."""
-    return next((SPLIT_FOLDERS[word] for word in _words_of(place) if word in SPLIT_FOLDERS), None)
+    return next((SPLIT_FOLDERS[word] for word in _words_of(path) if word in SPLIT_FOLDERS), None)
 
 
-def split_alone(place: Location, warnings: list[str]) -> str:
+def split_alone(path: Location, warnings: list[str]) -> str:
     """Return the split of a table or a list that no other is beside: train, unless it is called after another.
 
     That is ``val`` or ``test`` as any word of its name, or ``valid`` or ``dev`` alone: ``valid_images`` may be the
     sound ones.
     """
-    words, split = _words_of(place), split_in_name(place)
+    words, split = _words_of(path), split_in_name(path)
     if split in (None, "train") or (len(words) > 1 and {b"valid", b"dev"}.issuperset(SPLIT_FOLDERS.keys() & words)):
         return "train"
-    warnings.append(f"{place} is the split {split}, by its name")
+    warnings.append(f"{path} is the split {split}, by its name")
     return split
 
 
@@ -196,12 +196,12 @@ def find_tables(
     chosen = [best, *(own[0] for own in of_splits if len(own) == 1 and own[0].image == best.image)]
     if split_column is not None:
         chosen = [best]
-    if unread := [os.fsencode(table.place.name) for table in seen if not (table in chosen or table.says_nothing)]:
+    if unread := [os.fsencode(table.path.name) for table in seen if not (table in chosen or table.says_nothing)]:
         warnings.append(f"not read, though they name the images: {shown_names(unread)}")
-    named = split_alone(best.place, warnings) if len(chosen) == 1 and split_column is None else "train"
+    named = split_alone(best.path, warnings) if len(chosen) == 1 and split_column is None else "train"
     return [
         ImageTable(
-            table.place,
+            table.path,
             os.fsencode("".join(part + "/" for part in table.top.parts[len(base.parts) :])),
             table.split if len(chosen) > 1 else None,
             table.image,
@@ -233,9 +233,9 @@ def _tables_that_name(
     tops = [top for top in tops if not _MASKS.fullmatch(top.name)]
     known = {top: look.look_into(top) for top in dict.fromkeys((base, *tops))}
     tables = _without_texts_of_images(tables, known)
-    rows = {place: first for place in tables if (first := _rows_of(place, options))}
-    seen = [table for place in rows if (table := _look_at(look, base, place, rows[place], known)) is not None]
-    tabled = {place: first for place, first in rows.items() if not is_text(place)}
+    rows = {path: first for path in tables if (first := _rows_of(path, options))}
+    seen = [table for path in rows if (table := _look_at(look, base, path, rows[path], known)) is not None]
+    tabled = {path: first for path, first in rows.items() if not is_text(path)}
     is_given = not TABLE_OPTIONS.isdisjoint(options.given())
     if (
         tabled
@@ -244,27 +244,27 @@ def _tables_that_name(
         and not look.once(claim_urls)
     ):
         if (wanted := options.image_column) is not None and not any(wanted in first[0] for first in tabled.values()):
-            place, first = next(iter(tabled.items()))
-            check_columns(place, [wanted], [*first[0]])
+            path, first = next(iter(tabled.items()))
+            check_columns(path, [wanted], [*first[0]])
         headers = "; ".join(
-            f"{place} has the columns {format_some([*first[0]], _FEW)}; its first row is"
+            f"{path} has the columns {format_some([*first[0]], _FEW)}; its first row is"
             f" {format_some([str(value)[:_LONGEST_CELL] for value in first[0].values()], _FEW)}"
-            for place, first in islice(tabled.items(), 2)
+            for path, first in islice(tabled.items(), 2)
         )
         message = f"no column of a table names images below {base}: {headers}; give {option('image_column')} and"
         message += f" {option('image_root')}" + ("" if look.is_file else f", {_NO_CLASSES}")
         raise SourceError(message, path=look.root)
-    unread = next((place for place in rows if _mentions(place, rows[place], known)), None)
+    unread = next((path for path in rows if _mentions(path, rows[path], known)), None)
     if unread is not None and not seen and not look.is_file and options.image_column is None:
         message = f"{unread} names the images, and is no table that can be read; write the name of an image, a tab and"
         raise SourceError(f"{message} its class on each line, {_NO_CLASSES}", path=look.root)
     texts = [table for table in seen if table.is_text and len(table.rows[0]) > 1]
     seen = [table for table in seen if not table.is_text] or texts
     if len({table.words for table in seen if table.is_text}) > 1:
-        names = shown_names([os.fsencode(table.place.name) for table in seen])
+        names = shown_names([os.fsencode(table.path.name) for table in seen])
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, such as"
-        raise SourceError(f"{message} {few.place}, {_NO_CLASSES}", path=look.root)
+        raise SourceError(f"{message} {few.path}, {_NO_CLASSES}", path=look.root)
     best = max(seen, key=lambda table: table.rank, default=None)
     if best is not None and best.are_boxes:
         others = [table for table in seen if not table.are_boxes and len(table.images) >= len(best.images)]
@@ -272,32 +272,32 @@ def _tables_that_name(
     return None if best is None or best.says_nothing else best, seen
 
 
-def _rows_of(place: Location, options: SourceOptions) -> list[dict[str, Any]]:
+def _rows_of(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
     """Return the first rows of what may be a table; none of Parquet with images, which would all be read."""
     with contextlib.suppress(SourceError, ConfigError):
-        if place.suffix == PARQUET_SUFFIX and holds_bytes(place):
+        if path.suffix == PARQUET_SUFFIX and holds_bytes(path):
             return []
-    return first_rows(place, options)
+    return first_rows(path, options)
 
 
-def is_table(place: Location) -> bool:
+def is_table(path: Location) -> bool:
     """Return whether a file is a table by its name, and none that has a use of its own."""
-    is_called = place.name.lower().endswith((*_TABLES, *_SHEETS, *_PACKED))
-    return is_called and place.name not in _OTHER_TABLES and not is_submission(place.name)
+    is_called = path.name.lower().endswith((*_TABLES, *_SHEETS, *_PACKED))
+    return is_called and path.name not in _OTHER_TABLES and not is_submission(path.name)
 
 
-def without_images(look: Look, place: Location, folder: Location) -> str:
+def without_images(look: Look, path: Location, folder: Location) -> str:
     """Return why a table names no image in a folder, and what to do; nothing if its first row does, or of no table."""
-    is_sheet, is_packed = (place.name.lower().endswith(ends) for ends in (_SHEETS, _PACKED))
-    if is_sheet or is_packed or not is_table(place):
+    is_sheet, is_packed = (path.name.lower().endswith(ends) for ends in (_SHEETS, _PACKED))
+    if is_sheet or is_packed or not is_table(path):
         how = "save it as CSV in UTF-8" if is_sheet else "unpack it"
-        return f"{place} is not read; {how}" if is_sheet or is_packed else ""
+        return f"{path} is not read; {how}" if is_sheet or is_packed else ""
     try:
-        rows = [row for _, row in islice(table_rows(place, look.options.separator), LOOKED_AT)]
+        rows = [row for _, row in islice(table_rows(path, look.options.separator), LOOKED_AT)]
     except SourceError as error:
-        return f"{place} is not read: {error}"
+        return f"{path} is not read: {error}"
     if not rows:
-        return f"{place} has no rows"
+        return f"{path} has no rows"
     files = look.look_into(folder).files
     stems = {name.rpartition(".")[0] for name in files}
     name = next(filter(None, rows[0]), "")
@@ -310,17 +310,17 @@ def without_images(look: Look, place: Location, folder: Location) -> str:
         if stem in stems and named not in files and is_image_name(os.fsencode(cell)):
             file = next(file for file in files if file.rpartition(".")[0] == stem)
             message = (
-                f"{place} names {cell}, and the file is {file}; write the names of the files into it, {_NO_CLASSES}"
+                f"{path} names {cell}, and the file is {file}; write the names of the files into it, {_NO_CLASSES}"
             )
             raise SourceError(message, path=look.root)
-    message = f"the first row of {place} names no image there: its {name!r} is {cells[0][:_LONGEST_CELL]!r}"
+    message = f"the first row of {path} names no image there: its {name!r} is {cells[0][:_LONGEST_CELL]!r}"
     message += f", and the first file is {files[0]}" if files else ""
-    width, head = len(max(stems, key=len, default="")), place.read_head(_LONGEST_CELL).decode("utf-8", "replace")
+    width, head = len(max(stems, key=len, default="")), path.read_head(_LONGEST_CELL).decode("utf-8", "replace")
     between = head[len(name) : len(name) + 1]
     if all(cell.isdecimal() and cell.zfill(width) in stems for cell in cells[:_FEW]):
         message += f"; {name!r} may have the numbers of their names without the zeros in front"
-        if place.is_local and head.startswith(name) and between in SEPARATORS:
-            where, by = shlex.quote(str(place)), shlex.quote(between)
+        if path.is_local and head.startswith(name) and between in SEPARATORS:
+            where, by = shlex.quote(str(path)), shlex.quote(between)
             row = f"'NR > 1 {{$1 = sprintf(\"%0{width}d\", $1)}} 1'"
             return f"{message}, so type: awk -F{by} -v OFS={by} {row} {where} > {where}.new && mv {where}.new {where}"
     return f"{message}; write the names of the files into it"
@@ -341,20 +341,20 @@ def _without_texts_of_images(tables: Iterable[Location], known: Mapping[Location
     """Return the tables without the texts that are called as an image, which have its boxes or its caption."""
     images = {name.rpartition(".")[0] for own in known.values() for name in own.files if not name.endswith(TEXTS)}
 
-    def is_of_image(place: Location) -> bool:
-        stem, end = place.name.removesuffix(place.suffix), known[place.parent].ending if place.parent in known else ""
-        has_image = end != place.suffix and (place.parent / (stem + end)).is_file()
-        return is_text(place) and (stem in images or has_image)
+    def is_of_image(path: Location) -> bool:
+        stem, end = path.name.removesuffix(path.suffix), known[path.parent].ending if path.parent in known else ""
+        has_image = end != path.suffix and (path.parent / (stem + end)).is_file()
+        return is_text(path) and (stem in images or has_image)
 
-    return [*islice((place for place in tables if not is_of_image(place)), _SOME)]
+    return [*islice((path for path in tables if not is_of_image(path)), _SOME)]
 
 
-def _mentions(place: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, FolderContents]) -> bool:
+def _mentions(path: Location, rows: Sequence[dict[str, Any]], known: Mapping[Location, FolderContents]) -> bool:
     """Return whether most of the first rows of a text have the name of an image among other words."""
     images = {name for own in known.values() for name in own.files if is_image_name(os.fsencode(name))}
     words = [{*re.split(r"[^\w.-]+", " ".join(map(str, row.values())))} for row in rows[:_FEW]]
     count = sum(not images.isdisjoint(each) for each in words)
-    return is_text(place) and len(rows[0]) > 1 and 2 * count > len(words)
+    return is_text(path) and len(rows[0]) > 1 and 2 * count > len(words)
 
 
 def check_against_folders(
@@ -373,20 +373,20 @@ def check_against_folders(
     agree = {
         name for name in columns if all(str(row.get(name)) in of for row, of in zip(best.rows, of_rows, strict=True))
     }
-    unread = f"not read: {best.place}, which names the images; the classes are their folders"
+    unread = f"not read: {best.path}, which names the images; the classes are their folders"
     try:
         split_column, classes = _columns_of(look, base, best, [])
     except SourceError:
         if not agree:
             raise
         return [unread]
-    is_near = look.layout is not None and best.place.parent in look.layout.tops
-    typed = f"give {look.root if is_near else best.place} with"
+    is_near = look.layout is not None and best.path.parent in look.layout.tops
+    typed = f"give {look.root if is_near else best.path} with"
     typed += f" {option_with('label_column', ','.join(classes.columns))}"
     if not is_near:
         typed += f" {option_with('image_root', str(best.top))}"
     if not agree.issuperset(classes.columns):
-        message = f"{best.place} names the images, and the classes may be its"
+        message = f"{best.path} names the images, and the classes may be its"
         message += f" {format_some(classes.columns, _FEW, repr)}, or the folders, such as that of"
         raise SourceError(f"{message} {best.rows[0][best.image]}; {typed}", path=look.root)
     others = [name for name in best.rows[0] if name not in (best.image, "", *agree)]
@@ -418,7 +418,7 @@ def find_tables_of_splits(look: Look) -> list[ImageTable]:
 def _look_at(
     look: Look,
     base: Location,
-    place: Location,
+    path: Location,
     rows: Sequence[dict[str, Any]],
     known: Mapping[Location, FolderContents],
 ) -> _Seen | None:
@@ -448,7 +448,7 @@ def _look_at(
     ends = sorted({(top, end) for top, own in known.items() for end in ("", own.ending)})
     keys = [(name, top, end) for name in names for top, end in ends]
     counts = dict(zip(keys, in_order(hits, keys, look.path.requests_at_once), strict=True))
-    stem = place.name.removesuffix(place.suffix).lower()
+    stem = path.name.removesuffix(path.suffix).lower()
 
     def fits(key: tuple[str, Location, str]) -> tuple[int, int, bool, int, bool, bool]:
         column, top, end = key
@@ -459,7 +459,7 @@ def _look_at(
 
     image, top, end = max(keys, key=fits)
     count = counts[image, top, end]
-    table = _Seen(place, rows, count, image, top, end)
+    table = _Seen(path, rows, count, image, top, end)
     least = len(rows[:_FEW]) * (2 if table.is_text else 1)
     return None if 2 * count < least and (wanted is None or count == 0) else table
 
@@ -469,41 +469,39 @@ def _columns_of(look: Look, base: Location, table: _Seen, warnings: list[str]) -
     options, names = look.options, [name for name in table.rows[0] if name != table.image]
     split_column = options.split_column
     if split_column is not None:
-        check_columns(table.place, [split_column], names)
+        check_columns(table.path, [split_column], names)
     else:
         split_column = next(
             (name for name in names if name.lower() in _SPLIT_COLUMNS and _are_splits(table.rows, name)), None
         )
     if options.label_column is None and table.are_boxes:
-        message = f"the rows of {table.place} are boxes, several of which may belong to one image; write them as COCO"
+        message = f"the rows of {table.path} are boxes, several of which may belong to one image; write them as COCO"
         message += f", YOLO or Pascal VOC, or give {option_with('label_column', 'none')} to read each row as an image"
-        raise SourceError(message, path=str(table.place))
+        raise SourceError(message, path=str(table.path))
     if split_column is None and options.columns is None:
         warn_of_splits(
-            table.place, table.rows, [name for name in names if name not in (options.label_column or ())], warnings
+            table.path, table.rows, [name for name in names if name not in (options.label_column or ())], warnings
         )
     runs = [name for name in names if _RUN_LENGTHS.fullmatch(name) and name not in (options.label_column or ())]
     if runs and options.columns is None:
-        message = (
-            f"{table.place}: {runs[0]!r} seems to have masks as run lengths, and is a field of text; to read them,"
-        )
+        message = f"{table.path}: {runs[0]!r} seems to have masks as run lengths, and is a field of text; to read them,"
         warnings.append(f"{message} write each as PNG into a folder masks/ beside the folder of the images")
     others = (split_column, *runs)
     rows = [{name: row[name] for name in names if name in row and name not in others} for row in table.rows]
     classes = _captions(table, names, warnings) if options.label_column is None else None
-    classes = classes or find_classes(table.place, rows, options, warnings, alone=True)
+    classes = classes or find_classes(table.path, rows, options, warnings, alone=True)
     if classes is None:
         guesses = [name for name in rows[0] if LABEL_NAME.fullmatch(name)]
         guesses += [name for name in rows[0] if 1 < len({str(row.get(name)) for row in rows}) < len(rows) // 2]
         typed = f"{option_with('image_column', table.image)} {option_with('label_column', (guesses or names)[0])}"
-        message = f"the rows of {table.place} name the images, and several columns may have the classes"
+        message = f"the rows of {table.path} name the images, and several columns may have the classes"
         message += f" ({format_some([*filter(None, rows[0])], _FEW)}); for example, give {typed}, or"
-        raise SourceError(f"{message} {option_with('label_column', 'none')} to read no classes", path=str(table.place))
+        raise SourceError(f"{message} {option_with('label_column', 'none')} to read no classes", path=str(table.path))
     inside = f"in {table.top.name}/" if table.top != base else "beside it"
     are_several = table.top.parent != base and len(look.look_into(table.top.parent).folders) > 1
     if table.top != base and (are_several or table.hits < len(table.rows[:_FEW])):
         inside = f"some {inside}"
-    note = f"{table.place}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
+    note = f"{table.path}: the images are {table.image!r}, {inside}" + f", with {table.ending} added" * bool(
         table.ending
     )
     note += f"; the splits are {split_column!r}" if split_column is not None else ""
@@ -521,7 +519,7 @@ def _captions(table: _Seen, names: Sequence[str], warnings: list[str]) -> Classe
     numbers = [name for name in names if all(str(row.get(name)).strip().isdecimal() for row in table.rows)]
     if len(captions) != 1 or len(images) == len(table.rows) or {*names} != {*captions, *numbers}:
         return None
-    warnings.append(f"{table.place}: {captions[0]!r} has several captions of an image, as the field 'captions'")
+    warnings.append(f"{table.path}: {captions[0]!r} has several captions of an image, as the field 'captions'")
     return Classes((captions[0],), "captions")
 
 
@@ -535,12 +533,12 @@ def split_of_cell(cell: Any, column: str) -> str | None:
 
 
 def warn_of_splits(
-    place: Location, rows: Sequence[Mapping[str, Any]], names: Iterable[str], warnings: list[str]
+    path: Location, rows: Sequence[Mapping[str, Any]], names: Iterable[str], warnings: list[str]
 ) -> None:
     """Warn of the first column that may say splits, where none does."""
     flag = next((name for name in names if _may_be_splits(rows, name)), None)
     if flag is not None:
-        message, typed = f"{place}: {flag!r} may say the splits, and is a field; to have these,", flag
+        message, typed = f"{path}: {flag!r} may say the splits, and is a field; to have these,", flag
         if not _are_splits(rows, flag):
             others = sorted({str(row.get(flag)) for row in rows if split_of_cell(row.get(flag), flag) is None})
             message += f" write train, val or test into a column, in place of {format_some(others, _FEW, repr)}, and"

@@ -49,7 +49,7 @@ _REPORT_EVERY = 1024
 
 
 def find_metadata(look: Look) -> list[ImageTable]:
-    """Return the metadata files of a folder, or of its folders of splits; none of another place."""
+    """Return the metadata files of a folder, or of its folders of splits; none of another path."""
     if look.layout is None:
         return []
     base = look.layout.base
@@ -60,13 +60,13 @@ def find_metadata(look: Look) -> list[ImageTable]:
         for folder, split in folders.items()
         for name in _NAMES
     ]
-    are_there = in_order(lambda table: table.place.is_file(), tables, base.requests_at_once)
+    are_there = in_order(lambda table: table.path.is_file(), tables, base.requests_at_once)
     return [table for table, is_there in zip(tables, are_there, strict=True) if is_there]
 
 
 def why_unused(table: ImageTable) -> str:
     """Return why a metadata file does not begin with a row that has a ``file_name``; nothing of a table of images."""
-    with contextlib.closing(table_rows(table.place)) as rows:
+    with contextlib.closing(table_rows(table.path)) as rows:
         try:
             return "" if FILE_NAME in next(rows)[1] else "its first row has no file_name"
         except StopIteration:
@@ -100,7 +100,7 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     """List the images that the tables of a folder, or of its folders of splits, name."""
     base = image_base(look)
     if not tables[0].is_found:
-        _check_places(look, base, tables)
+        _check_tables(look, base, tables)
     builder = SourceBuilder(look, base, (base,))
     builder.takes_root = True
     images = _Images(builder, tables)
@@ -108,16 +108,16 @@ def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
     images.collect()
     cells = images.rows.finish(builder)
     if tables[0].is_found:
-        divide_by_lists(builder, look, [table.place for table in tables])
+        divide_by_lists(builder, look, [table.path for table in tables])
     return builder.finish_in(cells=cells)
 
 
-def _check_places(look: Look, base: Location, tables: Sequence[ImageTable]) -> None:
+def _check_tables(look: Look, base: Location, tables: Sequence[ImageTable]) -> None:
     """Refuse two tables of one split, tables of different suffixes, and splits without a table."""
     by_split = {table.split: table for table in tables}
-    differ = len({table.place.suffix for table in tables}) > 1
+    differ = len({table.path.suffix for table in tables}) > 1
     if differ or len(by_split) < len(tables) or (None in by_split and len(by_split) > 1):
-        shown = " and ".join(str(table.place) for table in tables)
+        shown = " and ".join(str(table.path) for table in tables)
         message = f"{look.root} has metadata files that do not go together: {shown}; keep one"
         raise SourceError(f"{message}, or one like it in each split", path=look.root)
     if None in by_split:
@@ -126,7 +126,7 @@ def _check_places(look: Look, base: Location, tables: Sequence[ImageTable]) -> N
     lacking = [name for name, split in splits.items() if split not in by_split]
     if lacking:
         folder = base / os.fsdecode(lacking[0])
-        message = f"{tables[0].place} has the images of its split, but {folder} holds none of {', '.join(_NAMES)}"
+        message = f"{tables[0].path} has the images of its split, but {folder} holds none of {', '.join(_NAMES)}"
         raise SourceError(f"{message}; write one there, or move the folder out of {look.root}", path=str(folder))
 
 
@@ -138,14 +138,14 @@ class _Images:
         self._tables = tables
         first, options = tables[0], builder.options
         builder.warnings += first.notes
-        places = [table.place for table in tables]
-        self._classes = first.classes or find_classes_of(places, FILE_NAME, options, builder.warnings)
+        paths = [table.path for table in tables]
+        self._classes = first.classes or find_classes_of(paths, FILE_NAME, options, builder.warnings)
         self._is_found = first.is_found
         if not first.is_found and first.split is None and options.columns is None:
-            known = first_rows(first.place, options)
-            warn_of_splits(first.place, known, [*known[0]] if known else (), builder.warnings)
+            known = first_rows(first.path, options)
+            warn_of_splits(first.path, known, [*known[0]] if known else (), builder.warnings)
         self.rows = TableRows(
-            first.place,
+            first.path,
             self._classes,
             without={first.image, first.split_column or first.image},
             only=options.columns,
@@ -163,7 +163,7 @@ class _Images:
         for number, table in enumerate(self._tables):
             known, columns = set(self.rows.columns), set[str]()
             before = len(self._paths)
-            rows: Iterable[tuple[int, dict[str, Any]]] = table_rows(table.place, self._builder.options.separator)
+            rows: Iterable[tuple[int, dict[str, Any]]] = table_rows(table.path, self._builder.options.separator)
             if self._classes.form == "captions":
                 rows = with_captions(rows, table.image, self._classes.columns[0])
             for line, row in rows:
@@ -173,22 +173,22 @@ class _Images:
                 if self._builder.progress is not None and len(self._paths) % _REPORT_EVERY == 0:
                     self._builder.progress(done=len(self._paths), total=0, size_bytes=0, rejects=0)
             if len(self._paths) == before:
-                raise SourceError(f"{table.place} has no rows; write one for each image", path=str(table.place))
+                raise SourceError(f"{table.path} has no rows; write one for each image", path=str(table.path))
             differing = sorted((known ^ columns) - {FILE_NAME, *self._classes.columns}) if number else []
             if differing and not table.is_found:
                 lacking = table if differing[0] in known else self._tables[0]
-                message = f"{lacking.place} has no column {differing[0]!r}, which the table of another split has"
-                raise SourceError(f"{message}; give every split the same columns", path=str(lacking.place))
+                message = f"{lacking.path} has no column {differing[0]!r}, which the table of another split has"
+                raise SourceError(f"{message}; give every split the same columns", path=str(lacking.path))
 
     def _add(self, table: ImageTable, line: int, row: dict[str, Any]) -> None:
         if table.image not in row:
             columns = format_some(list(row), 10, repr) or "none"
-            raise damaged(table.place, line, f"there is no column {table.image!r}, but {columns}")
+            raise damaged(table.path, line, f"there is no column {table.image!r}, but {columns}")
         name = row[table.image]
         if table.is_found and isinstance(name, int):
             name = str(name)
         if not isinstance(name, str) or not name:
-            raise damaged(table.place, line, f"{table.image} is empty; give the path of an image")
+            raise damaged(table.path, line, f"{table.image} is empty; give the path of an image")
         path = _below(table, line, name)
         path = without_own(path, self._own) if table.is_found else path
         self._paths.append(path)
@@ -196,9 +196,9 @@ class _Images:
         if table.split_column is not None:
             split = split_of_cell(cell := row.get(table.split_column), table.split_column)
             if split is None:
-                raise damaged(table.place, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
+                raise damaged(table.path, line, f"{table.split_column} is {cell!r}; it must be train, val or test")
             self._splits.append(split)
-        self._label_of.append(self.rows.take_label(table.place, line, row))
+        self._label_of.append(self.rows.take_label(table.path, line, row))
         for name, value in row.items():
             if name == table.image:
                 continue
@@ -212,10 +212,10 @@ class _Images:
         folders = [b""] if self._is_found else [table.folder for table in self._tables]
         sizes = self._builder.sizes_in(folders)
         ignored = self._builder.skipped.ignored
-        ignored -= Counter(table.place.suffix for table in self._tables)  # which leaves none below 1
+        ignored -= Counter(table.path.suffix for table in self._tables)  # which leaves none below 1
         base = self._builder.base + b"/"
-        places = (join(table.place.parent.to_uri(), os.fsencode(table.place.name)) for table in self._tables)
-        tables = {place.removeprefix(base) for place in places}
+        uris = (join(table.path.parent.to_uri(), os.fsencode(table.path.name)) for table in self._tables)
+        tables = {uri.removeprefix(base) for uri in uris}
         self._find_moved(sizes)
         if self._is_found:
             self._find_files(sizes)
@@ -230,7 +230,7 @@ class _Images:
         self._warn(self._add_tests(rest, sizes) if self._is_found else rest, repeated=len(self._paths) - len(named))
 
     def _add_items(self, sizes: Mapping[bytes, int]) -> None:
-        table = self._tables[0].place
+        table = self._tables[0].path
         names = self._class_of = self.rows.class_names(self._builder.warnings)
         folders = {_first_folder(path, prefix) for _, path, prefix in self._placed()}
         are_classes = b"" not in folders and len(folders) > 1
@@ -261,18 +261,18 @@ class _Images:
     def _name_label_map(self, table: Location, most: int) -> None:
         """Say which file beside the table has names for all class ids up to ``most``, if it is the only one."""
         names = {os.fsdecode(child.name) for child in table.parent.some_children() if child.name.endswith(b".json")}
-        place = table.parent / min(names, default="")
+        label_map = table.parent / min(names, default="")
         with contextlib.suppress(SourceError, ConfigError, PermissionError):
-            is_map = len(names) == 1 and place.read_head(1) == b"{"
-            if is_map and most < len(read_label_map(str(place)).names):
-                message = f"{table}: {place.name} beside it names the class ids; to have these names give"
-                self._builder.label_warnings.append(f"{message} {option_with('labels', str(place))}")
+            is_map = len(names) == 1 and label_map.read_head(1) == b"{"
+            if is_map and most < len(read_label_map(str(label_map)).names):
+                message = f"{table}: {label_map.name} beside it names the class ids; to have these names give"
+                self._builder.label_warnings.append(f"{message} {option_with('labels', str(label_map))}")
 
     def _placed(self) -> Iterator[tuple[str, bytes, bytes]]:
         """Yield the split and the path of each image, and the folder of that split in it, with a slash."""
         folders = {_first_folder(path) for path in self._paths}
         of_table = self._tables[0].split is not None or bool(self._splits)
-        in_splits = not of_table and are_splits(folders, str(self._tables[0].place))
+        in_splits = not of_table and are_splits(folders, str(self._tables[0].path))
         for row, (number, path) in enumerate(zip(self._table_of, self._paths, strict=True)):
             table = self._tables[number]
             prefix = path[: path.index(b"/") + 1] if in_splits else b"" if self._is_found else table.folder
@@ -287,7 +287,7 @@ class _Images:
         free, skipped = sizes.keys() - {*self._paths}, self._builder.skipped
         folders = {path: self._tables[table].folder for path, table in missing.items()}
         names = {path.removeprefix(folder): path for path, folder in folders.items()}
-        moved = find_moved(self._tables[0].place, names, free, self._builder.base, skipped)
+        moved = find_moved(self._tables[0].path, names, free, self._builder.base, skipped)
         files = {names[name]: file for name, file in moved.items()}
         self._paths = [files.get(path, path) for path in self._paths]
         self._used.extend(map(hash, moved.values()))
@@ -310,8 +310,8 @@ class _Images:
             near = [each for each in alike if each.startswith(table.folder)] or alike
             if len(near) > 1:
                 shown = " and ".join(map(os.fsdecode, near[:2]))
-                message = f"{table.place}: {os.fsdecode(name)!r} may be {shown}; name one of them, or give"
-                raise SourceError(f"{message} {option('image_root')}", path=str(table.place))
+                message = f"{table.path}: {os.fsdecode(name)!r} may be {shown}; name one of them, or give"
+                raise SourceError(f"{message} {option('image_root')}", path=str(table.path))
             if near:
                 exact = path.rpartition(b"/")[2] in near[0]
                 other_case += [] if exact else near
@@ -345,7 +345,7 @@ class _Images:
     def _warn(self, unused: Sequence[bytes], *, repeated: int) -> None:
         """Warn of files without a row, images with several rows, and rows without a label."""
         skipped = self._builder.skipped
-        tables = " and ".join(str(table.place) for table in self._tables)
+        tables = " and ".join(str(table.path) for table in self._tables)
         skipped.ignored["not in the metadata"] += len(unused)
         skipped.warn(unused, f"no row of {tables} names these files: {{names}}")
         if repeated:
@@ -368,12 +368,12 @@ def _below(table: ImageTable, line: int, name: str) -> bytes:
     try:
         path = os.fsencode(name)
     except UnicodeEncodeError as error:
-        raise damaged(table.place, line, f"{name[:200]!r} cannot be the name of a file") from error
+        raise damaged(table.path, line, f"{name[:200]!r} cannot be the name of a file") from error
     if b"\0" in path:
-        raise damaged(table.place, line, f"{name[:200]!r} has a NUL byte, so it is not a path")
+        raise damaged(table.path, line, f"{name[:200]!r} has a NUL byte, so it is not a path")
     if is_web(path):
         message = f"{name[:200]!r} is the URL of a web server"
-        raise damaged(table.place, line, f"{message}; give such images a list of their own, with a column 'url'")
+        raise damaged(table.path, line, f"{message}; give such images a list of their own, with a column 'url'")
     if is_absolute(path):
         return path
     return table.folder + b"/".join(path_parts(path))
