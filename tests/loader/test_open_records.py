@@ -330,7 +330,8 @@ def test_arrays_that_are_no_images_are_answered_with_what_to_give() -> None:
 
 
 def test_a_function_of_datasets_that_takes_pixels_has_them(records: list[Record]) -> None:
-    datasets = pytest.importorskip("datasets")
+    import datasets  # noqa: PLC0415 - slow
+
     features = datasets.Features({"image": datasets.Image(), "label": datasets.Value("int64")})
     paths = [record["image"] for record in records]
     hub = datasets.Dataset.from_dict({"image": paths, "label": [number % 2 for number in range(COUNT)]}, features)
