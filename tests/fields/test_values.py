@@ -309,6 +309,9 @@ def test_inferring() -> None:
     for value in (None, object(), np.array(["a"]), np.zeros((0, 2))):
         with pytest.raises(ConfigError, match="field 'a' of the first record is"):
             fields.infer({"a": value})
+    for images in ([b"..."], [np.zeros((2, 2, 3), np.uint8)], [PillowImage.new("L", (2, 2))] * 2):
+        with pytest.raises(ConfigError, match="give each of them a name, such as a_0, or leave it out"):
+            fields.infer({"a": images})
     with pytest.raises(ConfigError, match=r"give fields=\{'label': stoker.fields.Label\(\), ...\}"):
         fields.infer({"label": None})
 

@@ -92,6 +92,7 @@ def _inferred(name: str, value: Any) -> Field:
     if value is not None:
         others = "text, a number, an array or another value of stoker.fields"
         others = "what it holds, .read()" if hasattr(value, "read") else others
+        others = f"each of them a name, such as {name}_0" if isinstance(value, (list, tuple)) else others
         raise ConfigError(f"{message}; give {others}, or leave it out")
     fitting = {"label": "Label", "image": "Image", "mask": "Mask", "boxes": "Boxes"}.get(name, "Text")
     raise ConfigError(f"{message}; give fields={{{name!r}: stoker.fields.{fitting}(), ...}}")
@@ -119,6 +120,8 @@ def _by_name(name: str, value: Any) -> Field | None:
 
 
 def _by_type(value: Any) -> Field | None:
+    if isinstance(value, (list, tuple)) and any(is_pil_image(each) or isinstance(each, _NOT_JSON) for each in value):
+        return None
     if isinstance(value, (list, tuple)) and value and all(is_whole(number) for number in value):
         return Array("int64", (None,))
     if isinstance(value, (list, tuple)) and value and all(isinstance(number, (float, np.floating)) for number in value):
@@ -126,6 +129,7 @@ def _by_type(value: Any) -> Field | None:
     return next((field for types, field in _TYPES if isinstance(value, types)), None)
 
 
+_NOT_JSON = (bytes, bytearray, memoryview, np.ndarray, os.PathLike)
 _TYPES: tuple[tuple[tuple[type, ...], Field], ...] = (
     ((str,), Text()),
     ((bytes, bytearray, memoryview), Bytes()),
