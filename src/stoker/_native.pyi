@@ -340,7 +340,7 @@ class RecordSet:
     def set_remote(self, reader: RemoteReader, first: int) -> None:
         """The shards are remote files, numbered from `first` on."""
 
-    def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    def remote_spans(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
         """
         (file, offset, length) of the frames of records, if shards are remote; file -1 otherwise.
         """
@@ -571,7 +571,7 @@ class BatchEngine:
         Queue one batch of samples of the source; never blocks. `objects`: which box of each, -1 for the whole image. `indices`: what the batch calls them; by default the numbers. `streams`: what random choices depend on; by default the indices.
         """
 
-    def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+    def remote_spans(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
         """
         (file, offset, length) of what loading samples will take from remote storage; file -1: nothing.
         """

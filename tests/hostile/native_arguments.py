@@ -164,7 +164,7 @@ def use_records(sound: Sound, records: _native.RecordSet) -> None:
         lambda: records.open_listed(1),
         lambda: records.labels("l", False, 0, 1),
         lambda: records.count_values("i", 1),
-        lambda: records.remote_places(np.array([0, 1, 2**63], np.uint64)),
+        lambda: records.remote_spans(np.array([0, 1, 2**63], np.uint64)),
         lambda: records.where(0),
         lambda: records.read(0),
     ):
@@ -298,7 +298,7 @@ def calls(  # noqa: PLR0915 - one table
     yield method("RecordSet.open_listed", sound.listed, listed, threads=1)
     yield method("RecordSet.set_extents", sound.listed, listed, shard=0, extents=sound.rows)
     yield method("RecordSet.set_remote", sound.records, listed, reader=sound.reader(), first=0)
-    yield method("RecordSet.remote_places", sound.records, numbers=zero)
+    yield method("RecordSet.remote_spans", sound.records, numbers=zero)
     yield method("RecordSet.read", sound.records, index=0)
     yield method("RecordSet.where", sound.listed, index=0)
     yield method("RecordSet.count_values", sound.records, key="i", threads=1, ahead=None)
@@ -405,7 +405,7 @@ def calls(  # noqa: PLR0915 - one table
     yield free("FieldColumn", lambda field_column: show(sound, columns=[field_column]), **column)
     yield free("FieldPlane", lambda plane: show(sound, planes=[plane]), key="i", mask_bits=8)
     yield method("BatchEngine.where", sound.engine, number=0)
-    yield method("BatchEngine.remote_places", sound.engine, numbers=zero, objects=np.array([-1], np.int32))
+    yield method("BatchEngine.remote_spans", sound.engine, numbers=zero, objects=np.array([-1], np.int32))
     engine = sound.engine()
     engine.submit(zero, 0)
     yield method("BatchEngine.replace", lambda: engine, batch=engine.next(), row=0, number=0, object=-1, index=0)

@@ -107,7 +107,7 @@ def test_a_built_dataset_has_the_same_statistics(photos: Path, tmp_path: Path) -
     stoker.build(photos, tmp_path / "built", shards=2)
     of_photos, of_built = stoker.audit(photos), stoker.audit(tmp_path / "built")
     black = of_built.findings["dark"][0]
-    assert black.place == f"{black.path}, record {black.record} (black.png)"
+    assert black.where == f"{black.path}, record {black.record} (black.png)"
     assert of_photos.splits["validation"] == of_built.splits["validation"]
     assert sorted(group.how for group in of_built.duplicates) == sorted(group.how for group in of_photos.duplicates)
 

@@ -183,13 +183,13 @@ def test_threads_that_idle_are_not_called_busy() -> None:
 
 
 def test_commands_can_be_typed() -> None:
-    ours = dataclasses.replace(COLD, place="my data", is_directory=True)
+    ours = dataclasses.replace(COLD, name="my data", is_directory=True)
     assert "find 'my data' -type f -exec cat {} + > /dev/null" in decide(evidence(**ON_A_DISK, files=ours)).remedy
-    pattern = dataclasses.replace(COLD, place="data/train-*, other")
+    pattern = dataclasses.replace(COLD, name="data/train-*, other")
     assert "data" not in decide(evidence(**ON_A_DISK, files=pattern)).remedy
     many = ON_A_DISK | {"setup": Setup(threads=16, cpus=2)}
     assert "stoker repack DATASET NEW --resize short:256, which is lossy" in decide(evidence(**many)).remedy
-    loose = dataclasses.replace(LOCAL, place="my data", is_directory=True, loose=True)
+    loose = dataclasses.replace(LOCAL, name="my data", is_directory=True, loose=True)
     assert "stoker build 'my data' NEW --resize short:256, " in decide(evidence(**many, files=loose)).remedy
 
 

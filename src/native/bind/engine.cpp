@@ -463,7 +463,7 @@ void add_engine(nb::module_& m) {
           "whole image. `indices`: what the batch calls them; by default the numbers. `streams`: what random "
           "choices depend on; by default the indices.")
       .def(
-          "remote_places",
+          "remote_spans",
           [](Engine& engine, const Numbers& numbers, std::optional<Column<int32_t>> objects) {
             check_as_many(objects, numbers.size());
             const BatchEngine& loads = engine.get();
@@ -473,7 +473,7 @@ void add_engine(nb::module_& m) {
           },
           nb::arg("numbers"), nb::arg("objects") = nb::none(),
           nb::sig(
-              "def remote_places(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: "
+              "def remote_spans(self, numbers: numpy.typing.NDArray[numpy.uint64], objects: "
               "numpy.typing.NDArray[numpy.int32] | None = None) -> tuple[numpy.typing.NDArray[numpy.int64], "
               "numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]"),
           "(file, offset, length) of what loading samples will take from remote storage; file -1: nothing.")

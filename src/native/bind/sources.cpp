@@ -243,7 +243,7 @@ void add_record_set(nb::module_& m) {
           },
           "reader"_a, "first"_a, "The shards are remote files, numbered from `first` on.")
       .def(
-          "remote_places",
+          "remote_spans",
           [](const RecordSet& set, const Numbers& numbers) {
             return remote_spans(numbers.size(), [&](size_t i) { return set.remote_span(numbers.data()[i]); });
           },

@@ -90,7 +90,7 @@ def _print(report: AuditReport) -> None:
         output.some([_line(image) for image in images], _SHOWN)
     for name, images in report.extremes.items():
         if images:
-            output.detail(f"{name}: {_shown(images[0].value)}, {images[0].place}")
+            output.detail(f"{name}: {_shown(images[0].value)}, {images[0].where}")
     resumed = f", {report.resumed:,} of them before" if report.resumed else ""
     rate = f"{(report.images - report.resumed) / report.seconds:,.0f} images/s"
     output.line(f"audited {format_count(report.images, 'image')}{resumed} in {report.seconds:.1f} s ({rate})")
@@ -120,11 +120,11 @@ def _print_groups(what: str, groups: Sequence[DuplicateGroup]) -> None:
     ordered = sorted(groups, key=lambda group: (-len(group.splits), -len(group.labels)))
     lines = []
     for group in ordered:
-        images = "  =  ".join(image.place for image in group.images[:_NAMED])
+        images = "  =  ".join(image.where for image in group.images[:_NAMED])
         lines.append(f"  {images}" + f"  and {len(group.images) - _NAMED:,} more" * (len(group.images) > _NAMED))
     output.some(lines, _SHOWN)
 
 
 def _line(image: AuditedImage) -> str:
     value = f" ({_shown(image.value)})" if image.value is not None else ""
-    return f"  {image.place}{value}" + f": {image.problem}" * bool(image.problem)
+    return f"  {image.where}{value}" + f": {image.problem}" * bool(image.problem)

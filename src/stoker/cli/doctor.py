@@ -78,7 +78,7 @@ def _print(report: DatasetReport) -> None:
     files = e.files
     size = f", {format_size(files.size_bytes)}" if files.size_bytes is not None else ""
     memory = f", {files.cached_before:.0%} of it in memory before" if files.cached_before is not None else ""
-    output.line(f"{files.place}: {format_count(report.images, 'image')}{size}{memory}")
+    output.line(f"{files.name}: {format_count(report.images, 'image')}{size}{memory}")
     output.line(
         f"{report.spec.transform} transform, batches of {report.batch_size}, "
         f"{format_count(report.threads, 'thread')} on {e.setup.cpus_text}"

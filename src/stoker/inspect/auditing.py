@@ -104,7 +104,7 @@ class AuditedImage:
     problem: str = ""
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """Where it lies, in the words of ``stoker verify``: of a record with its number and its name."""
         return format_where(self.path, self.record, source=self.source)
 

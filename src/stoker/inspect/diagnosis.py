@@ -345,9 +345,9 @@ def look_at_files(dataset: Dataset | Mix) -> Files:
     loose = not any(part.shards for part in parts)
     pixels = all(part.schema.image_encoding == "raw" for part in parts)
     if any(part.remote is not None for part in parts):
-        return Files(place=name, remote=True, loose=loose, pixels=pixels)
+        return Files(name=name, remote=True, loose=loose, pixels=pixels)
     return Files(
-        place=name,
+        name=name,
         size_bytes=sum(part.size_bytes for part in parts),
         memory_bytes=_available_memory(),
         cached_before=_cached_share([path for part in parts for path in files_of(part, _MOST_FILES)]),

@@ -102,7 +102,7 @@ class Consumer:
 class Files:
     """Where the samples lie."""
 
-    place: str = ""  # as a person calls it
+    name: str = ""  # as a person calls it: a path, a URL or a pattern
     remote: bool = False  # whether it is a store
     size_bytes: int | None = None  # of all files; None where that is not known
     memory_bytes: int | None = None  # how much of files memory could hold now; None where the system does not say
@@ -351,7 +351,7 @@ def _storage_bound(e: Evidence) -> tuple[str, str]:
     kind = "the store" if e.files.remote else "the disk"
     took = f"{e.waiting_for_files:.0%} of the decoding threads' time"
     rate = f"{format_size(e.bytes_per_second)}/s"
-    sentence = f"{took} is waiting for {kind} ({e.files.place}), which gives {rate}; {_waits(e)}"
+    sentence = f"{took} is waiting for {kind} ({e.files.name}), which gives {rate}; {_waits(e)}"
     return sentence, _store_remedy(e) if e.files.remote else _disk_remedy(e)
 
 
@@ -369,7 +369,7 @@ def rebuild_command(dataset: str, options: str, rejects: int, *, loose: bool) ->
 
 
 def _rebuild(e: Evidence, options: str = "") -> str:
-    dataset = shlex.quote(e.files.place) if e.files.is_directory else "DATASET"
+    dataset = shlex.quote(e.files.name) if e.files.is_directory else "DATASET"
     return rebuild_command(dataset, options, e.unreadable, loose=e.files.loose)
 
 
@@ -401,7 +401,7 @@ def _cold_cache(e: Evidence) -> tuple[str, str]:
     cold = f"only {e.files.cached_before or 0:.0%} of the {size} were in memory; {_waits(e)}"
     remedy = "the next epoch is faster by itself, as all of it fits; to spare the first, read the files once before it"
     if e.files.is_directory:
-        remedy += f": find {shlex.quote(e.files.place)} -type f -exec cat {{}} + > /dev/null"
+        remedy += f": find {shlex.quote(e.files.name)} -type f -exec cat {{}} + > /dev/null"
     return f"{took}: {cold}", remedy
 
 

@@ -198,7 +198,7 @@ class SampleEngine:
         if self.ranges is not None:
             least = 4 * self.spare_buffers * feed.topology.batch_size
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
-            locate = self._native.remote_places
+            locate = self._native.remote_spans
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
         self.close = partial(_close, self._native, self._ahead)
 

@@ -154,7 +154,7 @@ class Planner:
     Args:
         ranges: Where they are queued.
         locate: Gives file, offset and length of samples, int64 (B,), from ``numbers`` and ``objects`` of `Upcoming`;
-            file -1 for what need not be fetched. Such is `_native.BatchEngine.remote_places`.
+            file -1 for what need not be fetched. Such is `_native.BatchEngine.remote_spans`.
         limits: How pieces become ranges.
         most_ahead: The most samples that are planned beyond those that were released.
     """
@@ -355,7 +355,7 @@ def read_through(
         return
     settings = ReadAhead()
     ranges = _native.RemoteRanges(settings.budget_bytes)
-    reading = Prefetcher([files], settings, ranges, lambda numbers, _: records.remote_places(numbers))
+    reading = Prefetcher([files], settings, ranges, lambda numbers, _: records.remote_spans(numbers))
     try:
         reading.begin(in_order(range(len(records)) if numbers is None else numbers))
         yield ranges
