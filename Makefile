@@ -182,7 +182,7 @@ stub: $(INSTALLED) $(DEVELOPED)  ## Write src/stoker/_native.pyi anew from the e
 
 .PHONY: api
 api: $(INSTALLED)  ## Write tests/repository/public_api.txt anew from the package.
-	$(BIN)/python scripts/public_api.py > tests/repository/public_api.txt
+	$(BIN)/python -m scripts.public_api
 
 .PHONY: settings
 settings: $(DEVELOPED)  ## Write signatures and docstrings anew from where settings are declared, then `api` and `reference`.

@@ -1,4 +1,4 @@
-"""Write down the public interface: ``python scripts/public_api.py > tests/repository/public_api.txt``.
+"""Write the public interface into ``tests/repository/public_api.txt``: ``python -m scripts.public_api``.
 
 Names, signatures, fields and errors of the Python API; commands, options and defaults of the command line; exit codes.
 The adapters of frameworks are read, not imported, so that no framework need be installed. Defaults that depend on the
@@ -14,7 +14,6 @@ import functools
 import importlib
 import inspect
 import re
-import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +28,7 @@ from stoker.transforms import Operation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+FROZEN = Path(__file__).parents[1] / "tests/repository/public_api.txt"
 ADAPTERS = ("jax", "spark", "tensorflow", "torch")
 IN_PACKAGES = {
     "stoker.fields": (
@@ -174,4 +174,4 @@ def _exit_codes() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(api())
+    FROZEN.write_text(api(), encoding="utf-8")

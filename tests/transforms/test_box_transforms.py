@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 SIDES = st.integers(8, 60)
 EDGE = st.one_of(st.floats(-0.5, 1.5, width=32), st.sampled_from([0.0, 1.0, float("nan"), float("inf")]))
-BOXES = st.lists(st.tuples(EDGE, EDGE, EDGE, EDGE), max_size=5)
+SHARE = st.floats(0, 1, width=32)
+SOUND = st.tuples(SHARE, SHARE, SHARE, SHARE).map(
+    lambda e: (min(e[0], e[2]), min(e[1], e[3]), max(e[0], e[2]), max(e[1], e[3]))
+)
+BOXES = st.lists(st.one_of(SOUND, SOUND, st.tuples(EDGE, EDGE, EDGE, EDGE)), max_size=5)
 SEEDS = st.integers(0, 2**64 - 1)
 LEAST = st.sampled_from([0.0, 0.3, 0.9])
 TRANSFORMS = st.sampled_from(
