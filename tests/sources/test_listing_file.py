@@ -101,17 +101,25 @@ def test_a_changed_byte_or_a_cut_is_found(listing: Path, data: st.DataObject) ->
     assert read_listing(changed) is None
 
 
-@pytest.mark.parametrize("number", [-14444444444444444, 10**30])
-def test_a_number_that_no_column_holds_is_damage(listing: Path, number: int) -> None:
+@pytest.mark.parametrize(
+    "changed",
+    [
+        (rb'("value": ?)-?[0-9]+', rb"\g<1>-14444444444444444"),
+        (rb'("value": ?)-?[0-9]+', rb"\g<1>1000000000000000000000000000000"),
+        (rb'("at": ?)[0-9]+(, ?"bytes")', rb"\g<1>1\2"),
+    ],
+    ids=["too small a number", "too large a number", "bytes that cannot be mapped"],
+)
+def test_what_no_column_holds_is_damage(listing: Path, changed: tuple[bytes, bytes]) -> None:
     content = listing.read_bytes()
     (length,) = struct.unpack("<Q", content[-12:-4])
     columns, text = content[: -12 - length], content[-12 - length : -12]
-    changed_text = re.sub(rb'("value": ?)-?[0-9]+', rb"\g<1>%d" % number, text)
+    changed_text = re.sub(*changed, text)
     assert changed_text != text
     end = struct.pack("<QI", len(changed_text), _native.crc32c(columns + changed_text))
-    changed = location(listing.with_name("changed"))
-    changed.write_atomically(columns + changed_text + end)
-    assert read_listing(changed) is None
+    file = location(listing.with_name("changed"))
+    file.write_atomically(columns + changed_text + end)
+    assert read_listing(file) is None
 
 
 def test_no_file_is_no_listing(tmp_path: Path) -> None:

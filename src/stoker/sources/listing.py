@@ -314,6 +314,8 @@ def _columns(scratch: IO[bytes], content: mmap.mmap, described: dict[str, dict[s
     for name, column in described.items():
         if "bytes" in column:
             at, size = _extent(column["at"], column["bytes"], end)
+            if at % _MAPPED_ALIGNMENT:
+                raise ValueError("bytes that cannot be mapped")
             columns[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
             continue
         kind, shape = np.dtype(column["type"]), tuple(map(int, column["shape"]))
