@@ -107,8 +107,9 @@ def test_a_changed_byte_or_a_cut_is_found(listing: Path, data: st.DataObject) ->
         (rb'("value": ?)-?[0-9]+', rb"\g<1>-14444444444444444"),
         (rb'("value": ?)-?[0-9]+', rb"\g<1>1000000000000000000000000000000"),
         (rb'("at": ?)[0-9]+(, ?"bytes")', rb"\g<1>1\2"),
+        (rb'("type": ?")[^"]+', rb"\g<1>(x,)i4"),
     ],
-    ids=["too small a number", "too large a number", "bytes that cannot be mapped"],
+    ids=["too small a number", "too large a number", "bytes that cannot be mapped", "no type"],
 )
 def test_what_no_column_holds_is_damage(listing: Path, changed: tuple[bytes, bytes]) -> None:
     content = listing.read_bytes()

@@ -16,7 +16,7 @@
 namespace stoker::bind {
 
 #define REMOTE_SPANS_SIGNATURE                                                   \
-  "def remote_spans(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> "     \
+  "def remote_spans(self, numbers: numpy.typing.NDArray[numpy.uint64]) -> "      \
   "tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], " \
   "numpy.typing.NDArray[numpy.int64]]"
 

@@ -318,9 +318,10 @@ def _columns(scratch: IO[bytes], content: mmap.mmap, described: dict[str, dict[s
                 raise ValueError("bytes that cannot be mapped")
             columns[name] = mmap.mmap(scratch.fileno(), size, access=mmap.ACCESS_READ, offset=at) if size else b""
             continue
-        kind, shape = np.dtype(column["type"]), tuple(map(int, column["shape"]))
+        shape = tuple(map(int, column["shape"]))
         if column["type"] not in _TYPES or min(shape) < 0:
             raise ValueError("a column that is not understood")
+        kind = np.dtype(column["type"])
         if "value" in column and not name.endswith(_STARTS):
             columns[name] = np.broadcast_to(np.asarray(column["value"], kind), shape)
             continue
