@@ -8,7 +8,7 @@ import warnings
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -190,6 +190,7 @@ class ShardRecords(SampleReader):
     def __init__(self, shards: tuple[OpenShard, ...], schema: SchemaInfo) -> None:
         super().__init__(schema)
         self.shards = shards
+        self._box_labels: NDArray[np.int64] | None = None
         self.native = _native.RecordSet()
         for shard in shards:
             if shard.index is not None:  # the core reads it when it needs the extents
@@ -276,12 +277,15 @@ class ShardRecords(SampleReader):
             counts = self.native.count_values(prefix if packed else f"{prefix}xmin", available_cpus(), ahead)
         return counts // np.uint32(4) if packed else counts
 
-    @cached_property
+    @property
     def box_labels(self) -> NDArray[np.int64]:
-        numbers = range(len(self.native))
-        with self.reading_in_order(numbers):
-            samples = map(self.sample, numbers)
-            return np.array([_label(box, each.label) for each in samples for box in each.boxes], np.int64)
+        if self._box_labels is None:
+            numbers = range(len(self.native))
+            with self.reading_in_order(numbers):
+                samples = map(self.sample, numbers)
+                labels = [_label(box, each.label) for each in samples for box in each.boxes]
+            self._box_labels = np.array(labels, np.int64)
+        return self._box_labels
 
     def load_boxes(self) -> None:
         pass  # records hold theirs
