@@ -176,7 +176,7 @@ void SampleLoader::load(Batch& batch, size_t row, SampleId id, SampleScratch& sc
 bool SampleLoader::copy_raw(Batch& batch, size_t row, SampleId id, SampleScratch& scratch) const {
   if (id.object != kWholeImage) return false;
   const FetchedSample fetched = source_->fetch_unchecked(id.number, scratch.source);
-  scratch.source.coming = {};
+  scratch.source.hint = {};
   if (scratch.next) source_->expect(*scratch.next, scratch.source);
   SourceSample sample;
   try {
@@ -194,7 +194,7 @@ bool SampleLoader::copy_raw(Batch& batch, size_t row, SampleId id, SampleScratch
   if (image.size != spec_.transforms.front().out()) return false;
   if (image.bytes.size() / kRgbBytes > spec_.max_pixels) return false;
   uint8_t* const slot = batch.images[0].get() + row * image_.slot_bytes[0];
-  const bool good = fetched.copy(image.bytes, slot, scratch.source.pixels, scratch.source.coming.mapped);
+  const bool good = fetched.copy(image.bytes, slot, scratch.source.pixels, scratch.source.hint.mapped);
   scratch.source.clock.mark(Stage::kWrite);
   if (!good) return false;
   batch.labels[row] = sample.label;

@@ -159,7 +159,7 @@ namespace {
 // that is reading ahead. So only what is clearly longer is stepped over.
 constexpr size_t kWindowBytes = size_t{256} << 10;  // stays in the second cache, where it is summed
 constexpr size_t kSkipBytes = size_t{64} << 10;
-constexpr size_t kGlanceBytes = size_t{4} << 10;
+constexpr size_t kPeekBytes = size_t{4} << 10;
 
 // One pass over a shard through a window of fixed size.
 class Scanner {
@@ -250,7 +250,7 @@ class Scanner {
 
   void skip_payload(const RecordExtent& extent) {
     at_ = extent.offset + extent.size;
-    refill_bytes_ = extent.size > kSkipBytes ? kGlanceBytes : kWindowBytes;
+    refill_bytes_ = extent.size > kSkipBytes ? kPeekBytes : kWindowBytes;
   }
 
   // Bytes of the window from at_ on: at least one. `record_start` is for messages.

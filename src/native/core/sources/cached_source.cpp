@@ -45,8 +45,8 @@ RemoteSpan CachedSource::remote_span(uint64_t number) const {
 }
 
 void CachedSource::expect(uint64_t number, SourceScratch& scratch) const {
-  scratch.coming = {};
-  scratch.coming.mapped = cache_->expect(number, scratch);
+  scratch.hint = {};
+  scratch.hint.mapped = cache_->expect(number, scratch);
 }
 
 }  // namespace stoker

@@ -67,7 +67,7 @@ Bytes read_column(const FieldColumn& column, const FeatureView& view, std::vecto
 }
 
 // False where the reader has to look.
-bool take_column(const FieldColumn& column, const GlancedFeature& seen, std::vector<int64_t>& numbers,
+bool take_column(const FieldColumn& column, const FastFeature& seen, std::vector<int64_t>& numbers,
                  Bytes& values) {
   if (seen.kind != column.kind) return false;
   values = seen.bytes;
@@ -124,12 +124,12 @@ void check_fields(const FieldSpec& spec) {
   }
 }
 
-void append_wanted(const FieldSpec& spec, std::vector<GlancedFeature>& wanted) {
+void append_wanted(const FieldSpec& spec, std::vector<FastFeature>& wanted) {
   for (const FieldColumn& column : spec.columns) wanted.push_back({.key = column.key, .list = true});
   for (const FieldPlane& plane : spec.planes) wanted.push_back({.key = plane.key});
 }
 
-bool take_fields(std::span<const GlancedFeature> seen, const FieldSpec& spec, RecordFields& fields) {
+bool take_fields(std::span<const FastFeature> seen, const FieldSpec& spec, RecordFields& fields) {
   resize_all(spec, fields);
   const size_t columns = spec.columns.size();
   for (size_t i = 0; i < columns; ++i) {
@@ -144,9 +144,9 @@ bool take_fields(std::span<const GlancedFeature> seen, const FieldSpec& spec, Re
 }
 
 void read_fields(Bytes payload, const FieldSpec& spec, RecordFields& fields) {
-  fields.seen.clear();
-  append_wanted(spec, fields.seen);
-  if (glance(payload, fields.seen) && take_fields(fields.seen, spec, fields)) return;
+  fields.fast.clear();
+  append_wanted(spec, fields.fast);
+  if (find_features_fast(payload, fields.fast) && take_fields(fields.fast, spec, fields)) return;
   resize_all(spec, fields);
   const size_t columns = spec.columns.size(), planes = spec.planes.size();
   fields.wanted.resize(columns + planes);

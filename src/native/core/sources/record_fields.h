@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/examples/example.h"
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 
 namespace stoker {
 
@@ -55,7 +55,7 @@ struct RecordFields {
   std::vector<std::span<const uint8_t>> planes;   // files
   std::vector<uint8_t> record;                    // where it was made for its fields alone
   // Kept from record to record.
-  std::vector<GlancedFeature> seen;
+  std::vector<FastFeature> fast;
   std::vector<Wanted> wanted;
   std::vector<std::vector<float>> fractions;  // of each column, where a record does not hold them in a piece
   std::vector<std::vector<int64_t>> numbers;  // of each column
@@ -65,10 +65,11 @@ struct RecordFields {
 // no text, or is no mask.
 void read_fields(std::span<const uint8_t> payload, const FieldSpec& spec, RecordFields& fields);
 
-// For a caller that glances at the record in any case: what to look for, behind what is in `wanted`.
-void append_wanted(const FieldSpec& spec, std::vector<GlancedFeature>& wanted);
+// Appends the features of the fields to those that a caller reads by find_features_fast().
+void append_wanted(const FieldSpec& spec, std::vector<FastFeature>& wanted);
 
-// Does what read_fields() does with what a glance has seen of that. False where it takes more than a glance.
-bool take_fields(std::span<const GlancedFeature> seen, const FieldSpec& spec, RecordFields& fields);
+// The fast path of read_fields(): takes the features that find_features_fast() has read. False if a record
+// has to be read in the other way.
+bool take_fields(std::span<const FastFeature> seen, const FieldSpec& spec, RecordFields& fields);
 
 }  // namespace stoker

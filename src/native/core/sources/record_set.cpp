@@ -104,7 +104,7 @@ RecordSet::Position RecordSet::locate(uint64_t index) const {
   return {shard, record, given_[shard] ? (*given_[shard])[record] : (*index_of(shard))[record]};
 }
 
-RecordSet::Position RecordSet::locate(uint64_t index, const ComingRecord& known) const {
+RecordSet::Position RecordSet::locate(uint64_t index, const PrefetchHint& known) const {
   if (known.set != this || known.number != index) return locate(index);
   return {known.shard, known.record, known.extent};
 }
@@ -199,19 +199,19 @@ std::optional<FetchedSample> RecordSet::read_mapped(const Position& position, So
 }
 
 void RecordSet::expect(uint64_t index, SourceScratch& scratch) const {
-  scratch.coming = {};
+  scratch.hint = {};
   if (remote_.reader || !scratch.mapped.on()) return;
   try {
     const Position position = locate(index);
-    scratch.coming = {this, index, position.shard, position.record, position.extent};
+    scratch.hint = {this, index, position.shard, position.record, position.extent};
     if (position.extent.size > kMostMappedFrame) return;
-    scratch.coming.mapped = frame_in(files_.open(position.shard)->mapped(), position.extent);
+    scratch.hint.mapped = frame_in(files_.open(position.shard)->mapped(), position.extent);
   } catch (const std::exception&) {  // reading it says what is wrong
   }
 }
 
 FetchedSample RecordSet::read_unchecked(uint64_t index, SourceScratch& scratch) const {
-  const Position position = locate(index, scratch.coming);
+  const Position position = locate(index, scratch.hint);
   if (!remote_.reader) {
     if (const auto fetched = read_mapped(position, scratch)) return *fetched;
   }

@@ -85,7 +85,7 @@ class RecordSet {
 
   void append(std::string path, std::string name, uint64_t records);
   Position locate(uint64_t index) const;
-  Position locate(uint64_t index, const ComingRecord& known) const;
+  Position locate(uint64_t index, const PrefetchHint& known) const;
   Where where(const Position& position) const;
   RemoteSpan remote_span(const Position& position) const;
   std::span<const uint8_t> read_local(const Position& position, PayloadCheck check,

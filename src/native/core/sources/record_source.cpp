@@ -9,7 +9,7 @@
 
 #include "core/base/errors.h"
 #include "core/examples/example.h"
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 
 namespace stoker {
 namespace {
@@ -116,8 +116,8 @@ void RecordSource::shape(StoredImage& image, std::span<const Wanted> wanted) con
   if (!keys_.order.empty()) image.order = order_of(wanted[kOrder].view);
 }
 
-bool RecordSource::shape(StoredImage& image, std::span<const GlancedFeature> seen) const {
-  const GlancedFeature &height = seen[kHeight], &width = seen[kWidth], &order = seen[kOrder];
+bool RecordSource::shape(StoredImage& image, std::span<const FastFeature> seen) const {
+  const FastFeature &height = seen[kHeight], &width = seen[kWidth], &order = seen[kOrder];
   if (height.kind != FeatureKind::kInt64 || width.kind != FeatureKind::kInt64) return false;
   image.encoding = ImageEncoding::kRaw;
   image.size = {side(width.number), side(height.number)};
@@ -128,26 +128,27 @@ bool RecordSource::shape(StoredImage& image, std::span<const GlancedFeature> see
   return (text == "HWC" || text == "CHW") && fits(image);
 }
 
-size_t RecordSource::glanced() const {
+size_t RecordSource::feature_count() const {
   return keys_.encoding == ImageEncoding::kRaw ? kCorners : kHeight;
 }
 
-std::optional<SourceSample> RecordSource::glance_at(std::span<const uint8_t> bytes,
-                                                    std::span<GlancedFeature> seen, std::string& name) const {
+std::optional<SourceSample> RecordSource::describe_fast(std::span<const uint8_t> bytes,
+                                                        std::span<FastFeature> seen,
+                                                        std::string& name) const {
   const bool raw = keys_.encoding == ImageEncoding::kRaw, labelled = !keys_.label.key.empty();
   const bool square_tensor = raw && (keys_.height.empty() || keys_.width.empty());
   if (keys_.label.encoding != LabelEncoding::kId || square_tensor) return std::nullopt;
   const std::string_view keys[] = {keys_.image,  keys_.label.key, keys_.source,
                                    keys_.height, keys_.width,     keys_.order};
-  for (size_t i = 0; i < glanced(); ++i) seen[i].key = keys[i];
-  if (!glance(bytes, seen)) return std::nullopt;
+  for (size_t i = 0; i < feature_count(); ++i) seen[i].key = keys[i];
+  if (!find_features_fast(bytes, seen)) return std::nullopt;
   if (seen[kImage].kind != FeatureKind::kBytes) return std::nullopt;
   if (labelled && seen[kLabel].kind != FeatureKind::kInt64) return std::nullopt;
   SourceSample sample;
   sample.image.bytes = seen[kImage].bytes;
   if (labelled) sample.label = seen[kLabel].number;
   if (raw && !shape(sample.image, seen)) return std::nullopt;
-  const GlancedFeature& source = seen[kSource];
+  const FastFeature& source = seen[kSource];
   if (source.kind == FeatureKind::kBytes) name.assign(source.bytes.begin(), source.bytes.end());
   return sample;
 }
@@ -156,8 +157,9 @@ SourceSample RecordSource::describe(SampleId id, std::span<const uint8_t> bytes,
                                     std::string& name) const {
   const bool raw = keys_.encoding == ImageEncoding::kRaw, object = id.object != kWholeImage;
   if (!object) {
-    std::array<GlancedFeature, kCorners> seen;
-    if (const auto sample = glance_at(bytes, std::span(seen).first(glanced()), name)) return *sample;
+    std::array<FastFeature, kCorners> seen;
+    if (const auto sample = describe_fast(bytes, std::span(seen).first(feature_count()), name))
+      return *sample;
   }
   std::array<Wanted, kFeatures> wanted{{{keys_.image, {}},
                                         {keys_.label.key, {}},
@@ -196,10 +198,10 @@ SourceSample RecordSource::describe_with_fields(SampleId id, std::span<const uin
                                                 const FieldSpec& spec, SourceScratch& scratch,
                                                 std::string& name, RecordFields& fields) const {
   if (id.object == kWholeImage) {
-    fields.seen.assign(glanced(), {});
-    append_wanted(spec, fields.seen);
-    const auto sample = glance_at(bytes, fields.seen, name);
-    if (sample && take_fields(std::span(fields.seen).subspan(glanced()), spec, fields)) return *sample;
+    fields.fast.assign(feature_count(), {});
+    append_wanted(spec, fields.fast);
+    const auto sample = describe_fast(bytes, fields.fast, name);
+    if (sample && take_fields(std::span(fields.fast).subspan(feature_count()), spec, fields)) return *sample;
   }
   return SampleSource::describe_with_fields(id, bytes, spec, scratch, name, fields);
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 #include "core/examples/label.h"
 #include "core/sources/record_set.h"
 #include "core/sources/sample_source.h"
@@ -54,14 +54,14 @@ class RecordSource : public SampleSource {
   Where where(uint64_t number) const override { return records_->where(number); }
 
  private:
-  // How many features a glance looks for beside fields.
-  size_t glanced() const;
-  // What describe() says of a whole image, if the record is laid out as writers do it; nothing otherwise.
-  // What is looked for stands in `seen` from glanced() on, where it is not the image and what belongs to it.
-  std::optional<SourceSample> glance_at(std::span<const uint8_t> bytes, std::span<GlancedFeature> seen,
-                                        std::string& name) const;
+  // Number of features that describe_fast() reads beside fields.
+  size_t feature_count() const;
+  // The fast path of describe(), for whole images in records as writers lay them out; nothing for others.
+  // Features are read into the first feature_count() of `seen`, and those behind them are the caller's.
+  std::optional<SourceSample> describe_fast(std::span<const uint8_t> bytes, std::span<FastFeature> seen,
+                                            std::string& name) const;
   // The shape of a raw image, in the same way; false if it is not clear.
-  bool shape(StoredImage& image, std::span<const GlancedFeature> seen) const;
+  bool shape(StoredImage& image, std::span<const FastFeature> seen) const;
   // Fills in the shape of a raw image.
   void shape(StoredImage& image, std::span<const Wanted> wanted) const;
 

@@ -35,7 +35,7 @@ struct PixelsGuess {
 };
 
 // The record that a thread will ask for next.
-struct ComingRecord {
+struct PrefetchHint {
   const void* set = nullptr;  // of records; nothing: it is not known
   uint64_t number = 0;
   size_t shard = 0;
@@ -53,7 +53,7 @@ struct SourceScratch {
   ScratchBytes bytes;
   MappedReads mapped;
   PixelsGuess pixels;
-  ComingRecord coming;
+  PrefetchHint hint;
   std::vector<int64_t> numbers;
   std::vector<float> fractions;
   std::vector<std::span<const uint8_t>> values;
@@ -130,9 +130,9 @@ class SampleSource {
   // Which bytes fetch() would take from remote storage; of a sample that is here, none.
   virtual RemoteSpan remote_span(uint64_t) const { return {}; }
 
-  // Looks up, in `scratch.coming`, a sample that the calling thread will ask for next, if that helps. Throws
+  // Looks up, in `scratch.hint`, a sample that the calling thread will ask for next, if that helps. Throws
   // nothing: what is wrong with the sample is an error when it is asked for.
-  virtual void expect(uint64_t, SourceScratch& scratch) const { scratch.coming = {}; }
+  virtual void expect(uint64_t, SourceScratch& scratch) const { scratch.hint = {}; }
 
   // Where a sample lies, for messages.
   virtual Where where(uint64_t number) const = 0;

@@ -1,5 +1,5 @@
 // Any bytes as an Example: an error of ours, or features that survive being written and read again; finding a
-// feature, or a glance at it, agrees with reading them all; what a sample says of itself, every transform may
+// feature, or the fast path, agrees with reading them all; what a sample says of itself, every transform may
 // rely on; and a field has as many values as it must, the bytes of an image among those of the payload.
 #include "core/examples/example.h"
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/base/pixels.h"
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 #include "core/sources/record_source.h"
 #include "core/transforms/transform_decoder.h"
 #include "fuzz/invariant.h"
@@ -56,11 +56,11 @@ std::string canonical(std::span<const uint8_t> payload) {
   return stoker::write_example(std::move(features));
 }
 
-// The same of lists, but for numbers that are damaged, which a glance passes over.
+// The same of lists, but for numbers that are damaged, which the fast path does not check.
 void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wanted, bool parsed) {
-  std::vector<stoker::GlancedFeature> seen;
+  std::vector<stoker::FastFeature> seen;
   for (const stoker::Wanted& feature : wanted) seen.push_back({.key = feature.key, .list = true});
-  if (!stoker::glance(payload, seen)) return;
+  if (!stoker::find_features_fast(payload, seen)) return;
   std::vector<std::vector<int64_t>> numbers(seen.size());
   bool whole = true;
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -81,13 +81,13 @@ void lists(std::span<const uint8_t> payload, std::span<const stoker::Wanted> wan
   }
 }
 
-// A glance that sees something saw what find_features() finds.
+// Where the fast path succeeds, it agrees with find_features().
 void find(std::span<const uint8_t> payload) {
   stoker::Wanted wanted[] = {{"", {}}, {"i", {}}, {"l", {}}, {"b/xmin", {}}};
   const bool parsed = succeeds([&] { stoker::find_features(payload, wanted); });
-  stoker::GlancedFeature seen[] = {{""}, {"i"}, {"l"}, {"b/xmin"}};
+  stoker::FastFeature seen[] = {{""}, {"i"}, {"l"}, {"b/xmin"}};
   lists(payload, wanted, parsed);
-  if (!stoker::glance(payload, seen)) return;
+  if (!stoker::find_features_fast(payload, seen)) return;
   require(parsed);
   for (size_t i = 0; i < std::size(seen); ++i) {
     const FeatureView& view = wanted[i].view;

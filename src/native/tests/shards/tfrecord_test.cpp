@@ -74,7 +74,8 @@ Error error_of(Body body) {
   std::abort();
 }
 
-// Sizes around the scanner's window (1 MiB), its threshold for stepping over (64 KiB) and its glance (4 KiB).
+// Sizes around the scanner's window (1 MiB), its threshold for stepping over (64 KiB) and its first read of a
+// longer record (4 KiB).
 const std::vector<size_t> kSizes = {0,     1,       5000, (1 << 20) - 28, 3,    (1 << 20) - 7, 70000,
                                     70001, 66000,   0,    4066,           4067, 100000,        8176,
                                     12,    3 << 20, 1,    64 << 10,       2};

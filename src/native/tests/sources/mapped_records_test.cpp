@@ -162,14 +162,14 @@ TEST_CASE("what was looked up for another set, or for another record, is not rea
   int expected = 0;
   for (int i = 0; i < 400; ++i) {
     sets[chance() % 2]->expect(chance() % 6, scratch);
-    expected += scratch.coming.mapped.empty() ? 0 : 1;
+    expected += scratch.hint.mapped.empty() ? 0 : 1;
     const size_t set = chance() % 2, number = chance() % 6;
     const FetchedSample fetched = sets[set]->read_unchecked(number, scratch);
     const Payload& record = payloads[set * 6 + number];
     REQUIRE(fetched.bytes.size() == record.bytes.size());
     std::vector<uint8_t> out(kPixels);
     const auto part = fetched.bytes.subspan(record.begin, kPixels);
-    const bool good = fetched.copy(part, out.data(), scratch.pixels, scratch.coming.mapped);
+    const bool good = fetched.copy(part, out.data(), scratch.pixels, scratch.hint.mapped);
     REQUIRE((good || fetched.mapped != nullptr));
     if (good) REQUIRE(std::ranges::equal(out, tests::bytes_of(record.bytes).subspan(record.begin, kPixels)));
   }

@@ -85,7 +85,7 @@ TEST_CASE("where the next sample lies in memory is told of those that are held, 
   SourceScratch scratch;
   for (uint64_t i = 0; i < 4; ++i) {
     cached.expect(i, scratch);
-    const auto there = scratch.coming.mapped;
+    const auto there = scratch.hint.mapped;
     CHECK(std::vector<uint8_t>(there.begin(), there.end()) ==
           (i < 2 ? source->expected(i) : std::vector<uint8_t>()));
   }

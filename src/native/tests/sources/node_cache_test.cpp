@@ -263,7 +263,7 @@ TEST_CASE("where the next sample lies in the mapped file is told of those that a
   const auto counts = cache->counts();
   for (const uint64_t i : {0U, 1U, 2U, 3U, 4U}) {
     cached.expect(i, scratch);
-    const auto there = scratch.coming.mapped;
+    const auto there = scratch.hint.mapped;
     if (i > 1) {
       CHECK(there.empty());
     } else {
@@ -274,10 +274,10 @@ TEST_CASE("where the next sample lies in the mapped file is told of those that a
   }
   for (uint64_t round = 0; round < 40; ++round) cached.fetch(3, scratch);
   cached.expect(3, scratch);  // which is longer than what is mapped
-  CHECK(scratch.coming.mapped.empty());
+  CHECK(scratch.hint.mapped.empty());
   SourceScratch elsewhere;  // of a thread that reads by position
   cached.expect(1, elsewhere);
-  CHECK(elsewhere.coming.mapped.empty());
+  CHECK(elsewhere.hint.mapped.empty());
   CHECK(cache->counts().hits == counts.hits + 39);
 }
 #endif

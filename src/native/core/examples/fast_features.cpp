@@ -1,4 +1,4 @@
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 
 #include <cstring>
 
@@ -53,14 +53,14 @@ bool only_field(Bytes message, uint8_t tag, Bytes& field) {
   return take_field(at, end, tag, field) && at == end;
 }
 
-bool read_list(uint8_t tag, Bytes packed, GlancedFeature& wanted) {
+bool read_list(uint8_t tag, Bytes packed, FastFeature& wanted) {
   if (tag == kFloatList ? packed.size() % sizeof(float) != 0 : tag != kInt64List) return false;
   wanted.kind = tag == kFloatList ? FeatureKind::kFloat : FeatureKind::kInt64;
   wanted.bytes = packed;
   return true;
 }
 
-bool read_value(Bytes feature, GlancedFeature& wanted) {
+bool read_value(Bytes feature, FastFeature& wanted) {
   if (wanted.kind != FeatureKind::kNone || feature.empty())
     return false;  // a key that comes twice, or no list
   Bytes list, value;
@@ -81,12 +81,12 @@ bool read_value(Bytes feature, GlancedFeature& wanted) {
   return true;
 }
 
-bool read_entry(Bytes entry, std::span<GlancedFeature> wanted) {
+bool read_entry(Bytes entry, std::span<FastFeature> wanted) {
   const uint8_t* at = entry.data();
   const uint8_t* end = at + entry.size();
   Bytes key, feature;
   if (!take_field(at, end, kFirst, key) || !take_field(at, end, kSecond, feature) || at != end) return false;
-  for (GlancedFeature& seen : wanted) {
+  for (FastFeature& seen : wanted) {
     if (seen.key.size() != key.size() || std::memcmp(seen.key.data(), key.data(), key.size()) != 0) continue;
     if (!read_value(feature, seen)) return false;
   }
@@ -95,7 +95,7 @@ bool read_entry(Bytes entry, std::span<GlancedFeature> wanted) {
 
 }  // namespace
 
-bool glance(Bytes payload, std::span<GlancedFeature> wanted) {
+bool find_features_fast(Bytes payload, std::span<FastFeature> wanted) {
   Bytes features;
   if (!only_field(payload, kFirst, features)) return false;
   const uint8_t* at = features.data();

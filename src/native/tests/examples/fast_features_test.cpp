@@ -1,4 +1,4 @@
-#include "core/examples/example_glance.h"
+#include "core/examples/fast_features.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using tests::bytes_of;
 
-std::vector<GlancedFeature> wanted() {
+std::vector<FastFeature> wanted() {
   return {{"image"},
           {"label"},
           {"name"},
@@ -34,14 +34,14 @@ std::string usual() {
                         {"weights", FloatValues{1.5F, 2.0F}}});
 }
 
-// What glance() must agree with wherever it says anything.
+// The reader, with which the fast path must agree wherever it succeeds.
 void check_against_the_reader(std::span<const uint8_t> payload) {
-  std::vector<GlancedFeature> seen = wanted();
-  if (!glance(payload, seen)) return;
+  std::vector<FastFeature> seen = wanted();
+  if (!find_features_fast(payload, seen)) return;
   std::vector<Wanted> read;
-  for (const GlancedFeature& feature : seen) read.push_back({feature.key, {}});
+  for (const FastFeature& feature : seen) read.push_back({feature.key, {}});
   std::vector<int64_t> unpacked, numbers;
-  const auto damaged = [&](const GlancedFeature& feature) {
+  const auto damaged = [&](const FastFeature& feature) {
     return feature.list && feature.kind == FeatureKind::kInt64 && !unpack(feature.bytes, unpacked);
   };
   if (std::ranges::any_of(seen, damaged)) {
@@ -77,10 +77,10 @@ void check_against_the_reader(std::span<const uint8_t> payload) {
   }
 }
 
-TEST_CASE("a glance sees what writers write") {
+TEST_CASE("the fast path reads what writers write") {
   const std::string payload = usual();
-  std::vector<GlancedFeature> seen = wanted();
-  REQUIRE(glance(bytes_of(payload), seen));
+  std::vector<FastFeature> seen = wanted();
+  REQUIRE(find_features_fast(bytes_of(payload), seen));
   CHECK(std::string(seen[0].bytes.begin(), seen[0].bytes.end()) == "picture");
   CHECK(seen[1].number == 300);
   CHECK(seen[2].kind == FeatureKind::kNone);
@@ -96,15 +96,15 @@ TEST_CASE("numbers have 64 bits, alone and in lists") {
   constexpr int64_t kLeast = std::numeric_limits<int64_t>::min(), kMost = std::numeric_limits<int64_t>::max();
   for (const int64_t number : {int64_t{0}, int64_t{127}, int64_t{128}, int64_t{-1}, kLeast, kMost}) {
     const std::string payload = write_example({{"label", Int64Values{number}}});
-    std::vector<GlancedFeature> seen = wanted();
-    REQUIRE(glance(bytes_of(payload), seen));
+    std::vector<FastFeature> seen = wanted();
+    REQUIRE(find_features_fast(bytes_of(payload), seen));
     CHECK(seen[1].number == number);
     check_against_the_reader(bytes_of(payload));
   }
   for (const auto& numbers : {Int64Values{}, Int64Values{kLeast, 0, kMost}}) {
     const std::string payload = write_example({{"other", numbers}});
-    std::vector<GlancedFeature> seen{{.key = "other", .list = true}};
-    REQUIRE(glance(bytes_of(payload), seen));
+    std::vector<FastFeature> seen{{.key = "other", .list = true}};
+    REQUIRE(find_features_fast(bytes_of(payload), seen));
     std::vector<int64_t> unpacked;
     REQUIRE(unpack(seen[0].bytes, unpacked));
     CHECK(unpacked == numbers);
@@ -127,18 +127,18 @@ TEST_CASE("what has no single value of its kind is left to the reader") {
   const std::string a = "a", b = "b";
   for (const auto& label : {Int64Values{}, Int64Values{1, 2}}) {
     const std::string payload = write_example({{"label", label}});
-    std::vector<GlancedFeature> seen = wanted();
-    CHECK_FALSE(glance(bytes_of(payload), seen));
+    std::vector<FastFeature> seen = wanted();
+    CHECK_FALSE(find_features_fast(bytes_of(payload), seen));
   }
   for (const auto& payload :
        {write_example({{"image", BytesValues{bytes_of(a), bytes_of(b)}}}),
         write_example({{"image", FloatValues{1.0F}}}), std::string(), usual() + usual()}) {
-    std::vector<GlancedFeature> seen = wanted();
-    CHECK_FALSE(glance(bytes_of(payload), seen));
+    std::vector<FastFeature> seen = wanted();
+    CHECK_FALSE(find_features_fast(bytes_of(payload), seen));
   }
 }
 
-TEST_CASE("whatever a glance says of damaged payloads, the reader says too") {
+TEST_CASE("the fast path and the reader agree about damaged payloads") {
   std::mt19937 random(7);
   const std::string whole = usual();
   for (int round = 0; round < 200'000; ++round) {
