@@ -8,18 +8,10 @@ import stoker
 from small_cases import each
 from stoker.cli.show import NAMED_TRANSFORMS, parse_epochs, parse_transforms
 from stoker.errors import ConfigError
-
-TRANSFORMS = [
-    stoker.RandomResizedCrop((20, 32), hflip=0.5, color_jitter=stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)),
-    stoker.CenterCrop(16, 24),
-    stoker.Resize(18, hflip=0.5),
-    stoker.ObjectCrops(20, hflip=0.5),
-    stoker.TopLeft(9),
-    stoker.RawTensor((8, 9), hflip=0.5),
-]
+from transforms.cases import EACH, of_image
 
 
-@pytest.mark.parametrize("transform", [*NAMED_TRANSFORMS.values(), *TRANSFORMS])
+@each("transform", [*NAMED_TRANSFORMS.values(), *(of_image(case, 8, 9) for case in EACH)])
 def test_a_transform_can_be_typed_as_it_shows_itself(transform: object) -> None:
     assert parse_transforms(repr(transform)) == (transform,)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+import stoker
 from hostile import native_arguments
 from hostile.native_arguments import Sound
 from small_cases import each
@@ -49,8 +50,8 @@ def test_every_function_is_called(sound: Sound) -> None:
     assert functions - inherited <= native_arguments.covered(sound)
 
 
-CENTER = {"size": [8], "filter": "bilinear", "resize": [8]}
-CROP = {"size": [8], "filter": "bilinear", "hflip": [0.5], "scale": [0.1, 1], "ratio": [0.5, 2]}
+CENTER = stoker.CenterCrop(8, 8).native_settings()[1]
+CROP = stoker.RandomResizedCrop(8, hflip=0.5).native_settings()[1]
 
 
 @each(
@@ -102,7 +103,7 @@ def test_a_transform_that_no_image_can_be_shown_with(changed: tuple[str, dict[st
     ],
 )
 def test_changes_of_colour_that_there_are_not(changed: dict[str, Any]) -> None:
-    sound = {"brightness": [0.0], "contrast": [0.5, 1.5], "saturation": [0.5], "hue": [0.1]}
+    sound = stoker.ColorJitter(0.0, (0.5, 1.5), 0.5, 0.1).native_settings()[1]
     _native.TransformSpec("Resize", {"size": [8]}, [("ColorJitter", sound)])
     with pytest.raises(ConfigError, match="ColorJitter: "):
         _native.TransformSpec("Resize", {"size": [8]}, [("ColorJitter", sound | changed)])

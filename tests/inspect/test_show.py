@@ -15,6 +15,7 @@ from PIL import Image, ImageFont
 import stoker
 from loader.shards import write_annotated
 from reference import example, pictures, tfrecord
+from small_cases import each
 from small_datasets import write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError
@@ -24,20 +25,14 @@ from stoker.inspect import show as sheets
 from stoker.inspect.show import SampleTransformer, SheetSpec, write_sheet
 from stoker.loader import Sample
 from stoker.loader.pictures import usable_boxes
+from transforms.cases import of_any_image
 
 if TYPE_CHECKING:
     from stoker.types import Features
 
 
 SEED = 23
-JITTER = stoker.ColorJitter(0.4, 0.4, 0.4, 0.1)
-TRANSFORMS = [
-    stoker.RandomResizedCrop(24, hflip=0.5),
-    stoker.RandomResizedCrop((20, 32), hflip=0.5, color_jitter=JITTER),
-    stoker.CenterCrop(16, 24),
-    stoker.Resize(18, hflip=0.5),
-    stoker.ObjectCrops(20, hflip=0.5),
-]
+CROP, CENTER = stoker.RandomResizedCrop(24, hflip=0.5), stoker.CenterCrop(16, 24)
 
 
 @pytest.fixture
@@ -252,7 +247,7 @@ def loaded(dataset: stoker.Dataset, transform: object, epoch: int) -> dict[int, 
     return samples
 
 
-@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda transform: type(transform).__name__)
+@each("transform", of_any_image(40, 30))
 @pytest.mark.parametrize("epoch", [0, 3])
 def test_what_is_shown_is_what_a_loader_gives(shard: Path, transform: object, epoch: int) -> None:
     dataset = stoker.open(shard)
@@ -319,15 +314,13 @@ def test_a_damaged_sample_costs_only_its_row(tmp_path: Path) -> None:
     with shard_file.open("r+b") as file:
         file.seek(offset + 100)
         file.write(b"\0\1\2\3")
-    report = write_sheet(shard_file, tmp_path / "a.png", SheetSpec(transforms=tuple(TRANSFORMS[:3:2]), count=6))
+    report = write_sheet(shard_file, tmp_path / "a.png", SheetSpec(transforms=(CROP, CENTER), count=6))
     assert list(report.damaged) == [2]
     assert str(path) in report.damaged[2]
 
 
 def test_columns() -> None:
-    spec = SheetSpec(
-        transforms=(*TRANSFORMS[:3:2], stoker.ObjectCrops(24), stoker.Resize(32, hflip=1.0)), epochs=(2, 5)
-    )
+    spec = SheetSpec(transforms=(CROP, CENTER, stoker.ObjectCrops(24), stoker.Resize(32, hflip=1.0)), epochs=(2, 5))
     assert [(c.transform, c.epoch, c.object) for c in sheets.columns_of(spec, 2)] == [
         (0, 2, 0),
         (0, 5, 0),
@@ -337,7 +330,7 @@ def test_columns() -> None:
         (3, 2, 0),
     ]
     assert [sheets.is_random(transform) for transform in spec.transforms] == [True, False, False, False]
-    assert sheets.is_random(stoker.Resize(3, color_jitter=JITTER))
+    assert sheets.is_random(stoker.Resize(3, color_jitter=stoker.ColorJitter(0.4)))
 
 
 def test_the_command(shard: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,12 +46,14 @@ def size(i: int) -> tuple[int, int]:
     return (1 + 67 * i % 300, 1 + 131 * i % 300) if i else (1, 1)
 
 
+@functools.cache
 def mask(i: int, bits: int = 8) -> np.ndarray:
     width, height = size(i)
     rng = np.random.default_rng(1000 * bits + i)
     return rng.integers(0, 2**bits, (height, width)).astype(np.uint8 if bits == 8 else np.uint16)
 
 
+@functools.cache
 def right(i: int) -> bytes:
     """The extra image: of another format in every third record."""
     photo = Image.fromarray(pictures.pixels(*size(i), 500 + i))

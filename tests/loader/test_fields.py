@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +15,11 @@ import stoker
 from loader import field_records
 from loader.field_records import COLUMNS, FIELDS, PLANES, RECORDS, mask, png, right, size, value
 from reference import pictures, transform
+from small_cases import each
 from small_datasets import write_class_folders, write_dataset
 from stoker import fields
 from stoker.errors import ConfigError, ExampleError, ImageError, StokerError
+from transforms.cases import of_any_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,20 +99,21 @@ def test_what_is_padded_is_filled_up_and_cut(train: stoker.Dataset) -> None:
 
 
 def shown(image: Image.Image, which: Any, i: int, *, nearest: bool, number: int = 0) -> np.ndarray:
-    described = dataclasses.replace(which, filter="nearest") if nearest else which
+    own = {"filter": "nearest", "color_jitter": None}  # of masks
+    changes = {name: value for name, value in own.items() if nearest and hasattr(which, name)}
+    described = dataclasses.replace(which, **changes)
     return transform.show(image, described, transform.Draws(SEED, 0, i, number))
 
 
-TRANSFORMS = [
-    CROP,
-    stoker.RandomResizedCrop(40, scale=(0.01, 0.2), ratio=(0.2, 5.0), hflip=1.0, filter="bicubic"),
-    stoker.CenterCrop(16, resize=21),
-    stoker.Resize(23, hflip=0.5),
-    stoker.Resize(301),
-]
+WHOLE = [case for case in of_any_image(1, 1) if not isinstance(case, stoker.ObjectCrops)]
 
 
-@pytest.mark.parametrize("which", TRANSFORMS, ids=repr)
+@functools.cache
+def photo(i: int) -> Image.Image:
+    return pictures.rgb(pictures.jpeg(*size(i), i))
+
+
+@each("which", WHOLE)
 def test_masks_and_further_images_are_those_of_pillow(train: stoker.Dataset, which: Any) -> None:
     batch = load(train, only(*PLANES), transform=which, threads=2)
     assert batch.fields["mask"].dtype == np.uint8
@@ -118,7 +122,7 @@ def test_masks_and_further_images_are_those_of_pillow(train: stoker.Dataset, whi
         assert (batch.fields["mask"][row] == shown(Image.fromarray(mask(i)), which, i, nearest=True)).all(), i
         assert (batch.fields["parts"][row] == shown(Image.fromarray(mask(i, 16)), which, i, nearest=True)).all(), i
         assert (batch.fields["right"][row] == shown(pictures.rgb(right(i)), which, i, nearest=False)).all(), i
-        assert (batch.images[row] == shown(pictures.rgb(pictures.jpeg(*size(i), i)), which, i, nearest=False)).all()
+        assert (batch.images[row] == shown(photo(i), which, i, nearest=False)).all()
 
 
 def test_several_transforms_give_tuples(train: stoker.Dataset) -> None:

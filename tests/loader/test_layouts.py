@@ -14,6 +14,7 @@ import stoker
 from reference import example, pictures, tfrecord, transform
 from stoker import _native
 from stoker.errors import ConfigError, ExampleError, ImageError, ImageTooLargeError
+from transforms.cases import EACH, of_image
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
 RECORDS = 18
 SEED = 77
 SIDE = 40
-TRANSFORMS = [
-    stoker.RandomResizedCrop(24, hflip=0.5),
-    stoker.CenterCrop(20, resize=28, filter="bicubic"),
-    stoker.Resize(33, hflip=0.5, filter="lanczos"),
-    stoker.TopLeft(31, hflip=0.5),
-    stoker.RawTensor(SIDE, hflip=0.5),
-    stoker.ObjectCrops(16),
-]
+RESIZE = stoker.Resize(33)
 
 
 def picture(i: int) -> np.ndarray:
@@ -68,7 +62,7 @@ def mixed(i: int) -> example.Features:
     return dlbs(i, "CHW" if i % 3 else "HWC")
 
 
-@pytest.mark.parametrize("chosen", TRANSFORMS, ids=str)
+@pytest.mark.parametrize("chosen", [of_image(case, SIDE, SIDE) for case in EACH], ids=str)
 @pytest.mark.parametrize("layout", [mixed, bare])
 @pytest.mark.slow
 def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chosen: stoker.transforms.Transform) -> None:
@@ -99,7 +93,7 @@ def test_all_frameworks_give_the_same_tensors(tmp_path: Path) -> None:
             assert (a.labels == c[1].numpy()).all()
 
 
-def load(train: stoker.Dataset, chosen: stoker.transforms.Transform = TRANSFORMS[2], **settings: object) -> list[int]:
+def load(train: stoker.Dataset, chosen: stoker.transforms.Transform = RESIZE, **settings: object) -> list[int]:
     with stoker.Loader(train, batch_size=4, transform=chosen, threads=3, **settings) as loader:
         return [label for batch in loader for label in batch.labels.tolist()]
 

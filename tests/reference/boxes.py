@@ -10,24 +10,15 @@ from reference import transform as transforms
 
 def geometry(width: int, height: int, transform, draws: transforms.Draws) -> tuple:
     """Crop box in the image, size it is resized to, corner and size of the window of that, whether flipped."""
-    size, kind = transform.size, type(transform).__name__
-    flip = draws.flip(getattr(transform, "hflip", 0.0))
+    size, kind = transforms.sides(transform), type(transform).__name__
+    crop, resized, corner = (0, 0, width, height), size, (0, 0)
     if kind == "RandomResizedCrop":
-        return (
-            transforms.random_crop(width, height, transform.scale, transform.ratio, draws),
-            (size, size),
-            (0, 0),
-            (size, size),
-            flip,
-        )
-    if kind == "CenterCrop":
-        longer = int(transform.resize * max(width, height) / min(width, height))
-        resized = (transform.resize, longer) if width <= height else (longer, transform.resize)
-        corner = tuple(round((side - size) / 2.0) for side in resized)
-        return (0, 0, width, height), resized, corner, (size, size), flip
-    if kind == "TopLeft":
-        return (0, 0, size, size), (size, size), (0, 0), (size, size), flip
-    return (0, 0, width, height), (size, size), (0, 0), (size, size), flip
+        crop = transforms.random_crop(width, height, transform.scale, transform.ratio, draws)
+    elif kind == "CenterCrop":
+        resized, corner = transforms.center(width, height, transform)
+    elif kind == "TopLeft":
+        crop = (0, 0, *size)
+    return crop, resized, corner, size, draws.flip(getattr(transform, "hflip", 0.0))
 
 
 def shown(low: float, high: float, length: int, cut: tuple[int, int], side: int, window: tuple[int, int]) -> tuple:

@@ -71,13 +71,17 @@ def random_resized_crop(image: Image.Image, transform, draws: Draws) -> np.ndarr
     return mirror(resized, draws.flip(transform.hflip))
 
 
-def center_crop(image: Image.Image, transform) -> np.ndarray:
-    width, height = image.size
+def center(width: int, height: int, transform) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The size that a centre crop resizes to, and the corner (left, top) that it cuts there."""
     longer = int(transform.resize * max(width, height) / min(width, height))
     size = (transform.resize, longer) if width <= height else (longer, transform.resize)
-    resized = np.asarray(image.resize(size, FILTERS[transform.filter]))
-    (across, down), (width, height) = size, sides(transform)
-    top, left = round((down - height) / 2.0), round((across - width) / 2.0)
+    left, top = (round((side - shown) / 2.0) for side, shown in zip(size, sides(transform), strict=True))
+    return size, (left, top)
+
+
+def center_crop(image: Image.Image, transform) -> np.ndarray:
+    size, (left, top) = center(*image.size, transform)
+    resized, (width, height) = np.asarray(image.resize(size, FILTERS[transform.filter])), sides(transform)
     return resized[top : top + height, left : left + width]
 
 

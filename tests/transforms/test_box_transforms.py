@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import stoker
 from reference import boxes as twin
 from reference import example, pictures, tfrecord, transform
+from transforms.cases import any_transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,15 +26,6 @@ SOUND = st.tuples(SHARE, SHARE, SHARE, SHARE).map(
 BOXES = st.lists(st.one_of(SOUND, SOUND, st.tuples(EDGE, EDGE, EDGE, EDGE)), max_size=5)
 SEEDS = st.integers(0, 2**64 - 1)
 LEAST = st.sampled_from([0.0, 0.3, 0.9])
-TRANSFORMS = st.sampled_from(
-    [
-        stoker.RandomResizedCrop(16, hflip=0.5),
-        stoker.CenterCrop(12, 20),
-        stoker.Resize(24, hflip=0.5),
-        stoker.TopLeft(8, hflip=0.5),
-        stoker.ObjectCrops(16),
-    ]
-)
 
 
 @pytest.fixture(scope="module")
@@ -51,19 +43,20 @@ def open_one(shard_file: Path, extent: tuple, boxes: list, labels: list[int] | N
     return stoker.open(shard_file)
 
 
-@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, chosen=TRANSFORMS, seed=SEEDS, least=LEAST, named=st.booleans())
+@given(extent=st.tuples(SIDES, SIDES), boxes=BOXES, data=st.data(), seed=SEEDS, least=LEAST, named=st.booleans())
 @settings(max_examples=150)
 @pytest.mark.slow
 def test_boxes_are_where_their_pixels_are(
     shard_file: Path,
     extent: tuple,
     boxes: list,
-    chosen: stoker.transforms.Transform,
+    data: st.DataObject,
     seed: int,
     least: float,
     *,
     named: bool,
 ) -> None:
+    chosen = data.draw(any_transform(*extent))
     assume(not isinstance(chosen, stoker.ObjectCrops) or not boxes)  # that crops each object: another sample
     dataset = open_one(shard_file, extent, boxes, list(range(10, 10 + len(boxes))) if named else None)
     output = stoker.BoxOutput(min_visible=least)

@@ -27,9 +27,10 @@ from repository.checkout import ROOT
 from stoker.cli.main import main
 from stoker.loader import FILE_SCHEMA
 from stoker.recipe import Recipe, decode_with_pillow, sniff
+from transforms.cases import any_transform
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 SEED = 5
@@ -290,6 +291,29 @@ def test_batches_of_a_folder_and_of_shards_have_the_pixels_of_pillow(
     assert {case: difference for case, difference in worst.items() if difference} == {}
 
 
+def test_decoded_images_of_every_kind_are_cached(folders: dict[str, tuple[Path, Path]]) -> None:
+    names, chosen = names_in("RGB"), stoker.RandomResizedCrop(24, hflip=0.5)
+    for folder in folders["RGB"]:
+        cache = stoker.MemoryCache("64MB", keep="decoded")
+        with stoker.Loader(stoker.open(folder), 16, transform=chosen, seed=SEED, threads=2, cache=cache) as loader:
+            for epoch, batch in ((epoch, batch) for epoch in range(2) for batch in loader):
+                for pixels, index in zip(batch.images, batch.indices.tolist(), strict=True):
+                    shown = whole(FILES[names[index]][1], "RGB")
+                    expected = transform.show(shown, chosen, transform.Draws(SEED, epoch, index))
+                    assert (pixels == expected).all(), names[index]
+        assert cache.native.counts().hits >= len(names)
+
+
+def test_fast_decoding_shrinks_jpegs_alone(folders: dict[str, tuple[Path, Path]]) -> None:
+    names, chosen = names_in("RGB"), stoker.Resize(12)
+    with stoker.Loader(stoker.open(folders["RGB"][0]), len(names), transform=chosen, decode="fast") as loader:
+        batch = next(iter(loader))
+    for pixels, index in zip(batch.images, batch.indices.tolist(), strict=True):
+        row, data = FILES[names[index]]
+        expected = transform.show(whole(data, "RGB"), chosen, transform.Draws(0, 0, index))
+        assert np.abs(pixels.astype(int) - expected).max() <= (16 if row.startswith("JPEG,") else 1), names[index]
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_one_sample_is_what_batches_show(folders: dict[str, tuple[Path, Path]], mode: Any) -> None:
     for folder in folders[mode]:
@@ -330,7 +354,6 @@ def test_what_pillow_does_not_convert_is_refused(tmp_path: Path) -> None:
 
 
 sides = st.integers(1, 70)
-filters = st.sampled_from(FILTERS)
 
 
 @st.composite
@@ -356,19 +379,6 @@ def any_file(draw: st.DrawFn, width: int, height: int) -> bytes:
     return pictures.encode(image(mode, seed, width, height), **options)
 
 
-@st.composite
-def any_transform(draw: st.DrawFn, width: int, height: int) -> stoker.transforms.Transform:
-    size, hflip, name = draw(st.integers(1, 40)), draw(st.sampled_from([0.0, 0.5, 1.0])), draw(filters)
-    kinds: list[Callable[[], stoker.transforms.Transform]] = [
-        lambda: stoker.Resize(size, hflip, name),
-        lambda: stoker.CenterCrop(size, draw(st.integers(size, 60)), name),
-        lambda: stoker.RandomResizedCrop(size, (0.05, 1.0), (0.5, 1.7), hflip, name),
-        lambda: stoker.TopLeft(draw(st.integers(1, min(width, height))), hflip),
-        lambda: stoker.RawTensor((height, width), hflip),
-    ]
-    return draw(st.sampled_from(kinds))()
-
-
 @pytest.fixture(scope="module")
 def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("any") / "shard"
@@ -380,7 +390,7 @@ def shard_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_size_and_crop_has_the_pixels_of_pillow(
     shard_file: Path, data: st.DataObject, width: int, height: int, mode: Any, seed: int
 ) -> None:
-    encoded, chosen = data.draw(any_file(width, height)), data.draw(any_transform(width, height))
+    encoded, chosen = data.draw(any_file(width, height)), data.draw(any_transform(width, height, mode))
     shard_file.unlink(missing_ok=True)
     shard_file.write_bytes(tfrecord.frame(payload(0, encoded)))
     train = stoker.open(shard_file, mode=mode)

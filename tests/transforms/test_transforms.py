@@ -14,6 +14,7 @@ from PIL import Image
 import stoker
 from reference import example, pictures, tfrecord, transform
 from stoker import _native
+from transforms.cases import any_transform
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,21 +32,6 @@ edges = st.one_of(
     st.floats(0, 1, width=32), st.floats(width=32, allow_nan=True), st.sampled_from([-0.5, 0.0, 0.5, 1.0, 1.5])
 )
 boxes = st.tuples(edges, edges, edges, edges)
-
-
-@st.composite
-def any_transform(draw: st.DrawFn, width: int, height: int) -> stoker.transforms.Transform:
-    """A transform that an image of this size has."""
-    size, hflip, name = draw(st.integers(1, 40)), draw(flips), draw(filters)
-    kinds = [
-        lambda: stoker.Resize(size, hflip, name),
-        lambda: stoker.ObjectCrops(size, hflip, name),
-        lambda: stoker.CenterCrop(size, draw(st.integers(size, 60)), name),
-        lambda: stoker.RandomResizedCrop(size, (0.2, 1.0), (0.5, 1.7), hflip, name),
-        lambda: stoker.TopLeft(draw(st.integers(1, min(width, height))), hflip),
-        lambda: stoker.RawTensor((height, width), hflip),
-    ]
-    return draw(st.sampled_from(kinds))()
 
 
 @pytest.fixture(scope="module")
