@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from stoker.inspect.bench import RAW_SIDE, SEED
-from stoker.inspect.bench_reading import RATIO, SCALE
+from stoker.inspect.bench import RATIO, RAW_SIDE, SCALE, SEED
 from stoker.inspect.measuring import RESIZE, SIDE
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bench_prepared import prepared_images, spec_for
 from benchmarks.ladder.__main__ import STEPS, main
 from benchmarks.ladder.pipelines import pipeline
 from mixed_images import FILES, write_folder
-from stoker.inspect import bench_reading as reading
+from stoker.inspect import bench as reading
 from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from page_checks import checked
 from reference import pictures
 from stoker import fields
 from stoker.errors import ConfigError
-from stoker.inspect import dataset_portrait, show
+from stoker.inspect import show
+from stoker.inspect.page import dataset_portrait
 from stoker.loader import draw_mask
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench_prepared import case_of, prepared_images, spec_for
-from stoker.inspect import bench_reading as reading
+from stoker.inspect import bench as reading
 from stoker.inspect.bench import CASES
 
 if TYPE_CHECKING:

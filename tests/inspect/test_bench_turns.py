@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from stoker.inspect.bench_reading import turn
+from stoker.inspect.bench import turn
 from stoker.inspect.measuring import Meter, Program, ProgramFailed, in_turns
 
 if TYPE_CHECKING:

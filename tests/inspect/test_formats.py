@@ -13,9 +13,10 @@ from mixed_images import COUNTS, FILES, write_folder, write_records
 from reference import example, tfrecord
 from small_datasets import list_again, write_dataset
 from stoker.cli.main import main
-from stoker.inspect import bench_reading as reading
-from stoker.inspect import dataset_portrait, verify_dataset
+from stoker.inspect import bench as reading
 from stoker.inspect import diagnosis_dataset as examined
+from stoker.inspect import verify_dataset
+from stoker.inspect.page import dataset_portrait
 from stoker.recipe import by_decoder, image_formats, missing_libraries
 
 if TYPE_CHECKING:

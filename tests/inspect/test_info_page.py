@@ -19,8 +19,8 @@ from reference import pictures
 from small_datasets import list_again, write_class_folders, write_dataset
 from stoker.cli.main import main
 from stoker.errors import ConfigError
-from stoker.inspect import ClassCount, dataset_portrait, page
-from stoker.inspect.page import info_page
+from stoker.inspect import ClassCount, page
+from stoker.inspect.page import dataset_portrait, info_page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def test_rejects_are_shown_where_the_source_is_still_there(tmp_path: Path, monke
         "ant/gone.jpg": (False, "no longer there"),
         "ant/empty.jpg": (False, "an empty file"),
     }
-    monkeypatch.setattr("stoker.inspect.page_contents._GALLERY", 2)
+    monkeypatch.setattr("stoker.inspect.page._GALLERY", 2)
     some = dataset_portrait(tmp_path / "built").rejects.gallery
     assert len({picture.details for picture in some}) == 2  # of different reasons
     assert not any(picture.uri for picture in some)  # the source was not given

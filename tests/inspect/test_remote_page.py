@@ -14,8 +14,8 @@ from small_datasets import write_class_folders, write_dataset
 from stoker import _native
 from stoker.cli.main import main
 from stoker.format.index import write_index
-from stoker.inspect import SheetSpec, dataset_portrait, write_sheet
-from stoker.inspect.page import info_page
+from stoker.inspect import SheetSpec, write_sheet
+from stoker.inspect.page import dataset_portrait, info_page
 from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ import stoker
 from small_cases import each
 from stoker import fields
 from stoker.builder import build_part, list_once, parse_part
-from stoker.builder.options import BuildOptions
+from stoker.builder.settings import BuildOptions
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.drawn_masks import CocoMask

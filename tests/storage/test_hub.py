@@ -14,7 +14,7 @@ from PIL import Image
 import stoker
 from stoker.errors import ConfigError, StorageError
 from stoker.forks import PerProcess
-from stoker.storage import access, from_uri, location, retrying, stores, web
+from stoker.storage import from_uri, location, retrying, stores, web
 from storage import hub_server
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave what a new process would not have."""
     monkeypatch.setattr(stores._stores.get(), "opened", {})
-    monkeypatch.setattr(access, "given", access.Given())
+    monkeypatch.setattr(stores, "given", stores.Given())
 
 
 def photos(names: tuple[str, ...]) -> dict[str, bytes]:
@@ -119,7 +119,7 @@ def test_the_token_is_for_the_hub_alone(hub: Hub, monkeypatch: pytest.MonkeyPatc
     forget(monkeypatch)
     copy({"home/token": f"{hub_server.TOKEN}\n".encode()}, tmp_path)
     assert location(f"{HOME}/small").read_bytes() == b"s"
-    assert hub_server.TOKEN not in f"{file!r}{access.given!r}{traceback.format_exception(caught.value)}"
+    assert hub_server.TOKEN not in f"{file!r}{stores.given!r}{traceback.format_exception(caught.value)}"
 
 
 def test_what_cannot_be_read_is_told(hub: Hub) -> None:

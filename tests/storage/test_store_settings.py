@@ -14,7 +14,7 @@ import stoker
 from reference import pictures
 from servers import azure
 from stoker.errors import ConfigError
-from stoker.storage import access, location, retrying, stores
+from stoker.storage import location, retrying, stores
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores._stores.get(), "opened", {})
-    monkeypatch.setattr(access, "given", access.Given())
+    monkeypatch.setattr(stores, "given", stores.Given())
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_a_container_of_an_account_is_built_and_read(
     sent = pickle.dumps(opened)
     forget(monkeypatch)
     assert len(pickle.loads(sent)) == len(here)
-    shown = f"{folder!r}{opened!r}{access.given!r}{report!r}"
+    shown = f"{folder!r}{opened!r}{stores.given!r}{report!r}"
     assert not [secret for secret in SECRETS if secret in shown]
     stored = b"".join(data for data, _ in azure_server.blobs[container].values())
     assert not [secret for secret in SECRETS if secret.encode() in stored]

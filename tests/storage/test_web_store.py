@@ -24,7 +24,7 @@ from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.sources import list_source
-from stoker.storage import access, location, retrying, stores, web
+from stoker.storage import location, retrying, stores, web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -144,7 +144,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retrying, "_SECONDS", 1.0)
     monkeypatch.setattr(web, "_client", PerProcess(web._Client))
     monkeypatch.setattr(stores._stores.get(), "opened", {})
-    monkeypatch.setattr(access.given, "queries", {})
+    monkeypatch.setattr(stores.given, "queries", {})
 
 
 def jpeg(seed: int) -> bytes:

@@ -6,17 +6,17 @@ from stoker.builder.api import build, build_files, build_part_of_files
 from stoker.builder.convert import ItemConverter, is_machine_error
 from stoker.builder.destination import check_destination, manifest_settings, write_companions
 from stoker.builder.estimate import LARGE_BYTES, BuildForecast, ExpectedSize, forecast
-from stoker.builder.listed import build_part, build_tree, check_part_destination
 from stoker.builder.local import Engine, EngineFactory, LocalEngine, build_shard
-from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, Part, chosen_part, list_once, parse_part
 from stoker.builder.plan import ShardJob, open_source
 from stoker.builder.report import BuildReport, PartReport, Report, reject_facts
 from stoker.builder.settings import (
     PRESETS,
+    BuildOptions,
     BuildSettings,
     ShardSettings,
     SourceSettings,
     find_preset,
 )
+from stoker.builder.tasks import build_part, build_tree, check_part_destination
 from stoker.builder.writing import Tally, Task, write

@@ -9,13 +9,12 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from stoker.builder.destination import check_destination
-from stoker.builder.listed import build_part, build_tree, check_part_destination
 from stoker.builder.local import LocalEngine
-from stoker.builder.options import BuildOptions
 from stoker.builder.parts import NO_PART, chosen_part, list_once
 from stoker.builder.plan import open_source
 from stoker.builder.report import BuildReport, nothing_stored
-from stoker.builder.stream import build_stream
+from stoker.builder.settings import BuildOptions
+from stoker.builder.tasks import build_part, build_stream, build_tree, check_part_destination
 from stoker.config import format_count, option, refuse_ineffective
 from stoker.errors import ConfigError, SourceWarning, TooManyRejectsError
 from stoker.habits import BUILDING, refuse_unknown
@@ -37,10 +36,9 @@ if TYPE_CHECKING:
 
     from stoker.builder.estimate import ExpectedSize
     from stoker.builder.local import EngineFactory
-    from stoker.builder.options import Keeping
     from stoker.builder.parts import Part
     from stoker.builder.report import PartReport
-    from stoker.builder.settings import BuildSettings, DropDuplicates, PresetName
+    from stoker.builder.settings import BuildSettings, DropDuplicates, Keeping, PresetName
     from stoker.recipe import Check, Filter
     from stoker.sources import Given, RecordSequence, Source
     from stoker.storage import LocationLike
@@ -55,7 +53,7 @@ def build(
     *,
     split: str | None = None,
     fields: Mapping[str, Field] | None = None,
-    # settings: builder.options.BuildOptions explained
+    # settings: builder.settings.BuildOptions explained
     labels: LocationLike | None = None,
     validation_labels: LocationLike | None = None,
     imagenet_labels: bool | None = None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from stoker.cli import options, output
 from stoker.config import format_count, format_size
-from stoker.inspect import DEFAULT_DISTANCE, MAX_DISTANCE, audit_albums, audit_splits
+from stoker.inspect import DEFAULT_DISTANCE, MAX_DISTANCE, audit_splits
 from stoker.loader import open_splits
 from stoker.sources import SOURCE_KINDS
 from stoker.storage import location
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     with output.shown_progress("measuring", bad="unreadable") as progress:
         report = audit_splits(args.dataset, splits, args.distance, args.threads, resume, progress)
     if page is not None:
-        location(args.html).write_atomically(page.audit_page(report, audit_albums(report, splits)).encode())
+        location(args.html).write_atomically(page.audit_page(report, splits).encode())
     if args.json:
         classes = output.classes_of(report.classes)
         output.document(output.fields_of(report) | {"images": report.images, "classes": classes})

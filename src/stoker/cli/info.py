@@ -15,7 +15,6 @@ from stoker.inspect import (
     ImagesInfo,
     UnfinishedInfo,
     dataset_info,
-    dataset_portrait,
 )
 from stoker.storage import location
 
@@ -83,7 +82,7 @@ def _records(args: argparse.Namespace) -> int:
 def _write_page(args: argparse.Namespace) -> int:
     page = output.page_module(args.html)
     with output.shown_progress("looking", bad="unreadable") as progress:
-        portrait = dataset_portrait(
+        portrait = page.dataset_portrait(
             args.dataset,
             _records(args),
             args.source,

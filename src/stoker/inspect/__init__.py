@@ -26,7 +26,6 @@ from stoker.inspect.info import (
     UnfinishedInfo,
     dataset_info,
 )
-from stoker.inspect.page_contents import audit_albums, dataset_portrait
 from stoker.inspect.show import SheetSpec, SheetTransform, write_sheet
 from stoker.inspect.verify import verify_dataset
 

@@ -1,4 +1,6 @@
-"""Pages that stand alone, and charts: HTML by jinja2, drawings by matplotlib. Needs the extra ``report``.
+"""Pages that stand alone: what they show of a dataset, an audit or a benchmark, and how it is drawn.
+
+HTML by jinja2, charts by matplotlib. Needs the extra ``report``.
 
 Raises:
     ConfigError: On import: matplotlib or jinja2 is not installed.
@@ -9,14 +11,26 @@ from __future__ import annotations
 import io
 import math
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from PIL.JpegImagePlugin import JpegImageFile
 
-from stoker.config import format_seconds, format_size
-from stoker.errors import ConfigError
-from stoker.loader import displayable
+from stoker import _native
+from stoker.builder import Tally
+from stoker.config import available_cpus, check_range, format_count, format_seconds, format_size
+from stoker.errors import ConfigError, ImageError, ImageTooLargeError, SourceError, StokerError, format_where
+from stoker.format import REJECTS_NAME, read_rejects
+from stoker.inspect.info import DEFAULT_RECORDS, Splits, counted_classes, label_counts
+from stoker.loader import class_title, data_uri, displayable, fit, open_splits, texts_of, usable_boxes
+from stoker.order import random_sample
+from stoker.recipe import NATIVE_FORMATS, QuietPillow, Recipe, check, decode_with_pillow, dimensions, sniff
+from stoker.storage import location, stoppable_pool
+from stoker.types import Reject
 
 try:
     import matplotlib as mpl
@@ -29,15 +43,414 @@ except ModuleNotFoundError as error:
     raise ConfigError(message) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    import os
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
+    from PIL import Image
 
-    from stoker.inspect.auditing import AuditReport
+    from stoker.format import Manifest, RecordKeys
+    from stoker.inspect.auditing import AuditedImage, AuditReport
     from stoker.inspect.bench import BenchReport
     from stoker.inspect.info import ClassCount
-    from stoker.inspect.page_contents import Album, Measured, Portrait, SplitPortrait
+    from stoker.loader import Dataset, Sample
+    from stoker.sources import SourceOptions
+    from stoker.storage import Location
+    from stoker.types import Progress, SchemaInfo
+
+    Find = Callable[[str], Location]
+
+Kind = Literal["dataset", "records", "files"]
+
+_STRIP = 18  # pictures of samples
+_GALLERY = 24  # pictures of rejects
+_SEED = 17
+_AT_ONCE_REMOTE = 16
+_BATCH = 64
+_SIDE = 280  # pixels: sharp where a page shows it at half that size on a dense screen
+_END_OF_IMAGE = b"\xff\xd9"
+_MAX_FILE_BYTES = 2**28
+_MAX_PIXELS = 2**27
+_QUOTED = re.compile(r"'[^']*'")
+_NUMBER = re.compile(r"\b(?:\d[\d,.]*\d|\d)")
+_NAMES = {"webp": "WebP", "jpeg2000": "JPEG 2000"}  # of others the word in capitals
+
+_GROUPS, _SIDE_BY_SIDE = 60, 6
+_OF_FINDING = 24
+_CLASSES, _OF_CLASS = 60, 6
+_MEANINGS = {
+    "unreadable": "They cannot be decoded.",
+    "dark": "Their mean is below 20 of 255.",
+    "bright": "Their mean is above 235 of 255.",
+    "flat": "The standard deviation of their pixels is below 4 of 255.",
+    "turned": "An EXIF orientation turns or mirrors them; pictures and boxes are shown as they are stored.",
+    "animated": "Only their first frame is read.",
+    "alpha": "They have an alpha channel, which mode RGB drops.",
+    "deep": "They have more than 8 bits a channel.",
+    "box outside": "A box leaves the image.",
+    "box empty": "A box has no area.",
+}
+
+
+# A portrait of a dataset.
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPortrait:
+    """One split."""
+
+    samples: int  # how many it has
+    size_bytes: int  # length of its shards or files
+    shard_bytes: tuple[int, ...]  # length of each shard, in their order; empty where samples are files
+    rejects: int | None  # source items that are not in it; None where that is not recorded
+
+
+@dataclass(frozen=True, slots=True)
+class SampleHeader:
+    """What is known about a sample that was looked at."""
+
+    split: str
+    index: int  # its number there
+    label: int = -1  # its class; -1 for none
+    width: int = 0  # pixels a row; 0 where it is unreadable
+    height: int = 0
+    size_bytes: int = 0  # of its image
+    kind: str = ""  # what it is, such as ``JPEG 4:2:0``
+    source: str = ""  # name of the image it was made from, or where an unreadable one lies; empty where unknown
+    problem: str = ""  # why it is unreadable; empty where it is not
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the headers of samples say."""
+
+    seen: tuple[SampleHeader, ...]  # all samples that were looked at, in a random order
+    whole: bool  # whether these are all there are
+
+    @property
+    def readable(self) -> tuple[SampleHeader, ...]:
+        """Those without a problem."""
+        return tuple(header for header in self.seen if not header.problem)
+
+    def column(self, name: str) -> NDArray[np.float64]:
+        """Return one number of each readable sample: ``width``, ``height`` or ``size_bytes``."""
+        return np.array([getattr(header, name) for header in self.readable], np.float64)
+
+    @property
+    def kinds(self) -> list[tuple[str, int]]:
+        """What the images are, the most frequent first."""
+        return Counter(header.kind for header in self.readable).most_common()
+
+
+@dataclass(frozen=True, slots=True)
+class Thumbnail:
+    """A small picture."""
+
+    title: str  # what it shows, in a few words
+    details: tuple[str, ...]  # more about it, a line each
+    uri: str = ""  # the picture, as a ``data:`` URI; empty where there is none
+    problem: str = ""  # why there is no picture
+
+
+@dataclass(frozen=True, slots=True)
+class Rejects:
+    """What is not in a dataset, or cannot be read."""
+
+    total: int = 0
+    of: int = 0  # items that were looked at: those of the source, or the samples that were drawn
+    # why, numbers in the sentence replaced by ``N``, and how often; the most frequent first
+    reasons: tuple[tuple[str, int], ...] = ()
+    gallery: tuple[Thumbnail, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """What a page about a dataset shows."""
+
+    path: str  # where it lies, as it was named
+    # ``dataset``: what ``stoker build`` made. ``records``: TFRecords of other origin. ``files``: image files
+    kind: Kind
+    splits: Mapping[str, SplitPortrait]
+    manifest: Manifest | None  # what the build recorded; None for what Stoker did not build
+    schema: SchemaInfo  # which features hold what
+    classes: tuple[ClassCount, ...]  # how often each class occurs
+    counted: int  # samples that ``classes`` counts: all of them, or those that were looked at
+    unlabelled: int  # of these, how many have no class
+    measured: Measured  # what the headers of random samples say
+    strip: tuple[Thumbnail, ...]  # some of the samples
+    rejects: Rejects  # what is not in the dataset, or cannot be read
+
+    @property
+    def samples(self) -> int:
+        """Samples of all splits."""
+        return sum(split.samples for split in self.splits.values())
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all splits."""
+        return sum(split.size_bytes for split in self.splits.values())
+
+
+def dataset_portrait(
+    path: str | os.PathLike[str],
+    samples: int = DEFAULT_RECORDS,
+    source: str | None = None,
+    progress: Progress | None = None,
+    *,
+    keys: RecordKeys | None = None,
+    options: SourceOptions | None = None,
+) -> Portrait:
+    """Look at a dataset: at what is recorded, and at the headers of random samples; of a small one, of all.
+
+    Memory: a few images at a time, and the thumbnails. A sample that cannot be read is counted and named. Rejects are
+    shown as far as they are still in ``source``, which the dataset was built from.
+    """
+    check_range("samples", samples, 1, 2**24)
+    splits = open_splits(path, keys, options)
+    some = next(iter(splits.values()))
+    measured = _measure(Splits(splits), samples, progress)
+    counts: Mapping[str, Mapping[int, int]]
+    if any(dataset.manifest is None and dataset.shards for dataset in splits.values()):  # to count all is to read all
+        counts = {name: Counter(header.label for header in measured.seen if header.split == name) for name in splits}
+    else:
+        counts = {name: label_counts(dataset) for name, dataset in splits.items()}
+    manifest = some.manifest
+    if manifest is None:
+        root, unreadable = location(path), [header for header in measured.seen if header.problem]
+        named = [Reject(header.source.removeprefix(f"{root}/"), header.split, header.problem) for header in unreadable]
+        rejects = _rejects(named, len(measured.seen), None if some.shards else lambda key: root / key)
+    else:
+        find = None if source is None else partial(_below, location(source))
+        rejected = read_rejects(path, manifest.files.get(REJECTS_NAME))
+        rejects = _rejects(rejected, manifest.source.items, find)
+    return Portrait(
+        path=str(path),
+        kind="dataset" if manifest else "records" if some.shards else "files",
+        splits={name: _split(dataset) for name, dataset in splits.items()},
+        manifest=manifest,
+        schema=some.schema,
+        classes=counted_classes(splits, counts),
+        counted=sum(sum(by_label.values()) for by_label in counts.values()),
+        unlabelled=sum(by_label.get(-1, 0) for by_label in counts.values()),
+        measured=measured,
+        strip=tuple(thumbnail(splits[header.split], header) for header in measured.readable[:_STRIP]),
+        rejects=rejects,
+    )
+
+
+def _split(dataset: Dataset) -> SplitPortrait:
+    recorded = None if dataset.manifest is None else dataset.manifest.splits[dataset.split]
+    shards = dataset.shards if recorded is None else recorded.shards
+    return SplitPortrait(
+        samples=len(dataset),
+        size_bytes=dataset.size_bytes if recorded is None else recorded.size_bytes,
+        shard_bytes=tuple(shard.size_bytes for shard in shards),
+        rejects=None if recorded is None else recorded.rejects,
+    )
+
+
+# Random samples.
+
+
+def _measure(splits: Splits, most: int, progress: Progress | None) -> Measured:
+    """Look at random samples, several at a time, or at all where they are few; what cannot be read has a problem."""
+    numbers = random_sample(most, len(splits), _SEED).tolist()
+    threads = _AT_ONCE_REMOTE if splits.is_remote else available_cpus()
+    seen: list[SampleHeader] = []
+    tally = Tally(len(numbers), progress)
+    with stoppable_pool(threads, "stoker-look", only_reads=True) as pool:
+        for first in range(0, len(numbers), _BATCH):
+            seen += pool.map(lambda number: _look(*splits.locate(number)), numbers[first : first + _BATCH])
+            some = seen[first:]
+            read, bad = sum(header.size_bytes for header in some), sum(bool(header.problem) for header in some)
+            tally.advanced(len(some), read, bad)
+    return Measured(tuple(seen), whole=len(numbers) == len(splits))
+
+
+def _look(dataset: Dataset, index: int) -> SampleHeader:
+    split = dataset.split
+    try:
+        sample = dataset[index]
+        width, height, kind = _header(sample)
+    except (StokerError, OSError) as error:
+        where = format_where(*dataset.records.where(index))
+        return SampleHeader(split, index, source=where, problem=str(error))
+    return SampleHeader(split, index, sample.label, width, height, len(sample.encoded), kind, sample.source)
+
+
+def _header(sample: Sample) -> tuple[int, int, str]:
+    if sample.schema.image_encoding == "raw":
+        height, width = sample.decode().shape[:2]
+        return width, height, "raw pixels"
+    kind = sniff(sample.encoded)
+    if kind != "jpeg":
+        if kind in NATIVE_FORMATS:
+            check(sample.encoded, Recipe())
+        return *dimensions(sample.encoded, kind), _NAMES.get(kind, kind.upper())
+    info = _native.check_jpeg(sample.encoded)
+    words = ["progressive"] * info.progressive + ["with restart markers"] * bool(info.restart_interval)
+    color = {"grey": "grey", "ycbcr": info.subsampling}.get(info.color, info.color.upper())
+    return info.width, info.height, ", ".join([f"JPEG {color}", *words])
+
+
+def thumbnail(dataset: Dataset, header: SampleHeader) -> Thumbnail:
+    """Return a small picture of a sample; one that cannot be decoded says why."""
+    title = class_title(dataset.classes, header.label)
+    name, extent = f"{header.split} #{header.index}", f"{header.width} \N{MULTIPLICATION SIGN} {header.height}"
+    try:
+        sample = dataset[header.index]
+        picture = sample.thumbnail(_SIDE, classes=dataset.classes)
+        boxes = len(usable_boxes(sample.boxes))
+        texts = texts_of(sample)
+    except (StokerError, OSError) as error:
+        return Thumbnail(title, (name, extent), problem=str(error))
+    extent += f" · {format_count(boxes, 'box')}" * bool(boxes)
+    return Thumbnail(title, (name, extent, *texts), data_uri(picture))
+
+
+# Rejects.
+
+
+def _below(root: Location, key: str) -> Location:
+    """Find a file by a name from ``rejects.jsonl``, which may say anything."""
+    name, path = PurePosixPath(key), root / key
+    if name.is_absolute() or ".." in name.parts or not path.lies_in(root):
+        raise SourceError("lies outside of the source")
+    return path
+
+
+def _rejects(rejects: Sequence[Reject], of: int, find: Find | None) -> Rejects:
+    reasons = Counter(_reason(reject) for reject in rejects)
+    with stoppable_pool(available_cpus(), "stoker-rejects", only_reads=True) as pool:
+        gallery = tuple(pool.map(partial(_reject_thumbnail, find=find), _varied(rejects)))
+    return Rejects(len(rejects), of, tuple(reasons.most_common()), gallery)
+
+
+def _reason(reject: Reject) -> str:
+    """Return the reason without what differs from file to file: its name, numbers, and what is quoted from it."""
+    return _NUMBER.sub("N", _QUOTED.sub("'...'", reject.reason.replace(reject.key, "the file")))
+
+
+def _varied(rejects: Sequence[Reject]) -> list[Reject]:
+    """Return some of the rejects, of every reason about as many, in the order in which they are listed."""
+    groups: dict[str, list[int]] = {}
+    for position, reject in enumerate(rejects):
+        groups.setdefault(_reason(reject), []).append(position)
+    turns = sorted((turn, position) for positions in groups.values() for turn, position in enumerate(positions))
+    return [rejects[position] for position in sorted(position for _, position in turns[:_GALLERY])]
+
+
+def _reject_thumbnail(reject: Reject, find: Find | None) -> Thumbnail:
+    uri = problem = ""
+    if find is not None:
+        try:
+            file = find(reject.key)
+            if not file.is_file():
+                problem = "no longer there"
+            elif file.size() > _MAX_FILE_BYTES:
+                problem = "too large to show"
+            else:
+                uri = data_uri(partial_picture(file.read_bytes()))
+        except (StokerError, OSError, ValueError) as error:
+            problem = str(error)
+    return Thumbnail(reject.key, (reject.reason,), uri, problem)
+
+
+def partial_picture(data: bytes) -> Image.Image:
+    """Return what can be seen of a file that was rejected; of a JPEG that is cut short, the part that is there."""
+    kind = sniff(data)
+    if kind in ("empty", "text", "unknown", "pdf"):
+        raise ImageError({"empty": "an empty file", "text": "a text file"}.get(kind, f"not a picture: {kind}"))
+    if kind != "jpeg":
+        pixels, _ = decode_with_pillow(data, kind, _check_pixels)
+        return fit(pixels, _SIDE, _SIDE)
+    try:
+        with QuietPillow(), JpegImageFile(io.BytesIO(data + _END_OF_IMAGE)) as image:
+            _check_pixels(*image.size)
+            image.draft("RGB", (2 * _SIDE, 2 * _SIDE))
+            picture = image.convert("RGB")
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ImageError(f"cannot be decoded: {error}") from error
+    picture.thumbnail((_SIDE, _SIDE))
+    return picture
+
+
+def _check_pixels(width: int, height: int) -> None:
+    if width * height > _MAX_PIXELS:
+        raise ImageTooLargeError(f"{width} x {height} pixels are too many to show")
+
+
+# An audit: images of its findings, duplicates side by side, some of each class.
+
+
+@dataclass(frozen=True, slots=True)
+class Album:
+    """Pictures of one part of the page."""
+
+    title: str  # what they have in common
+    note: str  # what that means; empty where the title says it
+    total: int
+    pictures: tuple[Thumbnail, ...]  # the first of them
+
+
+def audit_albums(report: AuditReport, splits: Mapping[str, Dataset]) -> dict[str, tuple[Album, ...]]:
+    """Return the images that a page about an audit shows, by what its parts are about.
+
+    Duplicates are a group each, those across splits and of several classes first; of many classes there are the most
+    and the least frequent.
+    """
+
+    def pictures(images: Iterable[AuditedImage], unit: str = "") -> tuple[Thumbnail, ...]:
+        return tuple(_picture(splits[image.split], image, unit) for image in images)
+
+    ordered = sorted(report.duplicates, key=lambda group: (-len(group.splits), -len(group.labels)))
+    groups = []
+    for group in ordered[:_GROUPS]:
+        flaws = ["in several splits"] * (len(group.splits) > 1) + ["of several classes"] * (len(group.labels) > 1)
+        title = {"bytes": "Equal files", "pixels": "Equal pixels", "near": "Near duplicates"}[group.how]
+        unit = "bits from the first" if group.how == "near" else ""
+        shown = pictures(group.images[:_SIDE_BY_SIDE], unit)
+        groups.append(Album(", ".join([title, *flaws]), "", len(group.images), shown))
+    classes = sorted(report.classes, key=lambda known: (-known.total, known.label))
+    if len(classes) > _CLASSES:
+        classes = [*classes[: _CLASSES // 2], *classes[-(_CLASSES // 2) :]]
+    findings = (
+        Album(name, _MEANINGS[name], len(images), pictures(images[:_OF_FINDING]))
+        for name, images in report.findings.items()
+    )
+    return {
+        "duplicates": tuple(groups),
+        "findings": tuple(findings),
+        "extremes": tuple(Album(name, "", len(some), pictures(some)) for name, some in report.extremes.items() if some),
+        "classes": tuple(_class_album(splits, known) for known in classes),
+    }
+
+
+def _picture(dataset: Dataset, image: AuditedImage, unit: str) -> Thumbnail:
+    shown = thumbnail(dataset, SampleHeader(image.split, image.index, image.label))
+    name = (image.source or image.path).rpartition("/")[2]
+    value = [f"{image.value:,.5g} {unit}".rstrip()] if image.value is not None else []
+    problem = shown.problem and (image.problem or shown.problem)
+    shard = [] if image.record is None else [format_where(image.path.rpartition("/")[2], image.record)]
+    details = (f"{image.split} #{image.index}", *shard, *value)
+    return replace(shown, title=f"{shown.title} · {name}", details=details, problem=problem)
+
+
+def _class_album(splits: Mapping[str, Dataset], known: ClassCount) -> Album:
+    title = class_title(next(iter(splits.values())).classes, known.label)
+    pictures: list[Thumbnail] = []
+    for split, dataset in splits.items():
+        numbers = np.flatnonzero(dataset.labels == known.label)
+        for index in numbers[:: max(1, len(numbers) // _OF_CLASS)].tolist():
+            if len(pictures) < _OF_CLASS:
+                pictures.append(thumbnail(dataset, SampleHeader(split, index, known.label)))
+    return Album(
+        title, "", known.total, tuple(replace(picture, title=picture.details[0], details=()) for picture in pictures)
+    )
+
+
+# How pages are drawn.
 
 # Name of the page's colour -> its value in light mode, in which charts are drawn; pages/layout.html has dark mode too.
 COLORS = {
@@ -90,9 +503,6 @@ _ASPECT_NAMES = ("1:4", "1:3", "1:2", "2:3", "3:4", "1:1", "4:3", "3:2", "2:1", 
 _ALL_NAMED = 40  # classes; of more, the ends are named and a curve shows the rest
 _ENDS = 10
 _KINDS = {"dataset": "Stoker dataset", "records": "TFRecords", "files": "image files"}
-
-
-# Any page or chart.
 
 
 def _render(template: str, **values: Any) -> str:
@@ -319,12 +729,12 @@ def bench_page(report: BenchReport) -> str:
     return _render("bench.html", report=report, name=_last_part(report.spec.dataset))
 
 
-def audit_page(report: AuditReport, contents: Mapping[str, Sequence[Album]]) -> str:
+def audit_page(report: AuditReport, splits: Mapping[str, Dataset]) -> str:
     """Return a self-contained page about an audit: one file, readable without network or JavaScript."""
     return _render(
         "audit.html",
         report=report,
-        contents=contents,
+        contents=audit_albums(report, splits),
         name=_last_part(report.path),
         extra=sum(len(group.images) - 1 for group in report.duplicates),
         counts={name: len(images) for name, images in report.findings.items()},

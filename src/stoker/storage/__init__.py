@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stoker.storage.access import Given, given, without_signature
 from stoker.storage.copies import (
     LocalCopy,
     SeekableBytes,
@@ -50,6 +49,7 @@ from stoker.storage.locations import (
 )
 from stoker.storage.pools import check_stacks, new_pool, stop_waiting_when, stoppable_pool, stopping_when
 from stoker.storage.retrying import RetryingStore
+from stoker.storage.stores import Given, given, without_signature
 
 if TYPE_CHECKING:
     from stoker.storage.web import read_url

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 from stoker.errors import ConfigError
 
@@ -13,10 +13,26 @@ if TYPE_CHECKING:
     import mmap
     from collections.abc import Iterator
 
-    from stoker.storage.access import StoreSettings
-
     Data = bytes | memoryview | mmap.mmap
     """Bytes to be written; never copied where the client can do without."""
+
+
+class StoreSettings(TypedDict, total=False):
+    """How a store is reached, where the environment does not say so; the second part says which stores take it."""
+
+    endpoint: Annotated[str, "s3 gs az abfs abfss hf"]
+    region: Annotated[str, "s3"]
+    profile: Annotated[str, "s3"]
+    access_key_id: Annotated[str, "s3"]
+    secret_access_key: Annotated[str, "s3"]
+    session_token: Annotated[str, "s3"]
+    credentials_file: Annotated[str, "gs"]
+    account_name: Annotated[str, "az abfs abfss"]
+    account_key: Annotated[str, "az abfs abfss"]
+    sas_token: Annotated[str, "az abfs abfss"]
+    token: Annotated[str, "hf"]
+    anonymous: Annotated[bool, "s3 gs az abfs abfss hf"]
+    requester_pays: Annotated[bool | str, "s3 gs"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from stoker.storage.files import temporary_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.storage.access import StoreSettings
-    from stoker.storage.backend import Data
+    from stoker.storage.backend import Data, StoreSettings
 
 _T = TypeVar("_T")
 _WRITE_BYTES = 2**22

@@ -24,7 +24,7 @@ from stoker.storage.web import RefusedError, Wanted, WebBackend
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.storage.access import StoreSettings
+    from stoker.storage.backend import StoreSettings
     from stoker.storage.web import Answer
 
 _T = TypeVar("_T")

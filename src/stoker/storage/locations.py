@@ -25,7 +25,7 @@ from pathlib import Path, PosixPath
 from typing import IO, TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 from stoker.errors import ConfigError, SourceWarning, StorageError
-from stoker.storage import access
+from stoker.storage import stores
 from stoker.storage.backend import StoreError
 from stoker.storage.copies import LocalCopy, ObjectReader, StoreStaging, store_copy
 from stoker.storage.files import (
@@ -51,8 +51,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from typing import Self, Unpack
 
-    from stoker.storage.access import StoreSettings
-    from stoker.storage.backend import Data
+    from stoker.storage.backend import Data, StoreSettings
     from stoker.storage.files import Staging
     from stoker.storage.retrying import RetryingStore
 
@@ -584,7 +583,7 @@ class StoreLocation(Location):
 
     @classmethod
     def parse(cls, url: str) -> StoreLocation:
-        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.access`).
+        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.stores`).
 
         Raises:
             ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
@@ -594,11 +593,11 @@ class StoreLocation(Location):
         if root.startswith("hf://"):
             root = pinned(root)
         if query:
-            access.set_query(f"{root}/{key}", query)
+            stores.set_query(f"{root}/{key}", query)
         return cls(root, key)
 
     def __reduce__(self) -> tuple[Callable[..., StoreLocation], tuple[object, ...]]:
-        return _restored, (self.root, self.key, access.given)
+        return _restored, (self.root, self.key, stores.given)
 
     @property
     def store(self) -> RetryingStore:
@@ -776,7 +775,7 @@ class StoreLocation(Location):
         return len(self.key) + 1 if self.key else 0
 
 
-def _restored(root: str, key: str, given: access.Given) -> StoreLocation:
+def _restored(root: str, key: str, given: stores.Given) -> StoreLocation:
     """Return a location that another process has sent, with what was given there."""
     del given  # which reading it has added to what this process was given
     return StoreLocation(root, key)

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     from obstore.store import ClientConfig, ObjectStore, RetryConfig
 
-    from stoker.storage.access import StoreSettings
-    from stoker.storage.backend import Data
+    from stoker.storage.backend import Data, StoreSettings
 
 _T = TypeVar("_T")
 _STATUS = re.compile(r"status code: (\d{3})")

@@ -31,7 +31,7 @@ from stoker import http_client
 from stoker.config import format_size, stoker_version
 from stoker.errors import ClosedError, SourceError, StorageError
 from stoker.forks import PerProcess
-from stoker.storage import access
+from stoker.storage import stores
 from stoker.storage.backend import Backend, Blob, Entry, StoreError, refuse_longer
 from stoker.storage.pools import stop_of_this_thread
 from stoker.storage.retrying import RateLimit
@@ -197,8 +197,8 @@ class _Client:
                     answer = self._wait_for(self._exchange(url, wanted, left, keep=keep), stop)
                 except StoreError as error:
                     self._note(server, error)
-                    if isinstance(error, RefusedError) and access.is_signed(asked.encode()):
-                        why = access.refusal_of(urlsplit(asked).query)
+                    if isinstance(error, RefusedError) and stores.is_signed(asked.encode()):
+                        why = stores.refusal_of(urlsplit(asked).query)
                         raise RefusedError(f"{error}: {why}", retry=False) from error
                     raise
                 self._note(server, None)
@@ -454,11 +454,11 @@ class WebBackend(Backend):
 
     def _ask(self, key: str, wanted: Wanted) -> Answer:
         url = f"{self.name}/{key}"
-        query = access.query_of(url)
+        query = stores.query_of(url)
         try:
             return self._exchange(f"{url}?{query}" if query else url, wanted)
         except RefusedError as error:
-            if access.is_beside_signed(url) and not access.has_expired(query):
+            if stores.is_beside_signed(url) and not stores.has_expired(query):
                 raise FileNotFoundError(errno.ENOENT, str(error)) from error
             raise
 
