@@ -11,8 +11,7 @@ from scripts.fuzz_python.scratch import folder
 from stoker import _native
 from stoker.sources import Annotations, ItemTableBuilder, Source, read_listing, write_listing
 from stoker.sources.boxes import BOX, MappedBoxes, TableBoxes
-from stoker.sources.columns import GrowingBlobs
-from stoker.sources.items import Item
+from stoker.sources.items import GrowingBlobs, Item
 from stoker.sources.tar_format import MemberReader
 from stoker.storage import location
 

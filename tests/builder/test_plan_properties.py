@@ -15,7 +15,7 @@ from stoker.builder.settings import SourceSettings
 from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, Source
-from stoker.sources.columns import Blobs
+from stoker.sources.items import Blobs
 from stoker.sources.reader import FileReader
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 from sources.making import tar_of
 from stoker.errors import SourceError
 from stoker.sources import Item, ItemTableBuilder, SourceOptions, list_source
-from stoker.sources.walking import folders_in, seen_in
+from stoker.sources.files import folders_in, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from sources.layouts import LAYOUTS
 from stoker.builder import BuildSettings, SourceSettings
 from stoker.builder.plan import RecordSize, make_plan
-from stoker.sources import Source, columns, items, list_source, read_listing, with_objects, write_listing
-from stoker.sources.columns import Blobs, GrowingColumn
-from stoker.sources.items import Group, Item, ItemCollector, ItemTable
+from stoker.sources import Source, items, list_source, read_listing, with_objects, write_listing
+from stoker.sources.items import Blobs, Group, GrowingColumn, Item, ItemCollector, ItemTable
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -42,10 +41,9 @@ IMAGES = st.lists(
 def in_files(rows: int, chunk: int) -> Iterator[None]:
     """Let columns of more than so many rows lie in files."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "HELD_ROWS", rows)
         patch.setattr(items, "HELD_ROWS", rows)
-        patch.setattr(columns, "CHUNK_ROWS", chunk)
-        patch.setattr(columns, "HELD_NAME_BYTES", 5 * rows)
+        patch.setattr(items, "CHUNK_ROWS", chunk)
+        patch.setattr(items, "HELD_NAME_BYTES", 5 * rows)
         yield
 
 
@@ -100,7 +98,7 @@ def test_rows_are_sorted_as_the_bytes_of_their_paths(paths: list[bytes], done: s
     starts = np.cumsum([0, *map(len, paths)], dtype=np.int64)
     for rows in (1, 7, 100):
         with in_files(rows, 5):
-            by_path = columns.RowsByPath(Blobs(b"".join(paths), starts), lambda some: np.full(len(some), 7))
+            by_path = items.RowsByPath(Blobs(b"".join(paths), starts), lambda some: np.full(len(some), 7))
             order = [row for some in by_path.sorted(np.arange(len(paths))) for row in some.tolist()]
         assert order == sorted(range(len(paths)), key=paths.__getitem__)
 
@@ -138,10 +136,10 @@ def test_sums_and_counts_of_chunks(values: list[int], wanted: st.DataObject) -> 
         for value in values:
             growing.append(value)
         assert len(growing) == len(values)
-        assert columns.sum_of(column, rows) == sum(values[row] for row in rows.tolist())
-        counts = columns.counts_of(column.clip(-1), [rows, rows], 6).tolist()
+        assert items.sum_of(column, rows) == sum(values[row] for row in rows.tolist())
+        counts = items.counts_of(column.clip(-1), [rows, rows], 6).tolist()
         assert counts == [2 * sum(max(-1, values[row]) == value for row in rows.tolist()) for value in range(-1, 6)]
-        assert columns.row_range(7, len(values)).tolist() == list(range(7, 7 + len(values)))
+        assert items.row_range(7, len(values)).tolist() == list(range(7, 7 + len(values)))
         finished = growing.finish()
         assert finished.tolist() == values
-        assert columns.repeats_in(finished) == len(values) - len(set(values))
+        assert items.repeats_in(finished) == len(values) - len(set(values))

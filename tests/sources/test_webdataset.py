@@ -26,7 +26,7 @@ from stoker.builder import Part, build_part, parts
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source, read_listing, with_objects, write_listing
-from stoker.sources.brace_patterns import expand_braces
+from stoker.sources.patterns import expand_braces
 from stoker.storage import location
 
 if TYPE_CHECKING:

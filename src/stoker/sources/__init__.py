@@ -1,17 +1,16 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
 - ``listing``: tells the kinds of sources apart; start here to add one; ``kind``: what one is, and what it looks at
-- ``folders``, ``flat_folders``, ``file_patterns``, ``metadata``, ``tars``, ``webdataset``, ``file_lists``,
+- ``folders``, ``flat_folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
+- ``source``: the result, which ``listing`` writes and reads as a file; ``source_builder``, ``items``: what fills it
 - ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
-- ``tables``, ``table_columns``, ``image_tables``: rows and columns of tables, and which of them name images
 - ``boxes``: boxes; ``drawn_masks``: masks
-- ``split_lists``, ``class_folders``, ``known_layouts``: what names of files and folders say of splits and classes
-- ``records``: what a program has, in sequences and in iterables; ``known_datasets``: of other libraries
-- ``source_builder``, ``items``, ``columns``: what each kind fills
-- ``source``: the result, which ``listing`` writes and reads as a file
+- ``tables``: rows and columns of tables
+- ``names``, ``split_lists``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``labels``: formats of labels, and ImageNet's 1,000 classes
-- ``walking``, ``tar_format``, ``reading``: reading folders, tars and files; ``moved_files``: paths of other computers
+- ``records``: what a program has, in sequences and in iterables; ``known_datasets``: of other libraries
+- ``files``, ``tar_format``: reading folders, files and tars
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
 or a package that is not installed; `OSError` for what cannot be read, a ``StorageError`` where a store cannot be
@@ -21,9 +20,9 @@ reached. Docstrings of what this package exports say which, others what is more.
 from __future__ import annotations
 
 from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_of, read_boxes
-from stoker.sources.columns import counts_of, new_column, sum_of
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
-from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
+from stoker.sources.files import is_dataset
+from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
 from stoker.sources.known_datasets import is_sequence, open_datasets
 from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
@@ -42,4 +41,3 @@ from stoker.sources.records import (
 )
 from stoker.sources.source import Source, with_objects
 from stoker.sources.tar_format import FileWindow, tar_members
-from stoker.sources.walking import is_dataset

@@ -26,11 +26,19 @@ from stoker import _native
 from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.recipe import dimensions, is_turned, orientation, sniff, turn_box
-from stoker.sources.columns import Blobs, chunks
+from stoker.sources.files import (
+    first_file,
+    folders_in,
+    in_order,
+    nonblank_lines,
+    numbered_lines,
+    read_annotation,
+    seen_in,
+)
+from stoker.sources.items import Blobs, chunks
+from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.reading import first_file, in_order, nonblank_lines, numbered_lines, read_annotation
-from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
-from stoker.sources.walking import divide_suffix, folders_in, image_stem, replace_last, seen_in
+from stoker.sources.tar_format import ForwardBytes, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, from_uri, join, location, split_bucket
 from stoker.types import Box
 
@@ -43,8 +51,6 @@ if TYPE_CHECKING:
     from stoker.sources.items import Item, ItemTable
     from stoker.types import Progress
 
-ANNOTATION_FOLDERS = frozenset({b"bounding_boxes", b"Annotations", b"annotations", b"Annotation"})
-"""Names that are never a class or a split."""
 
 TINY_LIST, TINY_BOXES = "val_annotations.txt", "_boxes.txt"
 """The classes and the boxes of Tiny ImageNet's validation images."""
@@ -496,7 +502,7 @@ def _find_annotations(tops: tuple[Location, ...], base: Location) -> Location | 
 
 
 def _read_file(path: Location, warnings: list[str], progress: Progress | None) -> BoxTable:
-    if is_compressed(path) or is_tar(path):
+    if may_be_tar(path):
         return read_box_tar(path, progress)
     boxes, notes = read_box_csv(path)
     warnings += notes

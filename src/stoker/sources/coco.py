@@ -28,17 +28,24 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Json, Mask, Text
 from stoker.sources.boxes import BOX, TableBoxes, flaws_of, place_box
-from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, without_year
-from stoker.sources.columns import GrowingBlobs, GrowingColumn
 from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
+from stoker.sources.files import conversion_of, in_order, is_dataset, sizes_of
 from stoker.sources.image_tables import image_base
+from stoker.sources.items import GrowingBlobs, GrowingColumn
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
-from stoker.sources.moved_files import find_moved, path_ends, path_parts, without_own
+from stoker.sources.names import (
+    SPLIT_FOLDERS,
+    SPLIT_WORDS,
+    find_moved,
+    path_ends,
+    path_parts,
+    shown_names,
+    without_own,
+    without_year,
+)
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.reading import conversion_of, in_order, sizes_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import is_dataset, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -715,7 +722,7 @@ def _sizes_of_images(
     """Return the path and the size of each image of a file, given those of all files in a folder."""
     paths = part.paths()
     unlisted = [path for path in paths if path not in sizes]
-    moved = find_moved(part.path, unlisted, sizes.keys() - {*paths}, base, builder.skipped)
+    moved = find_moved(part.path, unlisted, sizes.keys() - {*paths}, base, builder.warnings)
     paths = [moved.get(path, path) for path in paths]
     sizes |= sizes_of(base, (path for path in paths if path not in sizes))
     if not any(sizes[path] for path in paths):

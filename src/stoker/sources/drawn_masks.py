@@ -23,7 +23,7 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, is_coloured, mask_colours
-from stoker.sources.reading import first_file, nonblank_lines, read_annotation, text_of
+from stoker.sources.files import first_file, nonblank_lines, read_annotation, text_of
 from stoker.storage import Location, join
 
 if TYPE_CHECKING:

@@ -31,17 +31,14 @@ from stoker import _native
 from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.boxes import MappedBoxes, annotations_beside
-from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
-from stoker.sources.columns import GrowingColumn, repeats_in
-from stoker.sources.image_tables import find_tables, image_base, split_alone
-from stoker.sources.items import Group
+from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
+from stoker.sources.image_tables import find_tables, image_base, list_metadata, split_alone
+from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.labels import find_validation_labels, read_validation_labels
-from stoker.sources.metadata import list_metadata
-from stoker.sources.reading import in_order, numbered_lines, size_or_zero, text_of
+from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import are_no_ids
-from stoker.sources.tables import IMAGE_WORDS
+from stoker.sources.tables import IMAGE_WORDS, are_no_ids
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:

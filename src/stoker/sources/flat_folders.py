@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, format_some
 from stoker.errors import SourceError
-from stoker.sources.class_folders import SPLIT_FOLDERS, SPLIT_WORDS, are_splits
 from stoker.sources.coco import find_coco
+from stoker.sources.files import Listing, Walk, folders_in, images_among, is_dataset, seen_in
 from stoker.sources.image_tables import find_tables, is_submission
 from stoker.sources.kind import Kind, Look
 from stoker.sources.known_layouts import (
@@ -34,9 +34,9 @@ from stoker.sources.known_layouts import (
     typed_table,
 )
 from stoker.sources.labels import find_validation_labels
+from stoker.sources.names import SPLIT_FOLDERS, SPLIT_WORDS, are_splits, is_image_name
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import Listing, Walk, folders_in, images_among, is_dataset, is_image_name, seen_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ Three layouts of a split are understood::
     root/train/<wnid>/images/*.JPEG  Tiny ImageNet: val/images with val/val_annotations.txt, test/images without labels
 
 ``val`` is another name for ``validation``, as are ``valid`` and ``dev`` beside ``train``; all names of splits are in
-`stoker.sources.class_folders`. The class of a file is the first folder below its split; how deep the file lies below
+`stoker.sources.names`. The class of a file is the first folder below its split; how deep the file lies below
 that does not matter. Every regular file is an item, whatever it is called, except hidden files and the sidecars of
-`stoker.sources.walking.SIDECARS`: content decides later what an item is.
+`stoker.sources.files.SIDECARS`: content decides later what an item is.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count, option
 from stoker.errors import SourceError
-from stoker.sources.boxes import ANNOTATION_FOLDERS, TINY_LIST, read_tiny_boxes
-from stoker.sources.class_folders import IMAGES_FOLDER, SPLIT_FOLDERS, are_splits, splits_among, splits_called_like
+from stoker.sources.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.coco import coco_of_classes, find_coco
-from stoker.sources.image_tables import split_in_name
+from stoker.sources.files import folders_in, is_dataset
+from stoker.sources.image_tables import find_metadata, list_metadata, split_in_name, why_unused
 from stoker.sources.items import SPLITS
 from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
@@ -43,11 +43,20 @@ from stoker.sources.labels import (
     missing_labels_advice,
     read_validation_labels,
 )
-from stoker.sources.metadata import find_metadata, list_metadata, why_unused
+from stoker.sources.names import (
+    ANNOTATION_FOLDERS,
+    IMAGES_FOLDER,
+    SPLIT_FOLDERS,
+    are_splits,
+    is_image_name,
+    is_sidecar,
+    shown_names,
+    splits_among,
+    splits_called_like,
+)
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import folders_in, is_dataset, is_image_name, is_sidecar, shown_names
 from stoker.storage import Child, Location, from_uri, location
 
 if TYPE_CHECKING:

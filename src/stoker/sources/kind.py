@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from stoker.sources.class_folders import NOT_CLASSES
+from stoker.sources.files import folders_in, is_dataset, seen_in
+from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
 from stoker.sources.reader import FileReader, StoredReader
-from stoker.sources.walking import folders_in, is_dataset, is_image_name, is_sidecar, seen_in
 from stoker.storage import Child, Location, location
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class Look:
         return result
 
     def folders_in(self, where: bytes) -> list[bytes]:
-        """Return what `stoker.sources.walking.folders_in` does; each folder is listed once."""
+        """Return what `stoker.sources.files.folders_in` does; each folder is listed once."""
         if where not in self._results:
             self._results[where] = folders_in(where)
         names: list[bytes] = self._results[where]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker import fields
 from stoker.errors import ConfigError
-from stoker.sources.table_columns import find_label
+from stoker.sources.tables import find_label
 
 if TYPE_CHECKING:
     from stoker.types import Field

@@ -18,15 +18,24 @@ from typing import TYPE_CHECKING
 from stoker import _native
 from stoker.config import format_some, option_with
 from stoker.errors import ImageError, SourceError
-from stoker.sources.boxes import ANNOTATION_FOLDERS
-from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_FOLDERS, SPLIT_WORDS, splits_among, without_year
 from stoker.sources.coco import coco_of_classes, is_coco
+from stoker.sources.files import in_order
 from stoker.sources.image_tables import ImageTable, check_against_folders, find_tables, is_table, without_images
 from stoker.sources.items import SPLITS
+from stoker.sources.names import (
+    ANNOTATION_FOLDERS,
+    IMAGE_WORDS,
+    MASK_WORDS,
+    SPLIT_FOLDERS,
+    SPLIT_WORDS,
+    is_image_name,
+    may_be_image,
+    shown_names,
+    splits_among,
+    without_year,
+)
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
-from stoker.sources.reading import in_order
 from stoker.sources.split_lists import find_lists
-from stoker.sources.walking import is_image_name, may_be_image, shown_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -61,9 +61,9 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import option
 from stoker.errors import ConfigError, SourceError
 from stoker.format import BACKGROUND, LABELS_NAME, MANIFEST_NAME
-from stoker.sources.reading import nonblank_lines, text_of
-from stoker.sources.tar_format import ForwardBytes, is_compressed, is_tar, open_stream, read_member, tar_members
-from stoker.sources.walking import image_stem
+from stoker.sources.files import nonblank_lines, text_of
+from stoker.sources.names import DEVKIT_FOLDER, image_stem
+from stoker.sources.tar_format import ForwardBytes, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, location
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
@@ -84,8 +84,6 @@ CLASS_LISTS = ("synsets.txt", "wnids.txt")
 DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"
 """The development kit of ILSVRC 2012, as it is distributed."""
 
-DEVKIT_FOLDER = "ILSVRC2012_devkit_t12"
-"""What it unpacks to."""
 
 _GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 
@@ -436,7 +434,7 @@ def find_validation_labels(folders: Iterable[Location], explicit: str | None) ->
 
 def read_validation_labels(path: Location) -> ValidationLabels:
     """Read a list, or the one in the development kit; its kind is recognised by its content."""
-    in_devkit = is_tar(path) or is_compressed(path)
+    in_devkit = may_be_tar(path)
     lines = _lines_of_devkit(path) if in_devkit else list(nonblank_lines(path))
     if not lines:
         raise SourceError(f"{path} is empty; it must say the classes of the validation images", path=str(path))

@@ -26,16 +26,15 @@ from stoker.config import refuse_ineffective
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
 from stoker.sources.coco import COCO
-from stoker.sources.columns import Blobs, Column, chunks, row_range
 from stoker.sources.file_lists import FILE_LISTS
-from stoker.sources.file_patterns import PATTERN
 from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
-from stoker.sources.items import SPLITS, ItemTable
+from stoker.sources.image_tables import METADATA
+from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
 from stoker.sources.kind import Look
 from stoker.sources.mask_folders import MASK_FOLDERS
-from stoker.sources.metadata import METADATA
 from stoker.sources.parquet import PARQUET
+from stoker.sources.patterns import PATTERN
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.source import Source
 from stoker.sources.tars import TARS

@@ -28,15 +28,15 @@ from stoker.config import format_count, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
-from stoker.sources.class_folders import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, without_year
 from stoker.sources.coco import find_coco, path_below
-from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
+from stoker.sources.files import images_among
+from stoker.sources.items import GrowingBlobs
 from stoker.sources.kind import Kind, Look
+from stoker.sources.names import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, divide_suffix, is_image_name, without_year
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
-from stoker.sources.walking import divide_suffix, images_among, is_image_name
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:

@@ -23,10 +23,11 @@ import numpy as np
 from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, Text, check_extra, field_of_image
-from stoker.sources.class_folders import SPLIT_WORDS, are_splits, splits_among
-from stoker.sources.columns import GrowingColumn, chunks
+from stoker.sources.files import MAX_FILE_BYTES
+from stoker.sources.items import GrowingColumn, chunks
 from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.labels import LabelMap, has_control_character
+from stoker.sources.names import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.parquet_files import (
     PARQUET_SUFFIX,
     Columns,
@@ -36,9 +37,8 @@ from stoker.sources.parquet_files import (
     is_parquet,
     reported_damage,
 )
-from stoker.sources.reading import MAX_FILE_BYTES
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import (
+from stoker.sources.tables import (
     BOXES_AS_JSON,
     LABEL,
     LABEL_NAME,
@@ -47,7 +47,7 @@ from stoker.sources.table_columns import (
     find_label,
     may_be_classes,
 )
-from stoker.sources.tars import named_tars
+from stoker.sources.tar_format import may_be_tar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,7 +115,7 @@ def has_images(path: Location) -> bool:
 def _claim(look: Look) -> dict[Location, str | None]:
     if look.layout is not None:
         return _find(look, look.layout)
-    is_one = look.is_file and not look.once(named_tars) and is_parquet(look.path)
+    is_one = look.is_file and not may_be_tar(look.path) and is_parquet(look.path)
     return {look.path: split_of_file(look.path.name) or "train"} if is_one else {}
 
 

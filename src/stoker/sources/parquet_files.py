@@ -33,10 +33,9 @@ import numpy as np
 from stoker.config import format_count, format_size, user_cache_directory
 from stoker.errors import ConfigError, SourceError, StokerError
 from stoker.progress import progress_of_call
-from stoker.sources.columns import new_column
-from stoker.sources.items import Item, ItemTable, ItemTableBuilder
+from stoker.sources.files import MAX_FILE_BYTES, NO_SUCH_FILE, read_file
+from stoker.sources.items import Item, ItemTable, ItemTableBuilder, new_column
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
-from stoker.sources.reading import MAX_FILE_BYTES, NO_SUCH_FILE, read_file
 from stoker.storage import Location, SeekableBytes, Staging, from_uri, join, location, lock_alone, make_directory
 from stoker.strict_json import parse_json
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from stoker.errors import SourceError
 from stoker.fields import from_json
-from stoker.sources.columns import Blobs, chunks
 from stoker.sources.drawn_masks import DrawnMask
-from stoker.sources.reading import read_file
+from stoker.sources.files import read_file
+from stoker.sources.items import Blobs, chunks
 from stoker.storage import Location, from_uri, join, without_signature
 
 if TYPE_CHECKING:

@@ -27,11 +27,20 @@ from stoker.config import format_some, full_split_name
 from stoker.errors import ConfigError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
 from stoker.order import random_sample
-from stoker.sources.columns import GrowingBlobs, GrowingColumn, RecordNames, new_column, row_range
-from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder
+from stoker.sources.files import NO_SUCH_FILE, in_order, read_file, read_web
+from stoker.sources.items import (
+    SPLITS,
+    GrowingBlobs,
+    GrowingColumn,
+    Item,
+    ItemTable,
+    ItemTableBuilder,
+    RecordNames,
+    new_column,
+    row_range,
+)
 from stoker.sources.known_datasets import find_fields, is_sequence, stated_images, stated_labels, undecoded, version_of
 from stoker.sources.reader import Extents, IndexedReader, Latency, Reader, SourceImage
-from stoker.sources.reading import NO_SUCH_FILE, in_order, read_file, read_web
 from stoker.sources.source import Source
 from stoker.storage import from_uri, is_web, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress

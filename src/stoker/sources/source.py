@@ -17,9 +17,9 @@ import numpy as np
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
 from stoker.sources.boxes import Annotations, TableBoxes, turn_back
-from stoker.sources.columns import GrowingColumn, chunks, row_range
+from stoker.sources.files import AT_ONCE, in_order
+from stoker.sources.items import GrowingColumn, chunks, row_range
 from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
-from stoker.sources.reading import AT_ONCE, in_order
 from stoker.storage import location, without_signature
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ import numpy as np
 from stoker.config import format_count, option, option_with
 from stoker.errors import SourceError
 from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes
-from stoker.sources.class_folders import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS
-from stoker.sources.columns import GrowingBlobs, counts_of
-from stoker.sources.items import ItemCollector, ItemTable
+from stoker.sources.files import Skipped, Walk, folders_in, is_dataset, nonblank_lines, seen_in
+from stoker.sources.items import GrowingBlobs, ItemCollector, ItemTable, counts_of
 from stoker.sources.labels import (
     BUNDLED_LIST,
     CLASS_LISTS,
@@ -30,10 +29,9 @@ from stoker.sources.labels import (
     is_wordnet_id,
     read_label_map,
 )
+from stoker.sources.names import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, is_sidecar, shown_names
 from stoker.sources.reader import Cells, FileReader, StoredReader
-from stoker.sources.reading import nonblank_lines
 from stoker.sources.source import Source
-from stoker.sources.walking import Skipped, Walk, folders_in, is_dataset, is_sidecar, seen_in, shown_names
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES
 

@@ -18,10 +18,8 @@ from typing import TYPE_CHECKING
 
 from stoker.config import VALIDATION_NAMES, format_count
 from stoker.errors import SourceError
-from stoker.sources.class_folders import IMAGE_WORDS
-from stoker.sources.moved_files import path_parts
-from stoker.sources.reading import nonblank_lines
-from stoker.sources.walking import divide_suffix, is_image_name
+from stoker.sources.files import nonblank_lines
+from stoker.sources.names import IMAGE_WORDS, divide_suffix, is_image_name, path_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -1,10 +1,13 @@
-"""Tables of images: CSV, TSV, texts, JSON lines and Parquet, row by row.
-
-`stoker.sources.table_columns` tells what the columns are.
+"""Tables of images: CSV, TSV, texts, JSON lines and Parquet, row by row; and what their columns are.
 
 Columns without names are called ``column_1`` and so on. Those of a text are divided by blanks where no other separator
 is in all its lines; where lines have different numbers of words, they are the first word and the rest. Before the rows
 may stand comments (``#``) and, as CelebA has it, how many there are and then the names of the columns.
+
+docs/reference/images.md says which column has the classes, and which field each other one is: all rows decide; cells
+that are empty, or null, do not count. The classes are the column `LABEL`, or else the only one that `find_label` takes
+for them. Where the images are URLs, rows may lack values, as those of LAION do: such a text is empty, such a number is
+not a number. A column of whole numbers that lacks some is `Float` if float32 has all of them, otherwise `Text`.
 """
 
 from __future__ import annotations
@@ -16,21 +19,29 @@ import io
 import os
 import re
 from codecs import BOM_UTF8
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from stoker.config import format_count
+from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
+from stoker.fields import TRUTH_VALUES, Float, Int, Json, Labels, Text, check_extra, field_of_image
+from stoker.sources.files import raw_lines, text_of
+from stoker.sources.items import GrowingBlobs
+from stoker.sources.names import SPLIT_WORDS, is_image_name
 from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import PARQUET_SUFFIX, parquet_rows
-from stoker.sources.reading import raw_lines, text_of
-from stoker.sources.walking import is_image_name
+from stoker.sources.reader import Cells, json_bytes
 from stoker.strict_json import parse_json
+from stoker.types import MAX_CLASSES, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
+    from stoker.sources.options import SourceOptions
+    from stoker.sources.source_builder import SourceBuilder
     from stoker.storage import Location
+
 
 TEXTS = (".txt", ".lst")
 """How the names of texts end; the second one is that of MXNet's lists: a number, a label and a path."""
@@ -48,6 +59,53 @@ _TOKEN, _NUMBERED = ["image", "caption"], re.compile(r"(.+\.[A-Za-z]{3,4})#[0-9]
 _WORD_AND_REST = 2
 LOOKED_AT = 1000
 """The first rows, of which columns tell what they are."""
+
+LABEL = "label"
+"""The column of the classes."""
+
+BOXES_AS_JSON = {
+    name: f"{name!r} is a field of JSON; docs/how-to/detection.md shows how to read it as boxes"
+    for name in ("objects", "boxes")
+}
+"""What is said where these columns have boxes, as the library ``datasets`` and `stoker.export` write them."""
+
+SIDES_OF_BOXES = ("bbox", "xmin")
+"""By which of their values such boxes are known."""
+
+IMAGE_NAME = "_file_name"
+"""How names of columns with paths of images end."""
+
+_WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]{0,18})")
+_DECIMAL = re.compile(r"[+-]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
+_LIST = re.compile(r"\s*[\[({].*[\])}]\s*", re.DOTALL)
+_CLASS_ID = re.compile(r"(-1|[0-9]{1,99})(\.0+)?")
+_NO_NAME = re.compile(r"[-+0-9., ]+|.*[|;].*", re.DOTALL)
+"""Numbers, and lists of classes."""
+
+LABEL_NAME = re.compile(
+    r"(?!(num|n|no|has|is)[_ -])(.+[_ -])?(labels?|cls|class(es)?|category|categories|targets?)"
+    r"([_ -]?(id|idx|index|name|label)s?)?",
+    re.IGNORECASE,
+)
+"""What names of columns may say that these have the classes: ``Class``, ``category_id``, ``fine_label``."""
+
+CAPTION = re.compile("captions?|comments?|descriptions?|raw|sentences?|text", re.IGNORECASE)
+"""What columns of captions are called."""
+
+_MOST_ALONE = 20
+"""Of how many labels all may differ."""
+
+_FLAG = re.compile(r"(is|has|in)[_ ].*|occluded|truncated|difficult|crowd", re.IGNORECASE)
+"""Names of columns of 0 and 1 that are no classes."""
+
+_MISSING = frozenset({"nan", "none", "null", "n/a", "na", "<na>", "#n/a", "nil"})
+"""What programs write where a value is missing."""
+
+_FEWEST_MARKED, _SHOWN_NAMES, _SHOWN_GAPS = 2, 10, 4
+_INT64 = range(-(2**63), 2**63)
+_EXACT = 2**24
+"""Up to which float32 has all whole numbers."""
 
 
 def is_json(path: Location) -> bool:
@@ -271,3 +329,482 @@ def first_rows(path: Location, options: SourceOptions) -> list[dict[str, Any]]:
         for _, row in islice(table_rows(path, options.separator, "replace"), LOOKED_AT):
             rows.append(row)
     return rows
+
+
+def find_label(
+    where: object, values: Mapping[str, Sequence[Any]], warnings: list[str], advice: Callable[[str], str]
+) -> str | None:
+    """Return the only column with the name and the values of classes, where none is called `LABEL`; None without one.
+
+    Args:
+        where: What has the columns, for messages.
+        values: The first values of each column, without those that are missing.
+        warnings: Receives which column is taken, or that none is.
+        advice: Returns how to say that it is a column.
+    """
+    names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
+    usable = [name for name in names if _are_classes(values[name])]
+    shown, message = " or ".join(map(repr, usable or names)), f"{where}: nothing is called {LABEL!r}"
+    if len(usable) > 1:
+        raise SourceError(f"{message}, and the classes may be {shown}; give {advice(usable[0])}", path=str(where))
+    if names:
+        what = f"the classes are {shown}" if usable else f"{shown} has neither ids nor repeated names, so it is a field"
+        warnings.append(f"{message}; {what}")
+    return usable[0] if usable else None
+
+
+def may_be_classes(where: object, values: Mapping[str, Sequence[Any]], advice: Callable[[str], str]) -> list[str]:
+    """Return a warning of the only column of few texts, each of which repeats, where no name says that of classes."""
+    texts = {name: known for name, known in values.items() if known and all(isinstance(each, str) for each in known)}
+    names = [name for name, known in texts.items() if 1 < len({*known}) <= len(known) // 2 and _are_classes(known)]
+    names = [name for name in names if not (CAPTION.fullmatch(name) or SPLIT_WORDS.keys() >= {*texts[name]})]
+    if len(names) != 1 or any(map(LABEL_NAME.fullmatch, values)):
+        return []
+    return [f"{where}: {names[0]!r} may have the classes, and is a field; to have these, give {advice(names[0])}"]
+
+
+def _are_classes(values: Sequence[Any]) -> bool:
+    if _MOST_ALONE < len(values) == len(set(map(str, values))):
+        return False
+    return all(
+        float(value) < MAX_CLASSES
+        if _CLASS_ID.fullmatch(str(value))
+        else isinstance(value, str) and not _NO_NAME.fullmatch(value)
+        for value in values
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Classes:
+    """What of a table says the classes of images."""
+
+    columns: tuple[str, ...] = ()  # its columns; none where nothing does
+    # ``one``: the cells of the column are names or ids; ``one-hot``: the column of the class has a 1; ``several``:
+    # cells have several names, or several columns a 1, which is a field; ``number``: so is a number; ``captions``: so
+    # are all texts of an image, and the first one
+    form: Literal["one", "one-hot", "several", "number", "captions"] = "one"
+    between: str = ""  # what stands between several names in a cell
+    is_told: bool = False  # whether the user says that nothing does
+
+    @property
+    def field(self) -> str | None:
+        """Name of the field that they are; None where each image has one class, or none."""
+        if self.form in ("one", "one-hot"):
+            return None
+        if self.form == "captions":
+            return self.form
+        return self.columns[0] if len(self.columns) == 1 else "labels"
+
+    def take(self, row: dict[str, Any]) -> Any:
+        """Take the columns out of a row, or put the field in their place; return the class, or None."""
+        if self.form == "captions":
+            row["caption"], row[self.form] = row[self.columns[0]][0], row.pop(self.columns[0])
+            return None
+        if self.form == "number" or row.keys().isdisjoint(self.columns):
+            return None
+        cells = [row.pop(name, None) for name in self.columns]
+        if self.form == "one":
+            return cells[0]
+        names = [name for name, cell in zip(self.columns, cells, strict=True) if _is_set(cell)]
+        if self.form == "one-hot" and len(names) != 1:
+            message = f"of the columns of the classes, {', '.join(names) or 'none'} has a 1, and in the first rows one"
+            raise ValueError(f"{message} has; give {option_with('label_separator', ' ')} to read any number of classes")
+        if self.form == "one-hot":
+            return names[0]
+        if len(self.columns) == 1:
+            names = cells[0] if isinstance(cells[0], list) else (cells[0] or "").split(self.between or None)
+        row[self.field or ""] = [text for text in map(str.strip, map(str, names)) if text]
+        return None
+
+
+def are_no_ids(texts: Collection[str]) -> bool:
+    """Return whether all labels are numbers, and some of these no ids of classes, as of a regression."""
+    return all(map(_DECIMAL.fullmatch, texts)) and not all(map(_CLASS_ID.fullmatch, texts))
+
+
+def _is_set(cell: Any) -> bool:
+    return TRUTH_VALUES.get(str(cell), str(cell) in ("1", "1.0"))
+
+
+def _are_marks(cells: Sequence[Any]) -> bool:
+    texts = {*map(str, cells)}
+    return texts <= {"0", "1", "0.0", "1.0", *TRUTH_VALUES} or texts <= {"-1", "1"}
+
+
+def _without_zeros(label: str) -> str:
+    return match[1] if (match := _CLASS_ID.fullmatch(label)) else label
+
+
+def find_classes_of(paths: Sequence[Location], image: str, options: SourceOptions, warnings: list[str]) -> Classes:
+    """Return what of some tables of one kind says the classes, by their first rows; ``image`` is no such column."""
+    rows = [{name: row[name] for name in row if name != image} for path in paths for row in first_rows(path, options)]
+    return find_classes(paths[0], rows, options, warnings) or Classes()
+
+
+def _uncertain(values: Mapping[str, Sequence[Any]]) -> tuple[str, ...]:
+    """Return the columns of 0 and 1 where some also have -1, as those of CheXpert; nothing of other tables."""
+    texts = {name: {str(value).removesuffix(".0") for value in known} for name, known in values.items() if known}
+    marks = {name: known for name, known in texts.items() if known <= {"-1", "0", "1"} and not _FLAG.fullmatch(name)}
+    return tuple(marks) if any({"-1", "0"} <= known for known in marks.values()) else ()
+
+
+def find_classes(
+    where: Location,
+    rows: Sequence[Mapping[str, Any]],
+    options: SourceOptions,
+    warnings: list[str],
+    *,
+    alone: bool = False,
+) -> Classes | None:
+    """Return what of a table says the classes; None where that is not obvious.
+
+    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone`` also the only
+    column there is, or several of 0 and 1.
+
+    Args:
+        where: The table.
+        rows: Its first rows, without the columns of images and splits.
+        options: What the user says.
+        warnings: Receives what was found.
+        alone: Whether the table has no other use than to say the classes, and a note on it names their column.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
+    columns = options.label_column
+    check_columns(where, (*(columns or ()), *(options.columns or ())), names)
+    if columns is not None:
+        pass
+    elif LABEL in names:
+        columns = (LABEL,)
+    elif (name := find_label(where, values, warnings, partial(option_with, "label_column"))) is not None:
+        columns = (name,)
+        if alone:
+            warnings.pop()  # the note on the table and its images says the same
+    elif alone and len(names) <= 1:
+        columns = tuple(names)
+    elif alone:
+        columns = tuple(name for name in names if values[name] and _are_marks(values[name]))
+        columns = tuple(name for name in columns if not _FLAG.fullmatch(name))
+        marks = {sum(_is_set(row.get(name)) for name in columns) for row in rows}
+        if len(columns) < _FEWEST_MARKED or marks != {1}:
+            if len(uncertain := _uncertain(values)) >= _FEWEST_MARKED:
+                columns = uncertain
+            elif len(columns) < _FEWEST_MARKED or columns != tuple(names):
+                return None
+    else:
+        warnings += may_be_classes(where, values, partial(option_with, "label_column"))
+        return Classes()
+    return _with_form(where, columns, rows, values, options, warnings)
+
+
+def _with_form(
+    where: Location,
+    columns: tuple[str, ...],
+    rows: Sequence[Mapping[str, Any]],
+    values: Mapping[str, Sequence[Any]],
+    options: SourceOptions,
+    warnings: list[str],
+) -> Classes:
+    if len(columns) > 1:
+        wrong = next((name for name in columns if not _are_marks(values[name])), None)
+        if wrong is not None:
+            others = format_some(sorted({*map(str, values[wrong])} - {"0", "1", "0.0", "1.0"}), _FEWEST_MARKED, repr)
+            message = f"{where}: of several columns of classes each has 0 and 1, and {wrong!r} has {others}; write 0"
+            message += (
+                f" or 1 in its place, or give {option_with('label_column', 'none')} to have all columns as numbers"
+            )
+            raise SourceError(f"{message}, or one {option('label_column')}", path=str(where))
+        are_single = all(sum(_is_set(row.get(name)) for name in columns) == 1 for row in rows)
+        classes = Classes(columns, "one-hot" if are_single and options.label_separator is None else "several")
+        empty = sum(row.get(name) in (None, "") for row in rows for name in columns)
+        what = "the class of each row" if are_single else "any number of classes of each row, as the field 'labels'"
+        what += f"; empty cells, such as {empty:,} in the first rows, count as 0" if empty else ""
+        warnings.append(f"{where}: {len(columns)} columns, {columns[0]!r} to {columns[-1]!r}, mark {what}")
+        return classes
+    if not columns or not (known := values[columns[0]]):
+        return Classes(columns)
+    (name,) = columns
+    texts = [str(value) for value in known]
+    given = options.label_separator
+    if given is None and all(map(_DECIMAL_COMMA.fullmatch, texts)):
+        message = f"{where}: {name!r} has cells such as {texts[0]!r}, numbers with a decimal comma or two classes each;"
+        message += f" write a point in place of the comma, or give {option_with('label_separator', ',')}"
+        raise SourceError(message, path=str(where))
+    if given is None and all(isinstance(value, str) and _LIST.fullmatch(value) for value in known):
+        message = f"{where}: {name!r} has lists written as text, such as {texts[0][:40]}; write what is in them with"
+        message += f" semicolons between, or give {option_with('label_column', 'none')} to have them as text"
+        raise SourceError(message, path=str(where))
+    between = _between(texts) if given is None else given.replace("none", "")
+    if between or any(isinstance(value, list) for value in known):
+        warnings.append(f"{where}: {name!r} has several classes in a cell ({texts[0][:40]!r}, ...), as a field")
+        return Classes(columns, "several", between)
+    if are_no_ids(texts):
+        message = f"{where}: {name!r} has numbers that are no class ids, so it is a field"
+        warnings.append(f"{message}, and there are no classes")
+        return Classes(columns, "number")
+    is_repeated = is_text(where) and 2 * len({*texts}) <= len(texts)
+    if options.label_column is None and name != LABEL and not _are_classes(known) and not is_repeated:
+        warnings.append(f"{where}: {name!r} has neither ids nor repeated names, so it is a field")
+        return Classes()
+    if given is None and (likely := [each for each in ", /+" if _may_divide(texts, each)]):
+        first = next(text for text in texts if likely[0] in text.strip())
+        message = f"{where}: {name!r} has cells such as {first[:40]!r}, each of one class; if they are several, give"
+        message += f" {option_with('label_separator', likely[0])}"
+        warnings.append(message)
+    return Classes(columns, is_told=given is not None)
+
+
+def _may_divide(texts: Sequence[str], between: str) -> bool:
+    """Return whether a separator leaves fewer parts than there are cells, as where few tags are combined."""
+    cells = {*map(str.strip, texts)}
+    return len({part.strip() for cell in cells for part in cell.split(between)} - {""}) < len(cells)
+
+
+def _between(texts: Sequence[str]) -> str:
+    """Return what stands between several names in cells: nothing unless it is obvious."""
+    for between in ("|", ";", ",", " "):
+        several = [text.split(between) for text in texts if between in text.strip()]
+        parts = {part.strip() for text in several for part in text} - {""}
+        are_known = parts <= {text for text in texts if between not in text} or all(map(str.isdigit, parts))
+        if several and (between in "|;" or are_known):
+            return between
+    return ""
+
+
+def check_columns(where: Location, wanted: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse columns that a table does not have."""
+    missing = next((name for name in wanted if name not in names), None)
+    if missing is not None:
+        known = format_some(names, _SHOWN_NAMES, repr) or "none"
+        raise SourceError(f"{where} has no column {missing!r}, but {known}", path=str(where))
+
+
+@dataclasses.dataclass(slots=True)
+class _Column:
+    """What the values of a column have been so far."""
+
+    # any of ``bool``, ``whole``, ``decimal``, ``text``, ``json``
+    kinds: set[str] = dataclasses.field(default_factory=set)
+    count: int = 0  # how many there were
+    is_long: bool = False  # whether one is a whole number that float32 may not have
+    has_boxes: bool = False  # whether one has boxes of objects
+
+    def add(self, value: Any, *, is_json: bool) -> None:
+        """Note a value: of JSON, or the text of a cell."""
+        kind = _kind(value) if is_json else _kind_of_cell(value)
+        if kind is not None:
+            self.kinds.add(kind)
+            self.count += 1
+            self.has_boxes |= kind == "json" and has_boxes(value)
+            self.is_long |= kind in ("whole", "decimal") and float(value).is_integer() and abs(float(value)) > _EXACT
+
+    def field(self, name: str, *, is_json: bool, has_files: bool, fills: bool) -> Field | None:
+        """Return what a column is; None if it has no value. With ``fills`` it is no error that rows lack one."""
+        if not self.kinds or not name:
+            return None
+        are_paths = self.kinds <= ({"text"} if is_json else {"text", "whole", "decimal", "bool"})
+        if has_files and name.endswith(IMAGE_NAME) and are_paths:
+            return field_of_image(name)
+        if self.kinds in ({"whole"}, {"bool"}):
+            return Int() if not fills else Text() if self.is_long else Float()
+        if self.kinds <= {"whole", "decimal"}:
+            return Float()
+        return Json() if is_json and self.kinds != {"text"} else Text()
+
+
+def has_boxes(value: Any) -> bool:
+    """Return whether a value of JSON has boxes of objects."""
+    objects = value if isinstance(value, list) else [value]
+    return any(side in each for each in objects if isinstance(each, dict) for side in SIDES_OF_BOXES)
+
+
+def _kind(value: Any) -> str | None:
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int):
+        return "whole" if value in _INT64 else "json"
+    return {float: "decimal", str: "text"}.get(type(value), "json")
+
+
+def _kind_of_cell(text: str) -> str | None:
+    if not text:
+        return None
+    if _WHOLE.fullmatch(text) and int(text) in _INT64:
+        return "whole"
+    if text in TRUTH_VALUES:
+        return "bool"
+    return "decimal" if _DECIMAL.fullmatch(text) and not _WHOLE.fullmatch(text) else "text"
+
+
+class TableRows:
+    """The rows of tables: their labels, ids of classes if all are numbers and otherwise names, and values of fields.
+
+    Args:
+        path: The first table, whose kind all have.
+        classes: What says the labels, or is a field of several.
+        without: Columns that are no fields.
+        only: Those that are wanted; None: all.
+        has_files: Whether columns can have the paths of images.
+    """
+
+    def __init__(
+        self,
+        path: Location,
+        classes: Classes,
+        *,
+        without: Collection[str],
+        only: Collection[str] | None = None,
+        has_files: bool,
+    ) -> None:
+        self.have_labels = False  # whether any row so far has a column of labels
+        self.columns: dict[str, _Column] = {}  # those so far, by name
+        self._path, self._classes, self._without = path, classes, without
+        self._is_json, self._has_files = is_json(path), has_files
+        self._only = None if only is None else {*only, classes.field}
+        self._are_numbers = True
+        self._labels: dict[str, int] = {}
+        self._names: dict[str, None] = {}
+        self._rows = 0
+        self._cells = GrowingBlobs()
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether there are labels, and all so far are numbers."""
+        return self.have_labels and self._are_numbers
+
+    def take_label(self, path: Location, line: int, row: dict[str, Any]) -> int:
+        """Take the label out of a row, and return its number among all; -1 for none."""
+        self.have_labels |= self._classes.field is None and not row.keys().isdisjoint(self._classes.columns)
+        try:
+            value = self._classes.take(row)
+        except ValueError as error:
+            raise damaged(path, line, str(error)) from error
+        if value is None or value == "":
+            return -1
+        if isinstance(value, bool):
+            value = str(value)  # as a CSV has it
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # as pandas writes whole numbers beside missing ones
+        is_number = type(value) is int if self._is_json else _CLASS_ID.fullmatch(value) is not None
+        if self._is_json and is_number and value < -1:
+            raise damaged(path, line, f"the label is {value}; class ids count from 0, and -1 is no class")
+        if not is_number and not isinstance(value, str):
+            raise damaged(path, line, "the label is neither text nor a whole number")
+        self._are_numbers &= is_number
+        return self._labels.setdefault(str(value), len(self._labels))
+
+    def class_names(self, warnings: list[str]) -> list[bytes | None]:
+        """Return the class that each label stands for, by its number; none of -1, unless 1 is the only other label."""
+        if self._classes.form == "one" and not self._classes.is_told:
+            self._check_form()
+        if {*map(_without_zeros, self._labels)} == {"-1", "1"}:
+            self._are_numbers = False
+            warnings.append(f"{self._path}: the labels are -1 and 1, so these are the names of the classes 0 and 1")
+            return [_without_zeros(label).encode() for label in self._labels]
+        missing = [label for label in self._labels if label.strip().lower() in _MISSING]
+        if missing and len(self._labels) > len(missing):
+            what = f"{format_some(missing, _SHOWN_NAMES, repr)} {'is' if len(missing) == 1 else 'are'}"
+            warnings.append(f"{self._path}: {what} taken for names of classes; a cell without a label is empty")
+        names: list[bytes | None] = []
+        for label in self._labels:
+            text = _without_zeros(label) if self._are_numbers else label
+            try:
+                names.append(None if text == "-1" else text.encode())
+            except UnicodeEncodeError as error:
+                message = f"{self._path}: the label {label!r} is no text that UTF-8 can hold"
+                raise SourceError(message, path=str(self._path)) from error
+        return names
+
+    def _check_form(self) -> None:
+        """Refuse labels that are no names or ids of one class each, though those of the first rows are."""
+        message = f"{self._path}: after the first {LOOKED_AT:,} rows, {''.join(self._classes.columns)!r} has"
+        if between := _between([*self._labels]):
+            first = next(label for label in self._labels if between in label.strip())
+            message += f" {first[:40]!r}, which may be several classes; give {option_with('label_separator', between)}"
+            message += f", or {option_with('label_separator', 'none')} where each cell is one class"
+            raise SourceError(message, path=str(self._path))
+        if are_no_ids(self._labels):
+            first = next(label for label in self._labels if not _CLASS_ID.fullmatch(label))
+            message += (
+                f" {first!r}, which is no class id; give {option_with('label_column', 'none')} to have numbers as"
+            )
+            raise SourceError(f"{message} a field", path=str(self._path))
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Append a row: its values by column."""
+        self._rows += 1
+        for name, value in row.items():
+            if name in self._without or (self._only is not None and name not in self._only):
+                continue
+            column = self.columns.setdefault(name, _Column())
+            if self._are_several(name):
+                self._names.update(dict.fromkeys(value if self._classes.form == "several" else ()))
+                column.count += 1
+            else:
+                column.add(value, is_json=self._is_json)
+        self._cells.append(json_bytes([row.get(name) for name in self.columns]))
+
+    def add_missing(self) -> None:
+        """Append an image that no row is about: without a value, and in none of several classes."""
+        self._rows += 1
+        self._cells.append(json_bytes([[] if self._are_several(name) else None for name in self.columns]))
+
+    def _are_several(self, name: str) -> bool:
+        return self._classes.form in ("several", "captions") and name == self._classes.field
+
+    def _field(self, name: str, column: _Column, *, fills: bool) -> Field | None:
+        if self._classes.form == "captions" and name == self._classes.field:
+            return Json("list[str]")
+        if self._are_several(name):
+            numbers = {int(text) for text in self._names if text.isdigit()}
+            if len(numbers) == len(self._names) and max(numbers, default=MAX_CLASSES) < MAX_CLASSES:
+                return Labels([str(number) for number in range(max(numbers) + 1)])
+            return Labels(list(self._classes.columns[1:] and self._classes.columns) or sorted(self._names))
+        if name == self._classes.field and not column.kinds <= {"whole", "decimal"}:
+            message = f"{self._path}: after the first {LOOKED_AT:,} rows, {name!r} has other values than numbers; mend"
+            message += f" them, or give {option_with('label_column', 'none')} to have all as text"
+            raise SourceError(message, path=str(self._path))
+        if name == self._classes.field:
+            return Float()
+        return column.field(name, is_json=self._is_json, has_files=self._has_files, fills=fills)
+
+    def finish(self, builder: SourceBuilder) -> Cells | None:
+        """Return what reads the values, which become a column of a source; None if there is no column with values."""
+        warnings = builder.warnings
+        columns: list[tuple[str, Field] | None] = []
+        lacking: dict[str, list[tuple[str, str]]] = {}
+        for name, column in self.columns.items():
+            fills = column.count < self._rows
+            field = self._field(name, column, fills=fills)
+            is_image = field is not None and field.is_image
+            columns.append(None if field is None else (name.removesuffix(IMAGE_NAME) if is_image else name, field))
+            if name in BOXES_AS_JSON and column.has_boxes:
+                warnings.append(BOXES_AS_JSON[name])
+            if field is None:
+                what = f"its column {name!r} has no value" if name else "one of its columns has no name"
+                warnings.append(f"{self._path}: {what}: not used")
+            elif fills and (isinstance(field, Float) or (self._is_json and isinstance(field, Text))):
+                rows = format_count(self._rows - column.count, "row")
+                lacking.setdefault(field.missing_shown, []).append((name, rows))
+            if isinstance(field, Float) and column.is_long:
+                message = f"{self._path}: its column {name!r} has whole numbers above {_EXACT}"
+                warnings.append(f"{message}, which float32 rounds")
+        for filled, known in lacking.items():
+            counts = format_some(known, _SHOWN_GAPS, lambda each: f"{each[0]!r} has no value in {each[1]}")
+            warnings.append(f"{self._path}: {counts}: {filled} there")
+        used = [column for column in columns if column is not None]
+        names = [name for name, _ in used]
+        try:
+            check_extra(dict(used))
+        except ConfigError as error:
+            raise SourceError(f"{self._path}: {error}", path=str(self._path)) from error
+        twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        if twice is not None:
+            message = f"{self._path}: the columns {twice!r} and {twice + IMAGE_NAME!r} would both be the field"
+            raise SourceError(f"{message} {twice!r}; rename one", path=str(self._path))
+        if not used:
+            return None
+        builder.collector.columns["cells"] = self._cells.finish()
+        return Cells(tuple(columns), fills=bool(lacking))

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from stoker.errors import SourceError
-from stoker.sources.columns import chunks
+from stoker.sources.files import read_slice
+from stoker.sources.items import chunks
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
-from stoker.sources.reading import read_slice
 from stoker.strict_json import parse_json
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ TAR_DAMAGE = (
 )
 """What `tarfile` and `gzip` raise on damaged input."""
 
+_GZIP_MAGIC = b"\x1f\x8b"
 _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
@@ -144,14 +145,15 @@ class ForwardBytes(TarBytes):
             raise damaged(self, self._position, str(error)) from error
 
 
-def is_tar(path: Location) -> bool:
-    """Return whether a file is a tar, by its content, or by its name if it has none of the newer headers."""
-    return path.suffix.lower() == ".tar" or path.read_head(tarfile.BLOCKSIZE)[257:262] == b"ustar"
-
-
 def is_compressed(path: Location) -> bool:
     """Return whether a file is compressed with gzip."""
-    return path.read_head(2) == b"\x1f\x8b"
+    return path.read_head(2) == _GZIP_MAGIC
+
+
+def may_be_tar(path: Location) -> bool:
+    """Return whether a file is a tar, by its name or the newer kinds of headers, or is compressed, as a tar may be."""
+    head = path.read_head(tarfile.BLOCKSIZE)
+    return path.suffix.lower() == ".tar" or head[257:262] == b"ustar" or head.startswith(_GZIP_MAGIC)
 
 
 @contextmanager

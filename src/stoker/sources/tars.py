@@ -17,17 +17,14 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
-from stoker.sources.brace_patterns import expand_braces, image_patterns
-from stoker.sources.class_folders import SPLIT_FOLDERS, are_splits
-from stoker.sources.columns import GrowingColumn
-from stoker.sources.items import Group
+from stoker.sources.files import in_order
+from stoker.sources.items import Group, GrowingColumn
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
-from stoker.sources.moved_files import path_parts
-from stoker.sources.reading import in_order
+from stoker.sources.names import JUNK, SPLIT_FOLDERS, are_splits, is_sidecar, path_parts
+from stoker.sources.patterns import expand_braces, image_patterns
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, is_tar, tar_members
-from stoker.sources.walking import JUNK, is_sidecar
+from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
 from stoker.storage import Location, location
 
 if TYPE_CHECKING:
@@ -94,14 +91,14 @@ def _tars_of_pattern(pattern: str) -> dict[Location, str]:
 def _what_is_wrong(path: Location) -> str | None:
     if not path.is_file():
         return "is not a file" if path.exists() else "does not exist"
-    return None if is_tar(path) or is_compressed(path) else "is no tar"
+    return None if may_be_tar(path) else "is no tar"
 
 
 def named_tars(look: Look) -> dict[Location, str]:
     """Return the tar that is named, or those that a pattern names, and the split of each; none of another path."""
     path = look.path
     if look.is_file:
-        return {path: split_of(path.name)} if is_tar(path) or is_compressed(path) else {}
+        return {path: split_of(path.name)} if may_be_tar(path) else {}
     is_pattern = "{" in look.root and not path.exists() and not image_patterns(look.root)
     return _tars_of_pattern(look.root) if is_pattern else {}
 

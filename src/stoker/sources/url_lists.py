@@ -17,17 +17,15 @@ from typing import TYPE_CHECKING
 
 from stoker.config import format_count
 from stoker.errors import SourceError
-from stoker.sources.columns import GrowingColumn, repeats_in
-from stoker.sources.items import Group, Item
+from stoker.sources.files import numbered_lines, read_web
+from stoker.sources.items import Group, GrowingColumn, Item, repeats_in
 from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
-from stoker.sources.reading import numbered_lines, read_web
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.table_columns import TableRows, find_classes_of
-from stoker.sources.tables import damaged, table_rows
-from stoker.sources.tars import named_tars
+from stoker.sources.tables import TableRows, damaged, find_classes_of, table_rows
+from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, without_signature
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ def claim_urls(look: Look) -> list[Location]:
     All have the same suffix: where there are files of several, they are not taken for parts of one list.
     """
     if look.layout is None:
-        is_list = look.is_file and not look.once(named_tars) and _has_urls(look.path, look.options.image_column)
+        is_list = look.is_file and not may_be_tar(look.path) and _has_urls(look.path, look.options.image_column)
         return [look.path] if is_list else []
     if look.holds_folders:
         return []

@@ -19,16 +19,15 @@ from stoker.config import format_count, option
 from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Mask
 from stoker.sources.boxes import BOX, NamedBoxes, TableBoxes, parse_annotation
-from stoker.sources.class_folders import splits_among
-from stoker.sources.columns import Blobs, Column, GrowingBlobs
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
+from stoker.sources.files import in_order, nonblank_lines, read_annotation
+from stoker.sources.items import Blobs, Column, GrowingBlobs
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
+from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.reading import in_order, nonblank_lines, read_annotation
 from stoker.sources.source_builder import SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
-from stoker.sources.walking import divide_suffix, is_image_name, is_sidecar
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
 

@@ -20,16 +20,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 from stoker.errors import SourceError, StorageError
 from stoker.recipe import is_turned
 from stoker.sources.boxes import flaws_of, place_box
-from stoker.sources.class_folders import splits_among
-from stoker.sources.columns import GrowingBlobs
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
+from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
+from stoker.sources.items import GrowingBlobs
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
-from stoker.sources.moved_files import find_moved, own_names, without_own
+from stoker.sources.names import divide_suffix, find_moved, own_names, replace_last, splits_among, without_own
 from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
-from stoker.sources.reading import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.source_builder import SourceBuilder
-from stoker.sources.walking import divide_suffix, replace_last
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -325,7 +323,7 @@ class _Listed:
         lines = list(self._lines(list_file, top))
         if foreign := [path for _, _, path in lines if b"\\" in path]:
             files = (file for listing in walk.list_folders([b""]) for file, _ in listing.files)
-            moved = find_moved(list_file, foreign, files, walk.root, self._builder.skipped)
+            moved = find_moved(list_file, foreign, files, walk.root, self._builder.warnings)
             lines = [(number, text, moved.get(path, path)) for number, text, path in lines]
         paths = [path for _, _, path in lines]
         folders = {line[2][: line[2].rfind(b"/") + 1]: line for line in reversed(lines)}

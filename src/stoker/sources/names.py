@@ -1,0 +1,234 @@
+r"""What the names of files and folders say: splits, classes, images, sidecars; and files named by other computers.
+
+A table or a COCO file may name files by the paths of another computer. They are absolute (``/data/photos/1.jpg``), of
+Windows (``photos\cats\1.jpg``), or lead out of the folder (``../photos/1.jpg``). The files of one folder there are
+those of the folder here that has the longest end of its path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+from stoker.config import IMAGE_SUFFIXES, SPLIT_NAMES, format_some, option
+from stoker.errors import SourceError
+from stoker.storage import Location, from_uri, join
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+
+SPLIT_WORDS = {**SPLIT_NAMES, "training": "train", "testing": "test"}
+"""Words for splits in tables, and in names of folders and lists."""
+
+_CASES = (str.lower, str.capitalize, str.upper)
+SPLIT_FOLDERS = {case(word).encode(): split for word, split in SPLIT_WORDS.items() for case in _CASES}
+"""Folders that are splits, if they hold classes, and which; see `splits_among`."""
+
+IMAGE_WORDS = "images?|imgs?|jpegimages|leftimg8bit|rgb|frames|photos?|pictures|inputs?"
+"""Words in names of folders of images, which say nothing of what is in these."""
+
+_SPLIT_FOLDER = re.compile(
+    rf"(?:stage_?[0-9]_)?({'|'.join(SPLIT_WORDS)})[0-9]?([-_ ]?({IMAGE_WORDS}|jpe?gs?|pngs?|tiffs?|set))?",
+    re.IGNORECASE,
+)
+
+MASK_WORDS = (
+    "ann(?:ot(?:ation)?s?)?|ground[-_ .]?truths?|gt(?:fine|coarse)?|labels?(?:txt)?|masks?"
+    "|seg(?:mentation(?:class(?:png)?)?)?s?|trimaps?|targets?"
+)
+"""Words in names of masks or annotations, and of their folders."""
+
+IMAGES_FOLDER = b"images"
+"""Folder of images in a class or a split, as Tiny ImageNet has it."""
+
+ANNOTATION_FOLDERS = frozenset({b"bounding_boxes", b"Annotations", b"annotations", b"Annotation"})
+"""Names that are never a class or a split."""
+
+DEVKIT_FOLDER = "ILSVRC2012_devkit_t12"
+"""What the development kit of ILSVRC 2012 unpacks to."""
+
+NOT_CLASSES = ANNOTATION_FOLDERS | {b"lists", DEVKIT_FOLDER.encode()}
+"""Folders that are neither splits nor classes."""
+
+SIDECARS = frozenset({b".xml", b".txt", b".csv", b".json", b".md", b".html", b".db", b".ini", b".journal"})
+"""Suffixes of files that lie beside images and are never images."""
+
+JUNK = frozenset(
+    b"__MACOSX .ipynb_checkpoints __pycache__ @eaDir @Recycle @Recently-Snapshot @tmp #recycle #snapshot lost+found"
+    b" $RECYCLE.BIN $Recycle.Bin RECYCLER".split()
+) | {b"System Volume Information"}
+"""Folders that archivers, notebooks, network storage and systems leave among those of users: never classes."""
+
+_IMAGE_SUFFIXES = frozenset(f".{suffix}".encode() for suffix in IMAGE_SUFFIXES)
+
+_SHOWN = 5
+
+_DRIVE, _LONGEST = re.compile(rb"[A-Za-z]:"), 4096
+
+
+def without_year(name: str) -> str:
+    """Return the name of a split without the year or number behind it, as that of COCO's ``train2017``."""
+    return name.rstrip("0123456789")
+
+
+def split_of_folder(name: bytes) -> str | None:
+    """Return the split of which a folder has the images by its name, as Kaggle has them: ``test1``, ``test-jpg``."""
+    words = _SPLIT_FOLDER.fullmatch(os.fsdecode(name))
+    return SPLIT_WORDS[words[1].lower()] if words else None
+
+
+def splits_among(names: Collection[bytes]) -> dict[bytes, str]:
+    """Return which folders, side by side, are called after splits; ``valid`` and ``dev`` only beside ``train``."""
+    splits = {name: split for name, split in SPLIT_FOLDERS.items() if name in names}
+    left_out = () if "train" in splits.values() else (b"valid", b"dev")
+    return {name: split for name, split in splits.items() if name.lower() not in left_out}
+
+
+def splits_called_like(name: bytes) -> list[bytes]:
+    """Return the names of all splits in the letters of one of them: ``Validation``, ``Test``, ... for ``Train``."""
+    case = next(case for case in _CASES if case(os.fsdecode(name)) == os.fsdecode(name))
+    return [case(word).encode() for word in SPLIT_WORDS]
+
+
+def are_splits(names: Collection[bytes], where: str) -> bool:
+    """Return whether all of some folders side by side are called after splits; refuse two of one."""
+    splits = splits_among(names)
+    counts = Counter(splits.values())
+    same = sorted(os.fsdecode(name) + "/" for name, split in splits.items() if counts[split] > 1)
+    if len(splits) == len(names) and same:
+        raise SourceError(f"{where} holds both {' and '.join(same)}; keep one of them", path=where)
+    return len(splits) == len(names) > 0
+
+
+def path_parts(path: bytes) -> list[bytes]:
+    """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
+    return [part for part in path.split(b"/") if part not in (b"", b".")]
+
+
+def path_ends(path: bytes) -> list[bytes]:
+    """Return what a path may be below another folder, the longest first: of most paths that is the path alone."""
+    is_foreign = b"\\" in path or path[:1] == b"/" or _DRIVE.match(path) or b".." in path.split(b"/")
+    if not is_foreign or len(path) > _LONGEST:
+        return [path]
+    parts = path_parts(path.replace(b"\\", b"/"))
+    first = len(parts) - parts[::-1].index(b"..") if b".." in parts else 0
+    return [b"/".join(parts[at:]) for at in range(first, len(parts))]
+
+
+def own_names(base: Location) -> frozenset[bytes]:
+    """Return what paths may begin with for the folder itself: its name, or ``data``, as darknet and CVAT call it."""
+    return frozenset(os.fsencode(name) for name in {"data", base.name} if not (base / name).is_dir())
+
+
+def without_own(name: bytes, own: Collection[bytes]) -> bytes:
+    """Return a path without the name of the folder itself, if it begins with one."""
+    first, _, rest = name.partition(b"/")
+    return rest if first in own and rest else name
+
+
+def find_moved(
+    list_file: Location, paths: Iterable[bytes], files: Iterable[bytes], base: bytes, warnings: list[str]
+) -> dict[bytes, bytes]:
+    """Return the files that paths of another computer are certain to mean; others are left out.
+
+    A path whose own folder is there means what lies in it. Folders side by side stay so: ``/u/val/1.jpg`` is not
+    ``1.jpg`` where ``/u/train/2.jpg`` is ``train/2.jpg``.
+
+    Args:
+        list_file: What names them.
+        paths: The paths of files that are not listed, without repeats.
+        files: Paths of the listed files that nothing else names, below the folder of the source.
+        base: That folder.
+        warnings: Receives one that says what was taken.
+    """
+    named: defaultdict[bytes, list[bytes]] = defaultdict(list)
+    for path in paths:
+        if path_ends(path) != [path]:
+            named[path.replace(b"\\", b"/").rpartition(b"/")[0] + b"/"].append(path)
+    listed: defaultdict[bytes, set[bytes]] = defaultdict(set)
+    for file in files if named else ():
+        folder, slash, name = file.rpartition(b"/")
+        listed[folder + slash].add(name)
+    roots: dict[bytes, bytes] = {}
+    matches: dict[bytes, dict[bytes, list[bytes]]] = {}
+    for folder, some in named.items():
+        inner = from_uri(join(base, folder))
+        is_back = b".." in some[0].split(b"/") and inner.resolve().lies_in(from_uri(base))
+        if b"\\" in some[0] or is_back or not inner.is_dir():
+            end, matches[folder] = _longest_end(some, listed)
+            roots[folder] = folder.removesuffix(end)
+    known = {root for folder, root in roots.items() if matches[folder]}
+    moved: dict[bytes, bytes] = {}
+    for folder, root in roots.items():
+        above = {root[:at] for at in range(root[:1] == b"/", len(root))}
+        for path, alike in matches[folder].items() if above.isdisjoint(known) else ():
+            if len(alike) > 1:
+                shown = " or ".join(map(os.fsdecode, sorted(alike)[:2]))
+                message = f"{list_file}: {os.fsdecode(path)!r} may be {shown}; give the folder of the images as"
+                raise SourceError(f"{message} {option('image_root')}", path=str(list_file))
+            moved[path] = alike[0]
+    counts = Counter(moved.values())
+    moved = {path: file for path, file in moved.items() if counts[file] == 1}
+    for path, file in list(moved.items())[:1]:
+        shown = f"{os.fsdecode(path)} is {os.fsdecode(file)}"
+        warnings.append(f"{list_file}: {len(moved):,} paths of another computer, read as files here: {shown}")
+    return moved
+
+
+def _longest_end(
+    paths: Sequence[bytes], listed: Mapping[bytes, Collection[bytes]]
+) -> tuple[bytes, dict[bytes, list[bytes]]]:
+    """Return the longest end of the path of a folder that one has with files of these names, and the files of each."""
+    names = {path_ends(path)[-1]: path for path in paths}
+    for end in (each[: each.rfind(b"/") + 1] for each in path_ends(paths[0])):
+        folders = [end] if end in listed and end else [each for each in listed if (b"/" + each).endswith(b"/" + end)]
+        alike = {path: [each + name for each in folders if name in listed[each]] for name, path in names.items()}
+        if any(alike.values()):
+            return end, {path: files for path, files in alike.items() if files}
+    return b"", {}
+
+
+def shown_names(names: Sequence[bytes]) -> str:
+    """Return a few names for a message."""
+    return format_some(names, _SHOWN, os.fsdecode)
+
+
+def is_sidecar(name: bytes) -> bool:
+    """Return whether a file of that name lies beside images and is not one itself."""
+    return suffix_of(name) in SIDECARS
+
+
+def is_image_name(name: bytes) -> bool:
+    """Return whether the suffix of a file is that of an image."""
+    return suffix_of(name) in _IMAGE_SUFFIXES
+
+
+def may_be_image(name: bytes) -> bool:
+    """Return whether a file may be an image where other files lie among these: by its suffix, or as it has none."""
+    return is_image_name(name) or not suffix_of(name)
+
+
+def suffix_of(name: bytes) -> bytes:
+    """Return what the name of a file ends with, in small letters and with its dot; empty without one."""
+    return name[name.rfind(b".") :].lower() if b"." in name else b""
+
+
+def divide_suffix(path: bytes) -> tuple[bytes, bytes]:
+    """Return a path without what its name ends with, and that; the name of a hidden file is all of it."""
+    return os.path.splitext(path)  # noqa: PTH122 - pathlib has no bytes paths
+
+
+def image_stem(path: bytes) -> bytes:
+    """Return the name of a file without its folders and its ending, which is what its annotation is called."""
+    return divide_suffix(path.rpartition(b"/")[2])[0]
+
+
+def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
+    """Rename the last part of a path that has a name; return whether there is one."""
+    if name not in parts:
+        return False
+    parts[len(parts) - 1 - parts[::-1].index(name)] = new
+    return True
