@@ -114,13 +114,10 @@ _FORM = 5  # increase it when the same spec is to give other files
 
 @dataclass(frozen=True, slots=True)
 class SampleSpec:
-    """What a sample tree holds.
+    """What a sample tree holds: the same bytes for the same spec, on one machine with the same NumPy and Pillow.
 
-    The same spec gives the same bytes for any number of threads, on one machine with the same NumPy and Pillow. Another
-    processor or version may round a pixel otherwise.
-
-    One file of each odd kind replaces an ordinary training image, as far as there are training images. Damaged files
-    come after them.
+    One file of each odd kind replaces an ordinary training image, as far as there are some. Damaged files come after
+    them.
     """
 
     classes: int = 10  # number of classes
@@ -170,11 +167,7 @@ class _File:
 
 
 def make_sample(directory: str | Path, spec: SampleSpec, progress: Progress | None = None) -> SampleReport:
-    """Make a sample tree, on as many threads as there are CPUs.
-
-    The directory is there when it is whole. If it holds the very same sample already, nothing is done. ``progress`` is
-    called after every image, from the calling thread.
-    """
+    """Make a sample tree, whole or not at all; nothing is done if the directory holds the very same sample already."""
     root, files = Path(directory), _files(spec)
     is_new = not _holds(root, spec, files)
     if is_new:
@@ -347,8 +340,7 @@ def damage(kind: str, whole: bytes) -> bytes:
 def paint(width: int, height: int, class_id: int, seed: Sequence[int]) -> tuple[NDArray[np.uint8], list[Box]]:
     """Paint one to three objects of a class in a landscape, RGB (height, width, 3), and return their boxes, too.
 
-    The class decides shape, colour and pattern of its objects, never the landscape. Everything random is a function of
-    the seed; the nearest object comes last.
+    The class decides shape, colour and pattern of its objects, never the landscape; the seed all the rest.
     """
     rng = np.random.default_rng(seed)
     size = width, height
@@ -390,10 +382,7 @@ def _noise(height: int, width: int, rng: np.random.Generator) -> Plane:
 
 @cache
 def _tile(number: int, slope: float, stretch: float) -> Plane:
-    """Return a periodic random field, float32 (_TILE, _TILE), which many images share, with mean 0 and deviation 1.
-
-    Its amplitude is ``frequency ** -slope``. To compute one takes as long as to paint an image.
-    """
+    """Return a periodic random field (_TILE, _TILE), mean 0, deviation 1, amplitude ``frequency ** -slope``."""
     spectrum = np.fft.rfft2(np.random.default_rng((_FORM, number)).standard_normal((_TILE, _TILE), np.float32))
     frequency = np.hypot(stretch * np.fft.fftfreq(_TILE)[:, None], np.fft.rfftfreq(_TILE))
     frequency[0, 0] = np.inf

@@ -93,12 +93,10 @@ def _run_part(args: argparse.Namespace, settings: BuildSettings, destination: Lo
 
 
 def _ask_settings(args: argparse.Namespace) -> None:
-    """Fill in what the command line leaves open: source, destination, preset, size and quality.
+    """Ask for what the command line leaves open, as NVIDIA's ``generate_tfrecord_protos.sh`` does.
 
-    The questions are those of NVIDIA's ``generate_tfrecord_protos.sh``; an environment variable that is set answers its
-    own. Unlike there, the answer to the question about resizing counts, and Enter means the Yes that is offered. They
-    are, in order: ``DATA_DIR`` (or ``IMAGENET_DATA_DIR``), ``PROTO_OUT_DIR``, ``RESIZE_IMAGES``, ``NEW_HEIGHT``,
-    ``NEW_WIDTH``, ``JPEG_Q``.
+    An environment variable that is set answers its own question. Unlike there, the answer to the question about
+    resizing counts, and Enter means the Yes that is offered.
     """
     args.source = args.source or _answer("DATA_DIR", "IMAGENET_DATA_DIR", question="ImageNet data dir")
     args.destination = args.destination or _answer("PROTO_OUT_DIR", question="TFRecord output dir")

@@ -141,10 +141,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -> None:
-    """Add what a person says about TFRecords that Stoker did not write.
-
-    ``base`` is what the option of the label base is called, where that name means something else.
-    """
+    """Add what a person says about TFRecords of other origin; ``base`` is the name of the option of the label base."""
     add = parser.add_argument_group("TFRecords that Stoker did not write").add_argument
     add("--image-key", metavar="KEY", help="key of the image (default: found from the first record)")
     add("--label-key", metavar="KEY", help="key of the class (default: found; none with --image-key alone)")

@@ -200,10 +200,7 @@ def detail(text: str) -> None:
 
 
 def some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them all") -> None:
-    """Print the first lines, and one that says how many more there are and where; all if they are few.
-
-    With ``--verbose`` all are printed.
-    """
+    """Print the first lines, and how many more there are and where; all if they are few, or with ``--verbose``."""
     for text in lines if is_verbose() else lines[:count]:
         line(text)
     if len(lines) > count and not is_verbose():
@@ -264,10 +261,7 @@ def page_module(path: str) -> ModuleType:
 
 
 def typed(question: str) -> str | None:
-    """Ask on standard error, and return the line that is typed without its blanks; None where input has ended.
-
-    Not with ``input()``: standard output may be a JSON document.
-    """
+    """Ask on standard error, as standard output may be JSON; return the line typed, None where input has ended."""
     sys.stderr.write(question)
     sys.stderr.flush()
     line = sys.stdin.readline()

@@ -92,11 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def parse_transforms(text: str) -> tuple[SheetTransform, ...]:
-    """Return the transforms that a text names: ``train,eval`` or ``RandomResizedCrop(96, scale=(0.2, 1)),eval``.
-
-    The text is read, never run: names of `NAMED_TRANSFORMS`, and the classes of `stoker.transforms` with numbers and
-    texts.
-    """
+    """Return the transforms of ``train,eval`` or ``RandomResizedCrop(96, hflip=0.5),eval``; it is read, never run."""
     try:
         if len(text) > _MAX_TEXT:
             raise ValueError(f"it is longer than {_MAX_TEXT} characters")

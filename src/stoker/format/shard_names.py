@@ -65,23 +65,7 @@ _HEAD_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class ShardNaming:
-    """How shard files are named.
-
-    ===============  ======================================================================================
-    text             files
-    ===============  ======================================================================================
-    ``default``      ``train-00000-of-01024.tfrecord``
-    ``google``       ``train-00000-of-01024``
-    ``tfds:NAME``    ``NAME-train.tfrecord-00000-of-00008``
-    ``part``         ``output_file-part-0.tfrecord``; for one split
-    ``per-class``    ``train/<label>.tfrecords``, a shard for each class; ``val/val.tfrecords``, ``test/test.tfrecords``
-    a template       any other text with ``{shard}``, and ``{split}`` where there are several; ``{shards}`` is their
-                     number; ``{shard:05}`` writes five digits
-    ===============  ======================================================================================
-
-    Raises:
-        ConfigError: It is none of them.
-    """
+    """How shard files are named: by one of the names in docs/reference/settings.md, ``tfds:NAME``, or a template."""
 
     text: str = "default"
 
@@ -148,12 +132,7 @@ class ShardName:
 
 
 def parse_shard_name(name: str) -> ShardName | None:
-    """Return what the name of a file says, or None if it is not that of a shard.
-
-    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
-    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
-    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
-    """
+    """Return what a name of Google's or TFDS's, or one that ends in ``.tfrecord``, says; None for others."""
     if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
         return None
     if match := _NUMBERED.fullmatch(name):
@@ -208,12 +187,8 @@ class SplitShards:
 def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
 
-    Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
-    they count when none lies in the directory itself. Of a file or a pattern nothing is missing: who names some of the
-    shards wants those.
-
-    Raises:
-        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
+    Folders called as splits count when no shard lies in the directory itself. Of a file or a pattern nothing is
+    missing: who names some of the shards wants those.
     """
     path = location(named)
     if not path.is_dir():
@@ -248,10 +223,7 @@ def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None
 
 
 def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, SplitShards]:
-    """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
-
-    See `find_shards`.
-    """
+    """Return the shards among the sorted files of a directory, or else of its split folders; see `find_shards`."""
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for shard_name, path in _shards_among(files):
         groups.setdefault(shard_name.split, []).append((shard_name, path))
@@ -276,10 +248,7 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 
 
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
-    """Yield the files that begin as a TFRecord does; after many without records, an extension is given up.
-
-    One that may not be read is an error only if others of its extension are shards, or a person has named it.
-    """
+    """Yield the files that begin as a TFRecord does; an unreadable one is an error only beside shards, or if named."""
     if not paths:
         return
     groups: dict[str, list[Location]] = {}
@@ -310,11 +279,10 @@ def _holds_records(path: Location) -> bool | PermissionError:
 
 
 def find_shard_folder(top: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
-    """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
+    """Return a folder below a directory that holds shards, as that of a version of TFDS does; None without one.
 
-    For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
-    images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
-    empty. ``without`` says which folders do not count.
+    Some folders of each level are tried, and some names in each: a tree of images costs a few listings. ``without``
+    says which folders do not count.
     """
     level = [top]
     for _ in range(_DEEPEST):

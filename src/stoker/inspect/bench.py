@@ -109,10 +109,7 @@ Form = Literal["files", "plain", "raw", "restart", "own"]
 
 @dataclass(frozen=True, slots=True)
 class BenchSpec(ReadSpec):
-    """What to measure, and what all cases do: the same images, the same transform, the same batch.
-
-    ``seconds`` are those of a case and round; with ``cold`` its files leave the page cache before every measurement.
-    """
+    """What all cases do, for ``seconds`` a case and round; with ``cold`` files leave the page cache before each."""
 
     threads: int = field(default_factory=available_cpus)
     rounds: int = 3  # turns of each case
@@ -254,12 +251,11 @@ def run_bench(
     on_turn: OnTurn = lambda *_: None,
     cases: Sequence[Case] | None = None,
 ) -> BenchReport:
-    """Measure every way to read the user's images that applies and is installed.
+    """Measure every way to read the user's images that applies and is installed, or ``cases`` of them.
 
-    A case that fails is reported with the last line it printed; the others are measured. ``phase`` is called with what
-    is done, what is counted, and what those are called that are counted apart, and returns a context with what shows
-    the progress of that part. ``on_turn`` is called after each turn with the key of its case and images a second.
-    ``cases`` are those to measure, if they apply; by default those that the settings choose.
+    ``phase`` is called with what is done, what is counted, and what those are called that are counted apart, and
+    returns a context with what shows the progress. ``on_turn`` is called after each turn with the key of its case and
+    images a second.
     """
     phase = phase or (lambda *_: nullcontext(lambda **_: None))
     dataset = open_main_split(str(location(spec.dataset).normalized()), spec.split, spec.keys, source=spec.source)
@@ -316,11 +312,7 @@ def describe_machine() -> Machine:
 def _measure(
     cases: Sequence[Case], images: BenchImages, phase: Phase, on_turn: OnTurn
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """Start all cases, have them take their turns, and end them, whatever happens.
-
-    Returns:
-        The answers of each case, one a round, and why other cases failed.
-    """
+    """Run all cases in turns; return the answers of each, one a round, and why other cases failed."""
     failed: dict[str, str] = {}
     with ExitStack() as stack:
         variables = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
@@ -441,10 +433,7 @@ class BenchImages:
 
 
 def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> BenchImages:
-    """Make some of a dataset's images in every form that cases need, in an empty folder.
-
-    ``spec`` says how many at most, and the threads of the builds.
-    """
+    """Make some of a dataset's images in every form that cases need, in an empty folder."""
     with phase("reading images", "images", "unreadable") as progress:
         images = _write_files(dataset, replace(spec, dataset=dataset.path, split=dataset.split), folder, progress)
     images.write()
@@ -591,12 +580,7 @@ def measure_configured(
     seconds: float = 1.0,
     rounds: int = 3,
 ) -> LoaderSpeed:
-    """Read with the loader that a configuration file describes, on this machine, and time it.
-
-    Images that cannot be decoded are replaced by others. ``path`` is an ``ilsvrc.json``, see `stoker.loader_settings`;
-    ``batch_size`` and ``threads`` are taken instead of the file's. Before the rounds there is a warm-up as long as one,
-    a second at most.
-    """
+    """Time the loader that an ``ilsvrc.json`` describes, with another ``batch_size`` and ``threads`` if given."""
     check_seconds(seconds)
     check_range("--rounds", rounds, 1, 1000)
     settings = loader_settings(path)

@@ -94,9 +94,8 @@ class _Look:
 class Doctor:
     """Watches a loader and its consumer from the start of a ``with`` block to its end; make one with `stoker.doctor`.
 
-    Entering starts one thread, which looks every 8 ms and adds up what it saw; leaving stops it, and makes and prints
-    the report. The loop may be left by `break`, by the end of its epochs, by Ctrl-C or by an error; the report is made
-    in every case, and printed unless it is ``quiet`` or there was an error.
+    One thread looks every 8 ms and adds up what it saw. However the block is left there is a report, which is printed
+    unless it is ``quiet`` or there was an error.
     """
 
     def __init__(self, loader: Loader, *, quiet: bool) -> None:
@@ -114,11 +113,7 @@ class Doctor:
 
     @property
     def report(self) -> DoctorReport:
-        """What was found.
-
-        Raises:
-            ConfigError: The ``with`` block is not over.
-        """
+        """What was found."""
         if self._report is None:
             raise ConfigError("there is no report before the end of the with block of stoker.doctor")
         return self._report

@@ -73,11 +73,7 @@ _PER_THREAD = 16
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec(ReadSpec):
-    """What to look at; batches are smaller where the dataset has fewer than a few.
-
-    ``seconds`` are for the pipeline: each stage then takes a third of it, and a turn of a remedy a fifth. With ``cold``
-    no remedy is tried.
-    """
+    """What to measure: the pipeline for ``seconds``, stages for a third, remedies for a fifth, with ``cold`` none."""
 
     seconds: float = 5.0
 
@@ -145,10 +141,7 @@ class DatasetReport:
 
 
 def examine(spec: DatasetSpec, report: OnTurn) -> DatasetReport:
-    """Find out what slows down the reading of a dataset.
-
-    ``report`` is called before each part with its number from 0, the number of parts, and its name.
-    """
+    """Find out what slows the reading of a dataset; ``report`` gets number, count and name of each part."""
     dataset = open_main_split(spec.dataset, spec.split, spec.keys, source=spec.source)
     threads = cpu_share().threads if spec.threads is None else spec.threads
     size = max(1, min(spec.batch_size, len(dataset) // _LEAST_BATCHES))
@@ -282,10 +275,7 @@ def _reading_speed(dataset: Dataset, threads: int, seconds: float) -> float:
 
 
 def _some_images(dataset: Dataset, seconds: float) -> tuple[list[bytes], list[bytes]]:
-    """Return random images, those that the core decodes and the others; few where there is little time or memory.
-
-    Of a dataset of pixels there are none.
-    """
+    """Return random images, those that the core decodes and the others; none of a dataset of pixels."""
     ends, held = time.perf_counter() + seconds, 0
     native: list[bytes] = []
     others: list[bytes] = []
@@ -314,10 +304,7 @@ def _without_bad_samples() -> Iterator[None]:
 
 
 def _pillow_speed(some: Sequence[bytes], share: float, threads: int, seconds: float) -> PillowSpeed | None:
-    """Return how fast Pillow decodes on one thread and on all of them, in turns; None if an image is damaged.
-
-    Every turn decodes the same images, as many as one thread does in its part of the time.
-    """
+    """Return how fast Pillow decodes the same images on one thread and on all, in turns; None if one is damaged."""
     try:
         began, count = time.perf_counter(), 0
         while count < len(some) and (count == 0 or time.perf_counter() - began < seconds / 2 / _ROUNDS):
@@ -354,10 +341,7 @@ def decoding_speed(
     seconds: float,
     decode: DecodeMode = "exact",
 ) -> float | None:
-    """Return images a second that threads decode from memory and resize, and do nothing else; None if one is damaged.
-
-    The images are of formats that the core decodes, and are taken again and again for about so many seconds.
-    """
+    """Return images a second that threads decode from memory and resize, over and over; None if one is damaged."""
     if not images:
         return None
     runs = decode_endlessly(images, transform, threads, max(_LEAST_SLICE, _PER_THREAD * threads), decode=decode)
@@ -400,10 +384,7 @@ def ways_to_decode(
     threads: int,
     rejects: int | None = 0,
 ) -> list[Way]:
-    """Return the decode mode and the recipes that make decoding cheaper, on some of the dataset's images, in memory.
-
-    ``rejects`` is how many images a rebuild is known to leave out; None: it is not to be advised.
-    """
+    """Return what makes decoding cheaper, on some images; ``rejects`` of a rebuild are None if none is advised."""
     some = images[:_MOST_RECODED]
     formats = {sniff(image) for image in some}
 

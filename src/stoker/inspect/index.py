@@ -45,8 +45,7 @@ def index_shards(
 ) -> list[IndexedShard]:
     """Write the index beside every TFRecord that lacks a right one; both checksums of every record are verified.
 
-    A damaged file does not stop the others, nor does one that cannot be read. An index does not depend on ``keys``:
-    they are compared with the first record, before anything is written.
+    A damaged file does not stop the others. ``keys`` are compared with the first record, before anything is written.
     """
     paths = find_files(targets)
     if keys is not None:

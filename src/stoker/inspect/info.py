@@ -97,11 +97,7 @@ def dataset_info(
     keys: RecordKeys | None = None,
     options: SourceOptions | None = None,
 ) -> DatasetInfo | UnfinishedInfo | ForeignInfo | ImagesInfo:
-    """Return what is known about a dataset without reading more than a few of its records, or about unread images.
-
-    ``path`` is a directory of a dataset or of an unfinished build; directory, pattern or file of other TFRecords, of
-    which the first ``records`` are looked at to learn their keys; or images in any source that ``stoker build`` takes.
-    """
+    """Return what is known about a dataset, an unfinished build, other TFRecords (by their first), or images."""
     root = location(path)
     if (root / MANIFEST_NAME).lexists():
         refuse_keys(root, keys, f"its {MANIFEST_NAME} says where its records hold what")
@@ -478,10 +474,7 @@ def _payload(copy: LocalCopy, offset: int, size: int) -> bytes:
 
 
 def find_files(targets: Sequence[str]) -> list[Location]:
-    """Return the TFRecords that files, directories and patterns name, each once, sorted.
-
-    What Stoker and TFDS put beside shards is left out: a shell names it, too, where it expands ``dataset/*``.
-    """
+    """Return the TFRecords that files, directories and patterns name, each once, sorted; nothing beside shards."""
     paths: set[Location] = set()
     beside = []
     for target in map(location, targets):

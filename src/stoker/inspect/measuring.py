@@ -107,10 +107,7 @@ class Meter:
         self.measure(seconds / 2)
 
     def lead_in(self, seconds: float) -> None:
-        """Use up what was made ahead before this turn, and get threads going that were stopped.
-
-        It ends with the first batch that had to be waited for; what was made ahead comes in no time.
-        """
+        """Use up what was made ahead, until a batch had to be waited for, and get threads going that were stopped."""
         began = before = time.perf_counter()
         while (now := time.perf_counter()) - began < seconds:
             if now - began >= _LEAD_IN * seconds and now - before >= _IS_WAITING * self._batch_seconds:
@@ -153,10 +150,7 @@ class ProgramFailed(Exception):  # noqa: N818 - it says what happened
 
 
 class Program:
-    """A running program, stopped except while it warms up or has its turn.
-
-    Its standard error goes to ``log``, an empty binary file that is closed with it.
-    """
+    """A program that is stopped except while it warms up or has its turn; its errors go to ``log``, which it closes."""
 
     def __init__(self, command: Sequence[str], log: IO[bytes], environment: Mapping[str, str] | None = None) -> None:
         self._log = log
@@ -231,12 +225,10 @@ def in_turns(
     on_turn: Callable[[int, int, str], None] = lambda *_: None,
     failed: Callable[[str, ProgramFailed], None] | None = None,
 ) -> dict[str, list[T]]:
-    """Measure each case once a round, so that a machine whose speed drifts favours none of them.
+    """Measure each case once a round, so that a drifting machine favours none; return a result a round of each.
 
-    A case takes a turn of so many seconds, and returns what it measured: the result has one a round of each, and
-    nothing of those that failed. ``on_turn`` is called before each turn with its number from 0, the number of turns,
-    and the name of its case; ``failed`` with the name of a program that failed, which has no more turns, and why.
-    Without it that is an error.
+    ``on_turn`` is called before each turn with its number, the number of turns, and the name of its case; ``failed``
+    with the name of a program that failed, which has no more turns and no result, and why. Without it that is an error.
     """
     results: dict[str, list[T]] = {name: [] for name in cases}
     turns = itertools.count()
@@ -267,10 +259,7 @@ def decode_endlessly(
     decode: DecodeMode = "exact",
     seed: int | None = None,
 ) -> Iterator[int]:
-    """Decode and resize images from memory, with nothing around it, ``size`` at a time; yield the size of each run.
-
-    Threads are started again each run. ``seed`` draws the order of each epoch; None: as the images come.
-    """
+    """Decode and resize images from memory, ``size`` at a time, in seeded orders; yield the size of each run."""
     count, epoch = len(images), 0
     order = in_order = np.arange(count, dtype=np.uint64)
     native = transform.native()
@@ -335,10 +324,7 @@ def require_cold(paths: Sequence[Path]) -> None:
 
 
 def cached_bytes(path: Path) -> tuple[int, int]:
-    """Return how many bytes of a file are in the page cache, and how many it has.
-
-    By ``mincore``: unlike reading, it brings nothing in.
-    """
+    """Return how many bytes of a file are in the page cache, by ``mincore``, and how many it has."""
     with path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         if size == 0:

@@ -154,10 +154,9 @@ class SheetReport:
 def write_sheet(path: str | os.PathLike[str], out: str | os.PathLike[str], spec: SheetSpec) -> SheetReport:
     """Draw random samples of a dataset and write them as one PNG, atomically.
 
-    The same dataset, split, count and seed show the same samples. What a transform makes of them are the pixels of a
-    batch of `stoker.Loader` with the same transform and seed in that epoch. They are shown as they are, or larger by a
-    whole factor; only those of more than 240 pixels are made smaller. Outlines in the stored image show where each
-    column comes from.
+    What a transform makes of them are the pixels of a batch of `stoker.Loader` with the same transform and seed in that
+    epoch, as they are or larger by a whole factor; only those of more than 240 pixels are made smaller. Outlines in the
+    stored image show where each column comes from.
     """
     if location(out).suffix.lower() != ".png":
         raise ConfigError(f"the sheet is a PNG, so the name {str(out)!r} must end in .png")
@@ -321,10 +320,7 @@ class TransformedSample:
 
 
 class SampleTransformer:
-    """Applies a transform to single samples of a dataset, with the engine of a loader. Use it as a context.
-
-    With `stoker.ObjectCrops` the first use of a dataset reads all of its annotations.
-    """
+    """Applies a transform to single samples, with the engine of a loader. Use it as a context."""
 
     def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
         self._transform = transform

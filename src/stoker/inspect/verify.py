@@ -149,11 +149,7 @@ def verify_dataset(
     progress: Progress | None = None,
     keys: RecordKeys | None = None,
 ) -> VerifyReport:
-    """Check a dataset, or TFRecord shards of other origin.
-
-    Of a dataset in a store, each thread copies one shard at a time into the folder for temporary files (``$TMPDIR``).
-    ``progress`` is called after every run of records, in any thread, never in two at once.
-    """
+    """Check a dataset, or other TFRecords; of a store each thread copies one shard at a time into ``$TMPDIR``."""
     started = time.monotonic()
     root = location(path)
     manifest, classes, problems = _read_texts(root)
@@ -244,11 +240,7 @@ def _warnings(root: Location, manifest: Manifest | None) -> Iterable[str]:
 
 
 class _Checks:
-    """The checks of all shards: what they need, and the sums of what they saw. Safe in any thread.
-
-    Where the number of records is unknown, that for the progress is estimated from the shards whose frames were
-    checked.
-    """
+    """The checks of all shards, and the sums of what they saw. Safe in any thread."""
 
     def __init__(
         self,
@@ -269,10 +261,7 @@ class _Checks:
         self.formats: Counter[str] = Counter()  # how often each format of images was
 
     def check_shard(self, target: _Target) -> tuple[list[Problem], list[Problem]]:
-        """Return the damage of a shard as a whole, and that of its records, in their order; a store's is copied.
-
-        Runs in any thread but those of the pool, which check runs of its records.
-        """
+        """Return the damage of a shard as a whole, and that of its records. Not for the threads of the pool."""
         try:
             with target.path.local_copy() as copy:
                 copy.fetch()
@@ -439,10 +428,7 @@ def _checksum(path: Path) -> int:
 
 
 def _damage(sample: Sample, classes: Sequence[ClassLabel], labels: Counter[int]) -> Iterator[str]:
-    """Yield what is wrong with a record, and count its label.
-
-    Of shards of other origin the schema has no list of features; ``classes`` are by id, and empty when unknown.
-    """
+    """Yield what is wrong with a record, and count its label; ``classes`` are by id, and empty when unknown."""
     schema, features = sample.schema, sample.features
     for key, expected in schema.features.items():
         yield from _spec_wrong(key, features, expected)

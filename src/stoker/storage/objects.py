@@ -73,11 +73,7 @@ def check_process() -> None:
 
 
 class ObjectsBackend(Backend):
-    """Objects of one bucket; see `stoker.storage.backend.Backend`.
-
-    Those of a service are made of its scheme and bucket, and of settings that come before the environment. They raise a
-    ConfigError where a client is not installed, or a setting leads to nothing.
-    """
+    """Objects of one bucket; see `Backend`. Settings that a service is made of come before the environment."""
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name
@@ -204,10 +200,7 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
 
 
 class AzureBackend(ObjectsBackend):
-    """A container of Azure Blob Storage: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``.
-
-    Account and credentials are those of the variables ``AZURE_STORAGE_...``, or of the machine's identity.
-    """
+    """A container of Azure Blob Storage: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``."""
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
@@ -235,10 +228,7 @@ class AzureBackend(ObjectsBackend):
 
 
 class GcsBackend(ObjectsBackend):
-    """A bucket of Google Cloud Storage.
-
-    Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` leads to another server, without any.
-    """
+    """A bucket of Google Cloud Storage; ``STORAGE_EMULATOR_HOST`` leads to another server, without credentials."""
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
