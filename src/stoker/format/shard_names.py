@@ -65,7 +65,20 @@ _HEAD_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class ShardNaming:
-    """How shard files are named: by one of the names in docs/reference/settings.md, ``tfds:NAME``, or a template."""
+    """How shard files are named.
+
+    ===============  ======================================================================================
+    text             files
+    ===============  ======================================================================================
+    ``default``      ``train-00000-of-01024.tfrecord``
+    ``google``       ``train-00000-of-01024``
+    ``tfds:NAME``    ``NAME-train.tfrecord-00000-of-00008``
+    ``part``         ``output_file-part-0.tfrecord``; for one split
+    ``per-class``    ``train/<label>.tfrecords``, a shard for each class; ``val/val.tfrecords``, ``test/test.tfrecords``
+    a template       any other text with ``{shard}``, and ``{split}`` where there are several; ``{shards}`` is their
+                     number; ``{shard:05}`` writes five digits
+    ===============  ======================================================================================
+    """
 
     text: str = "default"
 
