@@ -21,8 +21,8 @@ import numpy as np
 from stoker.config import check_range, format_seconds, format_size, parse_size
 from stoker.errors import ConfigError
 from stoker.loader import ReadAhead
-from stoker.loader.range_plan import plan_ranges, window_end
-from stoker.loader.samples import Request, Samples, upcoming
+from stoker.loader.epochs import Request, Samples, upcoming
+from stoker.loader.read_ahead import plan_ranges, window_end
 from stoker.order import BlockShuffle, EpochOrder, Position, Topology, shuffle_quality, steps_left
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ _OF_FIELDS = {
 }
 _FIELDS = ("Text", "Bytes", "Json", "Int", "Float", "Label", "Labels", "Array", "Mask", "Image", "Boxes")
 _INTERNAL = dict.fromkeys(_FIELDS, _OF_FIELDS) | {
-    "Dataset": {"load_boxes", "opener", "records", "remote", "stamps", "with_own_files"},
+    "Dataset": {"load_boxes", "opener", "records", "remote", "source_of", "stamps"},
     "MemoryCache": {"native", "warn_of_problems"},
     "NodeCache": {"warn_of_problems"},
     "ReadAhead": {"limits"},

@@ -67,10 +67,8 @@ def progress_of_call(
 class ProgressDisplay:
     """One bar for each task on a terminal, while it moves; elsewhere lines. Use it as a context; one thread.
 
-    Args:
-        is_shown: Whether anything is shown.
-        has_lines: Whether lines are printed where there is neither a terminal nor a notebook.
-        delay_seconds: A task that takes no longer is not shown on a terminal or in a notebook.
+    Without ``has_lines`` nothing is printed where there is neither a terminal nor a notebook. There a task that takes
+    no longer than ``delay_seconds`` has no bar.
     """
 
     def __init__(self, *, is_shown: bool = True, has_lines: bool = True, delay_seconds: float = 0) -> None:
@@ -103,14 +101,11 @@ class ProgressDisplay:
             self._console.print(printable(text), soft_wrap=True)
 
     def show(self, name: str, done: int, total: int | None, count: str, detail: Callable[[float], list[str]]) -> None:
-        """Show how much of a task is done.
+        """Show how much of a task is done, of a total or of None while that is not known.
 
-        Args:
-            name: The task; another name starts another bar. The first call may have what an earlier run did.
-            done: How much is done; less than before when the task starts again.
-            total: How much there is; None while that is not known.
-            count: How much that is, in words.
-            detail: Returns what else to say of it, given the speed that `rich` estimates; 0 while it cannot.
+        Another name, or less than before, starts another bar; the first call may have what an earlier run did.
+        ``count`` is how much is done in words; ``detail`` returns what else to say, given the speed that `rich`
+        estimates; 0 while it cannot.
         """
         if not self._is_shown:
             return

@@ -149,28 +149,15 @@ class Field(ABC):
 
     @abstractmethod
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
-        """Return the features that store a value.
+        """Return the features that store a value as a source gives it, for a field of this name.
 
-        Args:
-            name: The field's name, below which they are.
-            value: As a source gives it.
-            image: Of the record; of no use where `is_image` is False.
-
-        Raises:
-            SourceError: It is not a value of this field; the message names the field and the value.
+        ``image`` is that of the record, where `is_image` is True. `SourceError` names the field and a value that is
+        none.
         """
 
     @abstractmethod
     def decode(self, name: str, features: Features) -> Any:
-        """Return the value that a record holds; of an image or a mask the file.
-
-        Args:
-            name: The field's name.
-            features: Everything that the record holds.
-
-        Raises:
-            ExampleError: It holds none, or one that this field cannot have.
-        """
+        """Return the value that features hold, of an image or a mask the file; `ExampleError` if they hold none."""
 
     @abstractmethod
     def show(self, value: Any) -> str:
@@ -190,11 +177,7 @@ class Field(ABC):
 
     @abstractmethod
     def form(self) -> BatchForm:
-        """Return how batches have the field.
-
-        Raises:
-            ConfigError: They have it elsewhere.
-        """
+        """Return how batches have the field; `ConfigError` where they have it elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import stoker
 from loader.shards import write_shards
 from reference import mixing as twin
-from stoker.loader.samples import interleave
+from stoker.loader.epochs import interleave
 
 COUNTS = st.lists(st.integers(1, 40), min_size=1, max_size=5)
 SIZES = [5, 9, 16]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reference import ranges as slow
-from stoker.loader.range_plan import RangeLimits, plan_ranges, window_end
+from stoker.loader.read_ahead import RangeLimits, plan_ranges, window_end
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,7 @@ import pytest
 
 from stoker import _native
 from stoker.errors import IndexMismatchError
-from stoker.loader.range_plan import RangeLimits
-from stoker.loader.read_ahead import Planner, Upcoming, in_order
+from stoker.loader.read_ahead import Planner, RangeLimits, Upcoming, in_order
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

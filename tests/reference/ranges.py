@@ -21,7 +21,7 @@ class Range(NamedTuple):
 
 
 def windows(lengths: list[int], groups: list[int], most_bytes: int, most_uses: int) -> list[range]:
-    """Runs of uses; see `stoker.loader.range_plan.window_end`."""
+    """Runs of uses; see `stoker.loader.read_ahead.window_end`."""
     runs = []
     start = 0
     while start < len(lengths):

@@ -241,15 +241,7 @@ class Boxes(ClassField):
         raise ConfigError("batches have boxes with boxes=stoker.BoxOutput(...), not with fields=")
 
     def boxes(self, name: str, value: object) -> list[Box]:
-        """Return the boxes that a value says.
-
-        Args:
-            name: The field's name, for messages.
-            value: As a source gives it.
-
-        Raises:
-            SourceError: It is not a list of boxes, or a box is not within the image.
-        """
+        """Return the boxes that the value of a field says; `SourceError` if one is none, or not within the image."""
         if isinstance(value, np.ndarray) and value.ndim == 2:
             value = value.tolist()
         if not isinstance(value, (list, tuple)):

@@ -34,11 +34,7 @@ KINDS: dict[str, type[Field]] = {
 
 
 def from_json(content: object) -> Field:
-    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin.
-
-    Raises:
-        ConfigError: It is not that of a field.
-    """
+    """Return the field that `Field.to_json` has written; any value of JSON may be given, from a file of any origin."""
     kind = content.get("kind") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(kind, str) or kind not in KINDS:
         raise ConfigError(f"the field {describe(content)} is of no known kind; there are {', '.join(sorted(KINDS))}")
@@ -154,10 +150,6 @@ def roles(fields: Mapping[str, Field]) -> Roles:
 
     The image is the field ``image``, else the first `Image`; the class ``label``, else the first `Label`; the boxes the
     one `Boxes`.
-
-    Raises:
-        ConfigError: There is no `Image` or more than one `Boxes`, something is not a field, or `check_extra` refuses
-            the others.
     """
     for name, kind in fields.items():
         if not isinstance(kind, Field):
@@ -200,12 +192,7 @@ def _first_of(fields: Mapping[str, Field], name: str, cls: type[Field]) -> str |
 
 
 def check_extra(fields: Mapping[str, Field]) -> None:
-    """Refuse extra fields that cannot stand beside each other and the image in a record.
-
-    Raises:
-        ConfigError: A name is empty, too long, or holds what is not printable, or a key of one is that of another, or
-            of the image.
-    """
+    """Refuse extra fields with a name that is none, or that would be stored under a key of another, or of the image."""
     keys: dict[str, str] = {}
     for name, kind in fields.items():
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME or not name.isprintable():
@@ -235,11 +222,7 @@ def given_value(name: str, values: Mapping[str, Any]) -> Any:
 
 
 def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image: Pixels | None) -> Features:
-    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask.
-
-    Raises:
-        SourceError: A value is missing, or is not one of its field; the message names the field.
-    """
+    """Return the features of the extra fields of one record; its image may be None where no field is one or a mask."""
     features: Features = {}
     for name, kind in fields.items():
         features |= kind.encode(name, given_value(name, values), image)
@@ -247,10 +230,6 @@ def encode_fields(fields: Mapping[str, Field], values: Mapping[str, Any], image:
 
 
 def stored_values(features: Features, fields: Mapping[str, Field]) -> dict[str, Any]:
-    """Return what a record holds in some fields, to build another record from; of images and masks the files.
-
-    Raises:
-        ExampleError: The record lacks a field, or holds something that it cannot have.
-    """
+    """Return what a record holds in some fields, to build another record from; of images and masks the files."""
     values = {name: field.decode(name, features) for name, field in fields.items()}
     return {name: value.encoded if fields[name].is_image else value for name, value in values.items()}

@@ -2,18 +2,17 @@
 
 Its modules, and what each is made of::
 
-    opening         what lies at a path ◄── shards
-    dataset         samples by number, and parts of it ◄── selection; dataset_source: as a source of builds
-    sample_readers  how samples are read ◄── sample: one of them; pictures: for people
-    settings        what a loader is given
-    feed            which samples come when, and how long an epoch is ◄── samples, sampling, ranks, stoker.order
-    engine          how batches are made ◄── batch, caches, read_ahead, range_plan, tracing
-    loader          epochs one after the other, and where they go on ◄── agreement
+    opening     what lies at a path ◄── shards
+    dataset     samples by number, and parts of it ◄── selection
+    readers     how samples are read ◄── sample: one of them; pictures: for people
+    settings    what a loader is given
+    feed        which samples come when, and how long an epoch is ◄── epochs, ranks, stoker.order
+    engine      how batches are made ◄── batch, caches, read_ahead, tracing
+    loader      epochs one after the other, and where they go on
 """
 
 from __future__ import annotations
 
-from stoker.loader.agreement import find_call_site
 from stoker.loader.batch import (
     Batch,
     BatchOrigin,
@@ -28,6 +27,7 @@ from stoker.loader.batch import (
 from stoker.loader.caches import CacheDirectory, CacheEntry, CacheStats, MemoryCache, NodeCache
 from stoker.loader.dataset import Dataset
 from stoker.loader.engine import BadSample, BadSampleReport, BatchMaker, SampleEngine
+from stoker.loader.epochs import Balanced, Mix, Objects, Weighted, dataset_of, mix, parts_of
 from stoker.loader.feed import Feed, chosen_fields
 from stoker.loader.loader import Loader, loader_in, loader_of, loader_settings, trace
 from stoker.loader.opening import (
@@ -57,11 +57,9 @@ from stoker.loader.pictures import (
     usable_boxes,
     visible,
 )
-from stoker.loader.ranks import cpu_share
+from stoker.loader.ranks import cpu_share, find_call_site
 from stoker.loader.read_ahead import ReadAhead
+from stoker.loader.readers import FILE_SCHEMA, ImageFiles, ShardRecords
 from stoker.loader.sample import Sample, boxes_of, label_of, mask_of, texts_of
-from stoker.loader.sample_readers import FILE_SCHEMA, ImageFiles, ShardRecords
-from stoker.loader.samples import Mix, Objects, dataset_of, mix, parts_of
-from stoker.loader.sampling import Balanced, Weighted
 from stoker.loader.settings import LoaderSettings, OnBad, settings_given
 from stoker.loader.tracing import LoaderStats, StageStats

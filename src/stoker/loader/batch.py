@@ -295,10 +295,8 @@ def _loaded(row: int, text: bytes) -> Any:
 class FieldReader:
     """What the core reads of the records' fields, and what a batch has of that.
 
-    Attributes:
-        forms: How batches have each.
-        columns: Values that the core collects.
-        planes: Images that it crops and resizes as the first of the record.
+    ``forms`` says how batches have each; the core collects the values of ``columns``, and crops and resizes ``planes``
+    as the first image of the record.
     """
 
     def __init__(self, fields: Mapping[str, Field]) -> None:

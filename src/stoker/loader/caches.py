@@ -40,7 +40,7 @@ from stoker.config import check_choice, check_size, format_size
 from stoker.errors import ConfigError
 from stoker.forks import PerProcess
 from stoker.format import FRAME_BYTES, INDEXES_FOLDER
-from stoker.loader.samples import Mix, parts_of
+from stoker.loader.epochs import Mix, parts_of
 from stoker.sources import UNPACKED_FOLDER
 from stoker.storage import location
 from stoker.strict_json import parse_json
@@ -352,11 +352,7 @@ def find_entries(directory: Path) -> list[CacheEntry]:
 
 
 def try_lock(descriptor: int, kind: int) -> bool:
-    """Take a lock of ``flock``, and return whether it was to be had at once.
-
-    Raises:
-        OSError: The file system has no locks.
-    """
+    """Take a lock of ``flock``, and return whether it was to be had at once; ``OSError`` where there are no locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -461,14 +457,7 @@ class CacheDirectory:
     def acquire(self, key: str, about: About, file_bytes: int, budget: int) -> int | None:
         """Make an entry or find it, evict others for it, and return a descriptor of its file that holds it in use.
 
-        Args:
-            key: 32 hex digits.
-            about: Written down for people.
-            file_bytes: Length of the file with every sample in it.
-            budget: Bytes that all entries may take.
-
-        Returns:
-            The descriptor, the caller's to close; None when not even an empty entry fits, because others are in use.
+        The caller closes it. None where not even an empty entry fits into the budget, because others are in use.
         """
         with self.locked() as counter:
             entries = self.entries()

@@ -23,10 +23,10 @@ from stoker.errors import (
 )
 from stoker.forks import process_number
 from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, FieldReader
+from stoker.loader.epochs import WHOLE_IMAGE, Request, parts_of, upcoming
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
-from stoker.loader.sample_readers import converter
-from stoker.loader.samples import WHOLE_IMAGE, Request, parts_of, upcoming
+from stoker.loader.readers import converter
 from stoker.loader.tracing import EventLog, LoaderStats, stats_of
 from stoker.order import Position, random_numbers
 from stoker.transforms import MultiCrop, native_transforms
@@ -120,12 +120,7 @@ class _Submitted(NamedTuple):
 
 
 class BatchMaker:
-    """Makes batches of what the core gives, in the form that a feed has for them.
-
-    Attributes:
-        fields: What the core is to read of fields.
-        specs: The transforms, as the core has them.
-    """
+    """Makes batches of what the core gives, in the form that a feed has for them."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -286,12 +281,7 @@ class SampleEngine:
         return request
 
     def next(self) -> Batch:
-        """Return the oldest batch queued, when all of its samples are loaded.
-
-        Raises:
-            TooManyBadSamplesError: More samples were bad than may be replaced.
-            StokerError: A sample is bad, and is not to be replaced; of several, the first.
-        """
+        """Return the oldest batch queued, when all of its samples are loaded; raises the first error of one."""
         request = self._submitted[0].request
         if request is None:
             return self._maker.empty(self._submitted.popleft().position)

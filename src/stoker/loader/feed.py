@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from stoker.config import check_range, without_address
 from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
+from stoker.loader.epochs import Images, Mix, MixedSamples, Objects, Sampled, Samples, parts_of
 from stoker.loader.ranks import CpuShare, cpu_share, resolve
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.samples import Images, Mix, MixedSamples, Objects, Samples, parts_of
-from stoker.loader.sampling import Sampled
 from stoker.order import EpochOrder, Position, Topology, chosen_tail, steps_left
 from stoker.transforms import ObjectCrops, Output, check_operations
 from stoker.types import Field
@@ -157,12 +156,10 @@ class Feed:
 
 
 def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, Field]) -> dict[str, Field]:
-    """Return the fields that batches of a dataset are to have.
+    """Return the fields that batches of a dataset are to have; of a mix, all of its parts must have them.
 
-    Args:
-        dataset: Which must have them; of a mix, all of its parts.
-        wanted: Their names; or with a name the field itself, for another form of the same stored values. Records that
-            Stoker did not write say nothing of fields: of them those are taken that are given.
+    Wanted are their names; or with a name the field itself, for another form of the same stored values. Records that
+    Stoker did not write say nothing of fields: of them those are taken that are given.
     """
     if isinstance(wanted, str) or not isinstance(wanted, Mapping | Sequence):
         raise ConfigError(f"fields is {wanted!r}; it must be a list of names, such as fields=['caption'], or a mapping")

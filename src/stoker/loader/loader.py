@@ -20,12 +20,11 @@ from stoker.config import check_range
 from stoker.errors import ClosedError, ConfigError, SourceWarning, StokerError
 from stoker.forks import PerProcess
 from stoker.habits import ITERATING, needs_transform, no_attribute
-from stoker.loader.agreement import Agreement
 from stoker.loader.engine import SampleEngine
+from stoker.loader.epochs import dataset_of, parts_of
 from stoker.loader.feed import Feed
 from stoker.loader.pictures import escaped, notebook_block
-from stoker.loader.ranks import check_group
-from stoker.loader.samples import dataset_of, parts_of
+from stoker.loader.ranks import Agreement, check_group
 from stoker.loader.settings import LoaderSettings, settings_given
 from stoker.loader.tracing import Trace
 from stoker.order import Position, steps_from
@@ -43,10 +42,9 @@ if TYPE_CHECKING:
     from stoker.loader.caches import MemoryCache, NodeCache
     from stoker.loader.dataset import Dataset
     from stoker.loader.engine import BadSampleReport
+    from stoker.loader.epochs import Balanced, Mix, Weighted
     from stoker.loader.feed import RunIdentity
     from stoker.loader.read_ahead import ReadAhead
-    from stoker.loader.samples import Mix
-    from stoker.loader.sampling import Balanced, Weighted
     from stoker.loader.settings import OnBad
     from stoker.loader.tracing import EventLog, LoaderStats
     from stoker.order import BlockShuffle, Tail

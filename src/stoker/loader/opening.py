@@ -27,8 +27,7 @@ from stoker.format import (
 )
 from stoker.habits import OPENING, did_you_mean, refuse_unknown
 from stoker.loader.dataset import Dataset
-from stoker.loader.dataset_source import source_of
-from stoker.loader.sample_readers import ImageFiles, ShardRecords
+from stoker.loader.readers import ImageFiles, ShardRecords
 from stoker.loader.shards import find_splits, listed_shards, open_found, open_listed
 from stoker.progress import progress_of_call
 from stoker.sources import SPLITS, SourceOptions, given_splits, index_records, is_dataset, is_sequence, list_source
@@ -379,15 +378,11 @@ def open_records(
     crop_objects: bool = False,
     progress: Progress | None = None,
 ) -> Source:
-    """List the records of a dataset for ``stoker repack``, as `source_of` does.
+    """List the records of a dataset for ``stoker repack``, as `Dataset.source_of` does.
 
     Nothing in records of other origin says whether their classes count from 0 or from 1. Unless ``keys`` say so, or a
     list of classes whose first is the background, labels stay what they are: the classes count from ``label_base``, as
     they will in the new dataset.
-
-    Raises:
-        DatasetNotFoundError: There is nothing to read.
-        ConfigError: The layout of the records is unknown, or as `source_of`.
     """
     target = location(root)
     if not ((target / MANIFEST_NAME).lexists() or find_splits(target)):
@@ -402,7 +397,7 @@ def open_records(
         if not says_base and label_base is not None and dataset.manifest is None and not has_background:
             dataset.reader.schema = replace(schema, label_base=label_base)
     _refuse_different_bases(root, [*datasets.values()])
-    source = source_of(datasets, progress, keeps_boxes=keeps_boxes, crop_objects=crop_objects)
+    source = Dataset.source_of(datasets, progress, keeps_boxes=keeps_boxes, crop_objects=crop_objects)
     notes = () if says_base else _notes_of_base(root, [*datasets.values()], source.table)
     return replace(source, root=root, listing_warnings=(*notes, *source.listing_warnings))
 

@@ -231,13 +231,7 @@ def escaped(value: object) -> str:
 
 
 def notebook_block(title: str, facts: Iterable[str], figures: Iterable[str] = ()) -> str:
-    """Return the HTML of an object.
-
-    Args:
-        title: Its name, as HTML.
-        facts: Lines of text below.
-        figures: Pictures below these, from `notebook_figure`.
-    """
+    """Return the HTML of an object: its title, as HTML, lines of text, and pictures from `notebook_figure`."""
     lines = "".join(f"<div style='{_DIM}'>{escaped(fact)}</div>" for fact in facts)
     strip = "".join(figures)
     row = f"<div style='{_ROW}'>{strip}</div>" if strip else ""

@@ -7,6 +7,13 @@
     decoding threads ────── take ─────────┘
 
 Every thread is a daemon, starts when it is first needed, and ends with `Prefetcher.close` or with the loader.
+
+Uses are divided into *windows* of bounded bytes; while the samples of one window are used, those of the next are
+fetched, so that two windows are held at a time. Within a window, pieces of a file that lie next to each other, or
+nearly so, are one range, whatever the order of their use::
+
+    uses, in order   c a d b e          file   a b . c d ........ e
+    ranges           [a b . c d] [e]    asked for in the order of their first use
 """
 
 from __future__ import annotations
@@ -26,7 +33,6 @@ from stoker import _native
 from stoker.config import check_range, check_size
 from stoker.errors import StokerError, StorageError
 from stoker.forks import process_number
-from stoker.loader.range_plan import RangeLimits, plan_ranges, window_end
 from stoker.loader.tracing import FetchLog
 from stoker.storage import stopping_when
 
@@ -38,7 +44,8 @@ if TYPE_CHECKING:
     from stoker.loader.selection import Numbers
     from stoker.storage import Location
 
-    Extents = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+    Column = NDArray[np.int64]
+    Extents = tuple[Column, Column, Column]
     Read = Callable[[int, int, int], bytes]
     Locate = Callable[[NDArray[np.uint64], NDArray[np.int32] | None], Extents]
 
@@ -47,6 +54,16 @@ _WAIT_SECONDS = 3600.0  # then a thread looks around and waits again
 _JOIN_SECONDS = 0.5
 _ANY_NUMBER = 2**62
 _ALL_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class RangeLimits:
+    """How pieces become ranges."""
+
+    window: int  # the most bytes of a window, at least 1, gaps included; a window of one use may have more
+    gap: int  # up to so many bytes between two pieces are read rather than asking twice
+    longest: int  # the most bytes of a range, at least 1; a piece that is longer is one by itself
+    uses: int = 1 << 16  # the most uses of a window, at least 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +106,9 @@ class ReadAhead:
 
 
 class NumberedFiles(ABC):
-    """So many files of one dataset, by the numbers that the core has for them. Immutable, and safe from any thread.
+    """So many files of one dataset, by the numbers that the core has for them: ``first`` and those that follow.
 
-    Attributes:
-        first: Number of the first, unique in this process; the others follow.
+    The numbers are unique in this process. Immutable, and safe from any thread.
     """
 
     def __init__(self, count: int) -> None:
@@ -108,12 +124,7 @@ class NumberedFiles(ABC):
 
 
 class RemoteFiles(NumberedFiles):
-    """Files in stores; some may be on this machine.
-
-    Args:
-        count: How many there are.
-        path_of: Gives the path of one, from 0.
-    """
+    """Files in stores, by the path of each, from 0; some may be on this machine."""
 
     def __init__(self, count: int, path_of: Callable[[int], Location]) -> None:
         super().__init__(count)
@@ -124,12 +135,7 @@ class RemoteFiles(NumberedFiles):
         return self._path_of(number - self.first)
 
     def read(self, number: int, offset: int, length: int) -> bytes:
-        """Return bytes of a file. See `NumberedFiles.read`.
-
-        Raises:
-            StorageError: An object has become shorter. What is missing of a file on this machine, the core notices.
-            OSError: The file cannot be read.
-        """
+        """Return bytes of a file. Of one on this machine that has become shorter, the core notices what is missing."""
         path = self.path(number)
         data = path.read_range(offset, length, known_size=offset + length)
         if len(data) < length and not path.is_local:
@@ -144,19 +150,14 @@ class Upcoming:
 
     numbers: NDArray[np.uint64]  # uint64 (B,), images of the source
     objects: NDArray[np.int32] | None  # int32 (B,), which object of each; None: all whole
-    # int64 (B,), which window of blocks each is in; see `stoker.loader.range_plan.window_end`
+    # int64 (B,), which window of blocks each is in; see `window_end`
     group: NDArray[np.int64]
 
 
 class Planner:
     """Turns what comes next into ranges, window by window. Safe from any thread.
 
-    Args:
-        ranges: Where they are queued.
-        locate: Gives file, offset and length of samples, int64 (B,), from ``numbers`` and ``objects`` of `Upcoming`;
-            file -1 for what need not be fetched. Such is `_native.BatchEngine.remote_spans`.
-        limits: How pieces become ranges.
-        most_ahead: The most samples that are planned beyond those that were released.
+    At most ``most_ahead`` samples are planned beyond those that were released.
     """
 
     def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
@@ -249,15 +250,6 @@ class Prefetcher:
     """Fetches what comes next, on threads of its own.
 
     `begin`, `ensure_planned` and `release` belong to one consumer thread.
-
-    Args:
-        files: The files of all datasets that the core asks for.
-        settings: How far ahead, and with how many requests.
-        ranges: What hands out the bytes.
-        locate, most_ahead: See `Planner`.
-
-    Attributes:
-        log: Of the requests.
     """
 
     def __init__(
@@ -368,3 +360,151 @@ def in_order(numbers: Numbers) -> Iterator[Upcoming]:
     for start in range(0, len(numbers), _ALL_AT_ONCE):
         some = np.asarray(numbers[start : start + _ALL_AT_ONCE]).astype(np.uint64)
         yield Upcoming(some, None, np.zeros(len(some), np.int64))
+
+
+# Which byte ranges to ask a store for: pure functions of arrays.
+
+
+@dataclass(frozen=True, slots=True)
+class RangePlan:
+    """Ranges of a window in the order in which they are asked for, each an entry in columns of int64.
+
+    The pieces of range ``i`` are rows ``starts[i]`` to ``starts[i + 1]`` of the columns of pieces, in the order of
+    their offsets, no two the same.
+    """
+
+    file: Column
+    offset: Column  # its first byte
+    length: Column
+    first_use: Column  # the first use of any of its pieces, counted from the start of the window
+    last_use: Column
+    starts: Column  # where its pieces begin, and after the last range, where they end
+    piece_offset: Column  # first byte of each piece
+    piece_length: Column
+    piece_uses: Column  # how often it is used
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Different pieces, by file and offset."""
+
+    file: Column
+    offset: Column
+    length: Column
+    uses: Column
+    first_use: Column
+    last_use: Column
+
+
+def window_end(length: Column, group: Column, limits: RangeLimits) -> int:
+    """Return how many of the uses to come are the next window; 0 where there are none.
+
+    A window is the longest run whose bytes fit. Where that run reaches into another group than it began in, it ends
+    with the last group that is whole: a block shuffle uses all of some blocks before it goes to others, and cutting
+    there leaves no blocks half read. Uses of one group lie side by side.
+    """
+    length = length[: limits.uses + 1]
+    fits = int(np.searchsorted(np.cumsum(length), limits.window, side="right"))
+    end = min(max(1, fits), limits.uses, len(length))
+    changes = np.flatnonzero(np.diff(group[: end + 1])) + 1
+    return int(changes[-1]) if end < len(length) and len(changes) else end
+
+
+def plan_ranges(file: Column, offset: Column, length: Column, limits: RangeLimits) -> RangePlan:
+    """Return the ranges that hold all uses of one window, given in their order; each has at least one byte."""
+    if len(file) == 0:
+        return RangePlan(*(file,) * 5, np.zeros(1, np.int64), *(file,) * 3)
+    pieces = _distinct(file, offset, length)
+    return _ranges(pieces, _heads(pieces, limits))
+
+
+def _distinct(file: Column, offset: Column, length: Column) -> _Pieces:
+    order = _order(file, offset, length)
+    columns = [column[order] for column in (file, offset, length)]
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    heads = np.flatnonzero(fresh)
+    file, offset, length = (column[heads] for column in columns)
+    uses = np.diff(heads, append=len(order))
+    # The sort is stable: equal pieces stand in the order of their uses.
+    return _Pieces(file, offset, length, uses, order[heads], order[heads + uses - 1])
+
+
+def _order(file: Column, offset: Column, length: Column) -> Column:
+    """Return the order by file, offset and length; that of the uses among equal ones."""
+    bits = [int(column.max(initial=0)).bit_length() for column in (file, offset)]
+    if sum(bits) < 63:  # one sort of one key is three times as fast
+        key = file << bits[1] | offset
+        order = np.argsort(key, kind="stable")
+        same = key[order[1:]] == key[order[:-1]]
+        if (length[order[1:]][same] == length[order[:-1]][same]).all():
+            return order
+    return np.lexsort((length, offset, file))
+
+
+def _heads(pieces: _Pieces, limits: RangeLimits) -> Column:
+    """Return the pieces that ranges begin with, int64 (R,)."""
+    end = _running_end(pieces)
+    same = pieces.file[1:] == pieces.file[:-1]
+    gaps = np.maximum(pieces.offset[1:] - end[:-1], 0)
+    joined = same & (gaps <= limits.gap)
+    joined &= ~_too_much(pieces, np.where(joined, gaps, 0), limits)
+    runs = np.concatenate(([0], np.flatnonzero(~joined) + 1))
+    run_ends = np.append(runs[1:], len(end))
+    long = np.flatnonzero(end[run_ends - 1] - pieces.offset[runs] > limits.longest)
+    more = [_cuts(pieces.offset, end, int(runs[i]), int(run_ends[i]), limits.longest) for i in long]
+    return np.sort(np.concatenate([runs, *more])) if more else runs
+
+
+def _running_end(pieces: _Pieces) -> Column:
+    """Return where the bytes of each piece and of those before it in its file end: they may overlap."""
+    end = pieces.offset + pieces.length
+    same = pieces.file[1:] == pieces.file[:-1]
+    if not (same & (end[1:] < end[:-1])).any():
+        return end
+    order = np.lexsort((end, pieces.file))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    # By rank, all of a file come behind all of those before it, so that the maximum never reaches across.
+    return end[order[np.maximum.accumulate(rank)]]
+
+
+def _too_much(pieces: _Pieces, gaps: Column, limits: RangeLimits) -> NDArray[np.bool_]:
+    """Return the gaps that would make the window larger than allowed when all smaller ones of it are read over."""
+    spare = max(0, limits.window - int(pieces.length.sum()))
+    order = np.argsort(gaps, kind="stable")
+    over = np.empty(len(gaps), np.bool_)
+    over[order] = np.cumsum(gaps[order]) > spare
+    return over & (gaps > 0)
+
+
+def _cuts(offset: Column, end: Column, first: int, last: int, longest: int) -> Column:
+    """Return where a run of pieces that is too long is cut, each range as long as may be."""
+    cuts: list[int] = []
+    while True:
+        # `end` grows within a file, so the first piece that does not fit any more is found by bisection.
+        first += max(1, int(np.searchsorted(end[first:last], offset[first] + longest, side="right")))
+        if first >= last:
+            return np.array(cuts, np.int64)
+        cuts.append(first)
+
+
+def _ranges(pieces: _Pieces, heads: Column) -> RangePlan:
+    counts = np.diff(heads, append=len(pieces.file))
+    offset = pieces.offset[heads]
+    end = np.maximum.reduceat(pieces.offset + pieces.length, heads)
+    first, last = np.minimum.reduceat(pieces.first_use, heads), np.maximum.reduceat(pieces.last_use, heads)
+    order = np.argsort(first)
+    starts = np.concatenate(([0], np.cumsum(counts[order])))
+    each = np.repeat(heads[order] - starts[:-1], counts[order]) + np.arange(starts[-1])
+    return RangePlan(
+        file=pieces.file[heads][order],
+        offset=offset[order],
+        length=(end - offset)[order],
+        first_use=first[order],
+        last_use=last[order],
+        starts=starts,
+        piece_offset=pieces.offset[each],
+        piece_length=pieces.length[each],
+        piece_uses=pieces.uses[each],
+    )

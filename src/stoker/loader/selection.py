@@ -133,11 +133,8 @@ def draws_by_name(
 ) -> NDArray[np.uint64]:
     """Return a random number of 64 bits for each sample that depends on its digest, its class and the seed alone.
 
-    Args:
-        digests: uint64 (N,), of the names, and of the images where these share a name.
-        classes: uint32 (N,), CRC-32C of the names of the classes.
-        seed: 0 to 2**64 - 1.
-        depth: How often the dataset has been divided by such numbers already; each time they are others.
+    Digests, uint64 (N,), are those of the names, and of the images where these share a name; classes, uint32 (N,), the
+    CRC-32C of their names. ``depth`` says how often the dataset was divided by such numbers: each time they are others.
     """
     words = _native.philox((depth, 0, 0, _PURPOSE), (seed % 2**32, seed >> 32))
     low, high = (digests & np.uint64(0xFFFFFFFF)).astype(np.uint32), (digests >> np.uint64(32)).astype(np.uint32)

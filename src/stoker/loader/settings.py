@@ -16,8 +16,8 @@ from stoker.errors import ConfigError
 from stoker.habits import LOADERS, refuse_no_transform, refuse_unknown
 from stoker.loader.batch import BoxOutput
 from stoker.loader.caches import MemoryCache, NodeCache
+from stoker.loader.epochs import Balanced, Weighted
 from stoker.loader.read_ahead import ReadAhead
-from stoker.loader.sampling import Balanced, Weighted
 from stoker.order import BlockShuffle, Tail
 from stoker.transforms import Output, Transform
 from stoker.types import DecodeMode, Field
@@ -191,9 +191,7 @@ class LoaderSettings(Settings):
 def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
     """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line.
 
-    Args:
-        function: Its name, as people type it.
-        arguments: All of them, by name; ``unknown`` holds the keywords that it does not have.
+    ``function`` is its name, as people type it; the argument ``unknown`` holds the keywords that it does not have.
     """
     refuse_unknown(function, arguments["unknown"], arguments, LOADERS)
     refuse_no_transform(function, arguments["transform"])

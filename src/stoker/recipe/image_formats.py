@@ -130,15 +130,6 @@ def decode_with_pillow(
     composited). 16-bit grey stays as it is in I;16, whatever the order of its bytes, and is otherwise scaled to 8 bits,
     ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes. TIFF is turned upright by Pillow while it
     decodes, so its orientation is always 1.
-
-    Args:
-        data: The whole file.
-        kind: One of `FORMATS`.
-        check_pixels: Called with (width, height) before memory is taken; raises to refuse.
-        mode: Channels and depth of the pixels.
-
-    Raises:
-        ImageError: The file is damaged, cut short, or of a kind that has no defined form in this mode.
     """
     with loaded(data, kind, check_pixels) as image:
         return _in_mode(image, kind, mode), _orientation(image) if kind != "tiff" else 1
@@ -209,11 +200,7 @@ def encode_png(pixels: NDArray[Any]) -> bytes:
 
 
 def as_file(image: Image.Image) -> bytes:
-    """Return a PIL image as a PNG that loses nothing.
-
-    Raises:
-        ImageError: There is none of its mode, or its pixels cannot be loaded.
-    """
+    """Return a PIL image as a PNG that loses nothing; `ImageError` where there is none of its mode."""
     if image.mode not in ("1", "L", "LA", "P", "RGB", "RGBA", "I;16"):
         raise ImageError(f"a PIL image of mode {image.mode!r} has no lossless file; convert it to RGB or L first")
     out = io.BytesIO()
@@ -273,12 +260,7 @@ def _missing_library(kind: str) -> str:
 def orientation(data: bytes, kind: str) -> int:
     """Return how an image is seen upright, by EXIF or else XMP: 1 to 8; 1 when absent, and of TIFF, which Pillow turns.
 
-    Args:
-        data: The whole file, of which no pixel is decoded.
-        kind: What `sniff` says.
-
-    Raises:
-        ImageError: Its header is damaged.
+    The whole file is given; no pixel is decoded.
     """
     if kind in NATIVE_FORMATS:
         return _native.exif_orientation(data)
@@ -306,11 +288,7 @@ def _orientation(image: Image.Image) -> int:
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
-    """Return (width, height) of an image that is not a JPEG, as its header says; nothing is decoded.
-
-    Raises:
-        ImageError: ``kind`` is not among `FORMATS`, or its header is damaged.
-    """
+    """Return (width, height) of an image that is not a JPEG, as its header says; nothing is decoded."""
     if kind not in FORMATS:
         raise ImageError(f"not an image: {kind}" if kind in ("empty", "text") else f"not a readable image: {kind}")
     with as_image_error(kind):

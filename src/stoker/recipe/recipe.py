@@ -287,9 +287,6 @@ def parse_resize(text: str) -> StoredSize | None:
     """Return the resize that a text stands for; None for ``off``.
 
     Texts are ``short:256``, ``long:512``, ``max:512``, ``exact:300x200`` (width x height), ``square:300`` and ``off``.
-
-    Raises:
-        ConfigError: It is none of these.
     """
     if text == "off":
         return None
@@ -305,9 +302,6 @@ def parse_encode(text: str) -> Encode:
 
     Texts are ``jpeg:90``, ``jpeg:90:420``, ``jpeg:90:444``, each also with ``:standard`` behind it, ``png``,
     ``webp:90``, ``webp:lossless``, ``raw`` and ``raw:CHW``.
-
-    Raises:
-        ConfigError: It is none of these.
     """
     if text == "png":
         return PngEncode()

@@ -124,10 +124,6 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
             them is.
         recipe: What happens to it.
         crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
-
-    Raises:
-        ImageError: The file is not an image, or cannot be decoded without losing pixels; or an array is not pixels.
-        ImageTooLargeError: It has more pixels than the recipe allows.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -149,19 +145,10 @@ def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None)
 
 
 def decode(data: bytes, max_pixels: int, mode: Mode = "RGB", exif: Exif = "keep") -> NDArray[Any]:
-    """Return the pixels of an image file of any format.
+    """Return the pixels of an image file of any format, turned upright if asked.
 
-    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16.
-
-    Args:
-        data: The bytes of the file.
-        max_pixels: An image with more is refused before memory is taken for it.
-        mode: Channels and depth of the pixels.
-        exif: Whether they are turned upright.
-
-    Raises:
-        ImageError: The file is not an image, cannot be decoded without losing pixels, or has none in this mode.
-        ImageTooLargeError: It has more pixels.
+    They are uint8 (H, W, C), where C is 3 in mode RGB, 1 in L and 4 in RGBA, or uint16 (H, W, 1) in I;16. An image with
+    more pixels than ``max_pixels`` is refused before memory is taken for it.
     """
     if sniff(data) in NATIVE_FORMATS:
         return _native.decode_image(data, max_pixels=max_pixels, mode=mode, turns=exif == "apply")
@@ -203,22 +190,11 @@ def _modes(encode: Encode, recipe: Recipe) -> frozenset[str]:
 
 
 def check(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> Storing:
-    """Refuse what `convert` would refuse of an image, as far as that shows without making anything of its pixels.
+    """Refuse what `convert` would refuse of an image, and return what would become of it.
 
-    Of an image that is kept, the header and all markers or chunks are read, and what they hold only as the recipe's
-    ``check`` says; so it is of every JPEG. All other images are decoded.
-
-    Args:
-        data: As for `convert`.
-        recipe: What would happen to it.
-        crop: As for `convert`.
-
-    Returns:
-        What would become of it.
-
-    Raises:
-        ImageError: The file is not an image, or cannot be decoded without losing pixels.
-        ImageTooLargeError: It has more pixels than the recipe allows.
+    That is as far as it shows without making anything of its pixels. Of an image that is kept, the header and all
+    markers or chunks are read, and what they hold only as the recipe's ``check`` says; so it is of every JPEG. All
+    other images are decoded.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -517,16 +493,11 @@ _DEPTH_AT = 24  # byte of a PNG that says its bits
 
 
 def mask_ids(data: bytes | Image.Image, check_size: Callable[[int, int], None]) -> NDArray[Any]:
-    """Return the numbers in the pixels of a mask: bool, uint8, uint16 or int32 (H, W).
+    """Return the numbers in the pixels of a mask, a file or a PIL image: bool, uint8, uint16 or int32 (H, W).
 
-    Of a palette these are the indices, of 1 bit False and True.
-
-    Args:
-        data: A file, or a PIL image.
-        check_size: Called with (width, height) before memory is taken; raises to refuse. A TIFF may be turned later.
-
-    Raises:
-        ImageError: It is damaged, of a format that changes numbers, or has more than one of them for a pixel.
+    Of a palette these are the indices, of 1 bit False and True. ``check_size`` is called with (width, height) before
+    memory is taken, and raises to refuse; a TIFF may be turned later. `ImageError` where the format changes numbers, or
+    a pixel has more than one of them.
     """
     if not isinstance(data, bytes):
         check_size(*data.size)
@@ -570,23 +541,14 @@ def _ids_of(image: Image.Image) -> NDArray[Any]:
 
 
 def decode_mask(data: bytes, bits: int, max_pixels: int) -> NDArray[Any]:
-    """Return the ids of a stored mask of 8 or 16 bits: uint8 or uint16 (H, W).
-
-    Raises:
-        ImageError: It is damaged, or is not a grey PNG of so many bits.
-        ImageTooLargeError: It has more pixels than ``max_pixels``; no memory is taken for it.
-    """
+    """Return the ids of a stored mask of 8 or 16 bits, which must be a grey PNG of so many: uint8 or uint16 (H, W)."""
     if not is_stored_mask(data, bits):
         raise ImageError(f"it is not a grey PNG of {bits} bits, as stored masks are")
     return decode(data, max_pixels, "L" if bits == _LOW_BITS else "I;16")[:, :, 0]
 
 
 def is_stored_mask(data: bytes, bits: int) -> bool:
-    """Return whether a file is a mask as records hold it: a grey PNG of so many bits. Its pixels are not looked at.
-
-    Raises:
-        ImageError: It is a PNG whose header is damaged.
-    """
+    """Return whether a file is a mask as records hold it: a grey PNG of so many bits. Its pixels are not looked at."""
     is_grey = sniff(data) == "png" and own_mode(data, "png") == ("L" if bits == _LOW_BITS else "I;16")
     return is_grey and data[_DEPTH_AT] == bits
 

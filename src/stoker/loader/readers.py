@@ -87,14 +87,7 @@ class SampleReader(ABC):
 
     @abstractmethod
     def features(self, number: int) -> tuple[Features, dict[str, str]]:
-        """Return one sample as features, and what is wrong with fields that it has not.
-
-        Raises:
-            ShardError: The record is damaged.
-            ExampleError: It is not a ``tf.train.Example``; the message says where it is.
-            SourceError: The annotation of an image file is damaged.
-            OSError: It cannot be read.
-        """
+        """Return one sample as features, and what is wrong with fields that it has not; raises where it is damaged."""
 
     def sample(self, number: int, mode: Mode = "RGB", exif: Exif | None = None) -> Sample:
         """Return one sample; raises what `features` does, and an ExampleError where it lacks the image."""
@@ -118,12 +111,7 @@ class SampleReader(ABC):
 
     @abstractmethod
     def load(self, number: int, position: int) -> SourceImage:
-        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0.
-
-        Raises:
-            StokerError: It cannot be read, or is damaged.
-            OSError: It cannot be read.
-        """
+        """Return one sample, or the object at a position (-1: none), as a build takes it: box classes count from 0."""
 
     def plain_file(self, number: int) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of a sample; None without one."""
@@ -543,14 +531,6 @@ class GivenImages(NumberedFiles):
     The core asks for as many bytes as are listed. Of an array, of a PIL image, or of a record that nobody has read yet,
     there is no such number: it gets a token in the place of a file. That is of no format that the core knows, so it
     asks for its pixels, as it does for files that Pillow decodes. This holds nothing of the core.
-
-    Args:
-        load: Gives the bytes or the pixels of an image by its number.
-        sizes: int64 (N,): bytes of each; -1 where they are not known.
-
-    Attributes:
-        sizes: The same, with those of tokens.
-        token: What its tokens begin with. No file can be made to begin so.
     """
 
     def __init__(self, load: Callable[[int], bytes | NDArray[Any]], sizes: NDArray[np.int64]) -> None:
