@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 from hypothesis import strategies as st
 
 import stoker
-from stoker.transforms import OPERATIONS, ColorJitter, Operation, operations
+from stoker import transforms
+from stoker.transforms import OPERATIONS, ColorJitter, Operation
 from stoker.types import Filter, Mode
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
 JITTER = ColorJitter(0.4, (0.2, 1.9), 0.7, 0.1)
 MODES: tuple[Mode, ...] = get_args(Mode)
 VALUES: dict[Any, list[Any]] = {
-    operations.Size: [24, (7, 90), 1, (31, 20)],
-    operations.Side: [90, 107],  # no less than the sizes
-    operations.Probability: [0.0, 0.5, 1.0],
-    operations.Shares: [(0.08, 1.0), (0.01, 0.02), (1.0, 1.0), (0.5, 0.6)],
-    operations.Ratios: [(3 / 4, 4 / 3), (0.1, 10.0), (100.0, 100.0), (4.0, 5.0)],
-    operations.Factors: [0.0, 0.7, 3.0, (0.0, 0.0), (1.0, 1.0), (2.0, 3.0)],
-    operations.Shifts: [0.0, 0.1, (-0.5, 0.5), (0.5, 0.5)],
-    operations.ColorChange: [None, JITTER],
+    transforms.Size: [24, (7, 90), 1, (31, 20)],
+    transforms.Side: [90, 107],  # no less than the sizes
+    transforms.Probability: [0.0, 0.5, 1.0],
+    transforms.Shares: [(0.08, 1.0), (0.01, 0.02), (1.0, 1.0), (0.5, 0.6)],
+    transforms.Ratios: [(3 / 4, 4 / 3), (0.1, 10.0), (100.0, 100.0), (4.0, 5.0)],
+    transforms.Factors: [0.0, 0.7, 3.0, (0.0, 0.0), (1.0, 1.0), (2.0, 3.0)],
+    transforms.Shifts: [0.0, 0.1, (-0.5, 0.5), (0.5, 0.5)],
+    transforms.ColorChange: [None, JITTER],
     Filter: list(get_args(Filter)),
     bool: [False, True],
 }
@@ -42,7 +43,7 @@ def every_value(kind: type[Operation]) -> Iterator[Operation]:
     """Yield the operation as simple as it can be, then with each value of each setting, none of them alone."""
     values = {name: VALUES[hint] for name, hint in types_of_settings(kind).items()}
     if "size" in values:
-        yield kind(VALUES[operations.Size][0])  # type: ignore[call-arg]
+        yield kind(VALUES[transforms.Size][0])  # type: ignore[call-arg]
     for row in range(max(map(len, values.values()))):
         yield kind(**{name: listed[(row + at) % len(listed)] for at, (name, listed) in enumerate(values.items())})
 
@@ -58,7 +59,7 @@ def of_image(operation: Operation, width: int, height: int) -> Any:
     if isinstance(operation, stoker.RawTensor):
         return dataclasses.replace(operation, size=(height, width))
     if isinstance(operation, stoker.TopLeft):
-        down, across = operations.extent(operation.size)
+        down, across = transforms.extent(operation.size)
         return dataclasses.replace(operation, size=(min(down, height), min(across, width)))
     return operation
 
@@ -76,7 +77,7 @@ def any_transform(draw: st.DrawFn, width: int, height: int, mode: Mode = "RGB") 
     values = {}
     for name, hint in types_of_settings(kind).items():
         listed = st.sampled_from(VALUES[hint])
-        values[name] = draw(sides | st.tuples(sides, sides) if hint is operations.Size else listed)
+        values[name] = draw(sides | st.tuples(sides, sides) if hint is transforms.Size else listed)
     if mode not in ColorJitter.modes and "color_jitter" in values:
         values["color_jitter"] = None
     return of_image(kind(**values), width, height)
