@@ -70,7 +70,14 @@ def new_session() -> ClientSession:
 
 
 async def get(session: ClientSession, url: str, headers: Mapping[str, str], timeout: ClientTimeout) -> ClientResponse:
-    """Make one request, by the proxy of the environment, without the credentials of the URL; read no body yet."""
+    """Make one request, by way of the proxy of the environment; the body is not read yet.
+
+    A user name and a password in the URL are not sent; ``headers`` are what is sent beside those of any request.
+
+    Raises:
+        ClientError: There is no answer.
+        ValueError: It is not a URL that can be asked for.
+    """
     address = URL(quote(_NO_ESCAPE.sub("%25", url), safe=_SENT_AS_IS), encoded=True).with_user(None)
     headers = {"Accept-Encoding": "identity", **headers}
     return await session.get(address, headers=headers, allow_redirects=False, proxy=proxy_of(url), timeout=timeout)
@@ -84,7 +91,11 @@ def proxy_of(url: str) -> str | None:
 
 
 def redirect_of(response: ClientResponse, url: str) -> str | None:
-    """Return the URL that a response leads to, which may be anything; None if it is no redirect."""
+    """Return the URL that a response leads to, which may be anything; None if it is no redirect.
+
+    Raises:
+        ValueError: It leads to something that is not a URL.
+    """
     if response.status not in _REDIRECTS:
         return None
     return urljoin(url, response.headers.get("Location") or "none:")

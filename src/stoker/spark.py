@@ -86,10 +86,12 @@ def engine(session: SparkSession) -> EngineFactory:
 
 @contextmanager
 def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator[SparkSession]:
-    """Run an application for the command line while the ``with`` block runs; under ``spark-submit`` the one prepared.
+    """Run an application for the command line while the ``with`` block runs.
 
-    ``master`` is the address of the cluster, or None for what Spark's own configuration says. Executors start the
-    Python that runs this, unless ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` names another.
+    Under ``spark-submit`` it is the one that is prepared already. Otherwise ``master`` is the address of the cluster,
+    such as ``local[4]``, ``spark://host:7077`` or ``yarn``, or None for what Spark's own configuration says;
+    ``settings`` are properties of Spark's. Executors start the Python that runs this, unless ``spark.pyspark.python``
+    or ``PYSPARK_PYTHON`` names another.
     """
     if not {"PYSPARK_GATEWAY_PORT", "JAVA_HOME"} & os.environ.keys() and shutil.which("java") is None:
         raise ConfigError("Spark needs Java 17 or newer, and there is none: install it, or set JAVA_HOME")
@@ -116,7 +118,11 @@ def started_session(master: str | None, settings: Mapping[str, str]) -> Iterator
 
 
 class SparkEngine:
-    """Builds shards on the executors of a Spark application, which knows how many tasks run at a time; see `Engine`."""
+    """Builds shards on the executors of a Spark application; see `stoker.builder.Engine`.
+
+    Spark says how many tasks run at a time: ``threads`` is not used. ``advanced`` is called with the items, source
+    bytes and rejects of every shard that is complete.
+    """
 
     def __init__(
         self,
@@ -139,7 +145,14 @@ class SparkEngine:
         self._seen = 0
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
-        """Build all jobs. Once per engine."""
+        """Build all jobs. Once per engine.
+
+        Raises:
+            ClusterError: The source, the destination or the cluster failed; names the shard and the host. What is
+                complete stays.
+            ConfigError: The executors lack something, or do not see what the driver sees.
+            KeyboardInterrupt: The jobs of Spark's are cancelled.
+        """
         shared = _Shared(self._converter, self._destination, BuildGuard.of(self._destination), given)
         sent = self._spark.broadcast(shared)
         self._advanced(0, 0, 0)  # the rate counts from here
@@ -206,7 +219,10 @@ class _Results(AccumulatorParam["list[ShardResult]"]):
 
 
 class _Jobs:
-    """The jobs of one build, in threads of the caller's scheduler pool; cancelled when the block is left."""
+    """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
+
+    For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
+    """
 
     def __init__(self, session: SparkSession, title: str) -> None:
         self._spark = session.sparkContext
@@ -243,7 +259,10 @@ class _Jobs:
             raise explain(error) from None
 
     def settle(self) -> None:
-        """Wait until no attempt is active: Spark kills the others of a task seconds after one has succeeded."""
+        """Wait until no attempt is active any more.
+
+        Spark ends a job with the first attempt that succeeds at each task, and kills the others some seconds later.
+        """
         tracker = self._spark.statusTracker()
         jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._group)]
         stages = {stage for job in jobs if job is not None for stage in job.stageIds}

@@ -129,7 +129,14 @@ class ItemConverter:
     def convert(
         self, items: Sequence[Item], split: str, stopped: Callable[[], bool] | None = None, load: Load | None = None
     ) -> Outcome:
-        """Convert items until ``stopped()``, plain JPEGs by the core; ``load`` gives those that are loaded ahead."""
+        """Convert items one after another, until ``stopped()``; ``load`` gives them if they are loaded ahead.
+
+        Plain JPEGs on this machine become records in one call of the core for many of them, without the GIL.
+
+        Raises:
+            OSError: The process has run out of files or memory, or the store of the source fails or refuses
+                everything. Whatever is wrong with an item itself is a reject.
+        """
         outcome = Outcome()
         storing = plain_storing(self.recipe) if load is None and self.is_local else None
         plain = [] if storing is None else [self._plain_file(item, split) for item in items]
@@ -171,11 +178,14 @@ class ItemConverter:
         return self.schema.to_features(self._sample(label, _FILENAME, StoredImage(_IMAGE, _WIDTH, _HEIGHT), ()))
 
     def check(self, item: Item, split: str) -> tuple[str, Storing | ItemReject, bool]:
-        """Return what an item holds, how it will be stored or its reject, and whether an EXIF orientation turns it.
+        """Return what an item of a split holds, and what becomes of it; only what has extra fields is converted.
 
-        What it holds is a format in the words of `stoker.recipe.sniff`, ``unreadable``, or ``pixels`` of a record.
-        Damage inside a kept image is seen only where the recipe's ``check`` says so; only items with extra fields are
-        converted.
+        Damage inside a JPEG, or in an image that will be kept, is seen only where the recipe's ``check`` is ``entropy``
+        or ``decode``.
+
+        Returns:
+            The format in the words of `stoker.recipe.sniff`, or ``unreadable``, ``pixels`` of a record; how it will
+            be stored, or its reject; and whether its EXIF orientation turns it.
         """
         kind = UNREADABLE
         try:
@@ -292,7 +302,12 @@ class LoadingAhead:
         self._changed = threading.Condition()
 
     def begin(self, items: Iterable[Item], split: str) -> Load:
-        """Begin to load items of a split, after those of earlier calls; return what waits for each of them."""
+        """Begin to load some items of a split, after those of the calls before.
+
+        Returns:
+            What gives each of them, in any thread; it waits for the image and raises what loading it raised. The images
+            are held as long as it is.
+        """
         loads: dict[Item, Future[SourceImage]] = {}
         for item in items:
             if item not in loads and not self._converter.is_decided(item, split):
@@ -347,7 +362,15 @@ def is_machine_error(error: OSError) -> bool:
 
 
 def is_item_error(error: OSError, root: str) -> bool:
-    """Return whether the next item may still be read after the error that one met; see `Location.is_readable_after`."""
+    """Return whether the next item may still be read after the error that one met.
+
+    A store that refuses one item is asked whether it refuses everything, as it does when credentials have expired; on
+    this machine it is seen whether the folder of the item has gone as well, as those of a disk have that was taken
+    away.
+
+    Raises:
+        StorageError: The store fails now.
+    """
     if isinstance(error, StorageError) or is_machine_error(error):
         return False
     return location(root).is_readable_after(error)

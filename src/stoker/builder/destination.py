@@ -54,7 +54,13 @@ _TFDS_CLASSES = "tensorflow_datasets.core.features."
 
 
 def check_destination(destination: Location, *sources: str | None) -> None:
-    """Refuse a destination in which nothing can be built, before the source is listed; it may lie in a source."""
+    """Refuse a destination in which nothing can be built, before what is built from is looked at.
+
+    It may lie in a source, whose listing leaves it out.
+
+    Raises:
+        DestinationError: It is a source, is not a directory, or holds something that no build has written.
+    """
     if any(source is not None and destination.is_same(location(source)) for source in sources):
         message = f"{destination} is the source itself; give a new directory, in it or outside it"
         raise DestinationError(message, path=str(destination))
@@ -99,8 +105,11 @@ def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any
 def resume(journal: Journal, destination: Location, settings: dict[str, Any], *, in_parts: bool = False) -> None:
     """Make the journal that of these settings: resume the one there is, or begin one.
 
-    Shards that are no longer there in full are forgotten, so that they are built again. What dead builds have left is
-    removed, unless parts that write at the same time may need it.
+    Shards that the journal names and that are no longer there in full are forgotten, so that they are built again. What
+    dead builds have left is removed, unless parts that write at the same time may need it.
+
+    Raises:
+        DestinationError: The journal is that of other settings.
     """
     if journal.settings is None:
         journal.begin(settings)
@@ -127,7 +136,10 @@ def _manifest_there(destination: Location) -> Manifest | None:
 
 
 def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | None:
-    """Return the dataset, or the build with other settings, that overwriting would remove, in words; or None."""
+    """Return what a build that overwrites would remove, in words; None if there is nothing.
+
+    That is a finished dataset, or an unfinished build with other settings; one with the same settings is resumed.
+    """
     manifest = _manifest_there(destination)
     if manifest is not None:
         return f"dataset {manifest.dataset_id} of {manifest.records:,} records"
@@ -139,7 +151,11 @@ def what_is_replaced(destination: Location, settings: dict[str, Any]) -> str | N
 
 
 def remove_dataset(destination: Location, journal: Journal, settings: dict[str, Any]) -> None:
-    """Remove what `what_is_replaced` says, and nothing else, the manifest last; begin the journal of these settings."""
+    """Remove what `what_is_replaced` says, and begin the journal of a build with these settings.
+
+    Nothing but files that Stoker wrote is removed. The manifest goes last: after a kill it still says what is left, so
+    that the same command removes that.
+    """
     manifest = _manifest_there(destination)
     begun = journal.settings if journal.settings not in (None, settings) else None
     names = [] if begun is None else [result.file.name for result in journal.results]
@@ -220,7 +236,10 @@ def _shown(value: object) -> str:
 
 
 def write_companions(directory: Location, manifest: Manifest, classes: Sequence[bytes]) -> dict[str, ListedFile]:
-    """Write what a preset asks for, TFDS's files or Hops' ``sizes.txt``; return what the manifest says about each."""
+    """Write what the preset of a dataset asks for: TFDS's two JSON files, or the Hops notebook's ``sizes.txt``.
+
+    What the manifest says about each file is returned.
+    """
     if manifest.schema.preset == "tiny-imagenet":
         lines = [f"{word},{manifest.splits[split].records}" for word, split in _SIZES if split in manifest.splits]
         return {SIZES_NAME: write_listed(sizes_path(directory), "\n".join(lines).encode())}
@@ -237,11 +256,17 @@ def write_companions(directory: Location, manifest: Manifest, classes: Sequence[
 def write_tfds_metadata(
     directory: LocationLike, *, name: str, splits: Mapping[str, Split], class_names: Sequence[str]
 ) -> dict[str, ListedFile]:
-    """Write ``features.json``, ``dataset_info.json`` and the names of labels; return what the manifest says of each.
+    r"""Write ``features.json``, ``dataset_info.json`` and the names of the labels, each atomically.
 
-    These are TFDS's own protocol buffers as JSON, for TFDS 4.0 or newer, which checks neither name nor version. TFDS
-    strips the names and passes over blank lines: where that would make two names one, or none, no names are written,
-    and the classes have numbers only. Bytes that are not UTF-8 are written as escapes.
+    The records have the keys of preset ``tfds`` and lie in shards called ``NAME-SPLIT.tfrecord-00000-of-00008``. The
+    three files are the JSON form of TFDS's own protocol buffers and hold no dates: the same arguments give the same
+    bytes. They are written for TFDS 4.0 or newer, which checks neither the name nor the version. What the manifest says
+    about each is returned.
+
+    TFDS reads the names as UTF-8 lines, strips them and passes over blank ones. Bytes of a name that are not UTF-8,
+    surrogate escapes in ``class_names``, are written as an escape (``\udcff``); and where stripping would make two
+    names one, or none, no names are written at all: the classes then have numbers only, which is better than wrong
+    names.
     """
     folder = location(directory)
     names = [text.encode("utf-8", "backslashreplace") for text in class_names]

@@ -248,9 +248,10 @@ def sampled(tree: Source, settings: BuildSettings, progress: Progress | None = N
 
 
 def sample_records(converter: ItemConverter, threads: int) -> tuple[RecordSize, dict[tuple[Item, str], Outcome]]:
-    """Return how long the records of a tree will be, the same on any machine, and records that need not be made again.
+    """Return how long the records of a tree will be, and some records, by item and split, that need not be made again.
 
-    Of images by URL the length is assumed, and there are no records. These are bounded in bytes.
+    The first is the same for the same tree on any machine; of images by URL it is assumed, and there are none of the
+    second. These are bounded in bytes: a build holds them until it ends.
     """
     tree = converter.tree
     if tree.latency == "web":
@@ -332,6 +333,9 @@ def duplicates_to_drop(
 
     Of equal files in a split the first stays. With ``across-splits``, of those in several the one in test, or else in
     validation: what is measured on stays, and what is trained on goes.
+
+    Raises:
+        ConfigError: The images are on web servers, which may send others the next time.
     """
     if how is None:
         return {}

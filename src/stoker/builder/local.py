@@ -41,7 +41,10 @@ _OPEN_UPLOADS = 4  # one alone does not fill the way to a store
 
 @dataclass(slots=True)
 class _Chunk:
-    """Consecutive items of one shard, which are held only until they are converted."""
+    """Consecutive items of one shard on their way through the threads.
+
+    Once they are submitted, the items themselves are held only until they are converted.
+    """
 
     job: ShardJob
     items: list[Item]
@@ -54,7 +57,16 @@ class Engine(Protocol):
     """Makes shards. Used once, from one thread."""
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
-        """Make every shard, in any order, and end when all are reported; a job takes memory once it is asked for."""
+        """Make every shard, in any order, and end only when all of them are reported.
+
+        Args:
+            jobs: The shards that are not there yet. Each job is made when it is asked for, so only those that are
+                held take memory.
+
+        Raises:
+            OSError: The source or the destination failed. What is reported stays; the rest is removed.
+            KeyboardInterrupt: The same.
+        """
 
 
 class EngineFactory(Protocol):
@@ -69,10 +81,15 @@ class EngineFactory(Protocol):
         advanced: Callable[[int, int, int], None],
         /,
     ) -> Engine:
-        """Return an engine that converts so many items at a time on one machine.
+        """Return an engine.
 
-        ``committed`` is to be called, from one thread at a time, for each shard that is complete in the destination;
-        ``advanced``, from the thread that runs the engine, with the items, source bytes and rejects that were added.
+        Args:
+            converter: Turns items into records.
+            destination: Where the shards go.
+            threads: Items converted at the same time on one machine.
+            committed: To be called, from one thread at a time, once for each shard that is complete in the destination.
+            advanced: To be called, from the thread that runs the engine, with the items, source bytes and rejects that
+                were added since.
         """
 
 
@@ -101,9 +118,16 @@ class _Shard:
 
 
 class LocalEngine:
-    """Builds shards with threads of this process, in the order of the jobs; see `Engine`.
+    """Builds shards with threads of this process; see `Engine`.
 
-    ``before_commit`` is called, from any thread, when a shard is written, and raises to keep it from its final name.
+    Args:
+        converter: Turns items into records.
+        directory: Where the shards go.
+        threads: Items converted at the same time.
+        committed: Called, in the order of the jobs and from the calling thread, with every shard that is complete.
+        advanced: Called after each chunk, from the calling thread, with its items, source bytes and rejects.
+        before_commit: Called, from any thread, when all of a shard is written and before it gets its final name; raises
+            to keep it from that.
     """
 
     def __init__(
@@ -138,7 +162,12 @@ class LocalEngine:
         self._commits: deque[tuple[_Shard, Future[ShardResult]]] = deque()
 
     def run(self, jobs: Iterable[ShardJob]) -> None:
-        """Build all jobs, in order. Once per engine."""
+        """Build all jobs, in order. Once per engine.
+
+        Raises:
+            OSError: The destination cannot be written. What is committed stays; the rest is removed.
+            KeyboardInterrupt: The same. Images that are being converted are not waited for: nothing comes of them.
+        """
         interrupted = False
         try:
             for chunk in _chunks(jobs):
@@ -220,7 +249,12 @@ def build_shard(
 ) -> ShardResult:
     """Build one shard, from the first item to its final name: what an engine for other machines runs on them.
 
-    Two attempts at the same job may run at once: each writes the same bytes under a temporary name of its own.
+    Two attempts at the same job may run at once, on any machines: what each writes has a name of its own until it is
+    complete, and both write the same bytes. ``before_commit`` is called when all is written and nothing has its final
+    name yet; it raises to keep it so.
+
+    Raises:
+        OSError: The source or the destination failed; nothing of this attempt is left.
     """
     results: list[ShardResult] = []
     folder = location(destination)

@@ -78,7 +78,11 @@ NO_PART = Part(0, 0)
 
 
 def parse_part(text: str, environment: Mapping[str, str] = os.environ) -> Part:
-    """Return what ``--part`` means: ``3/64``, or ``auto`` for what Slurm or Kubernetes says in the environment."""
+    """Return what ``--part`` means: ``3/64``, or ``auto`` for what Slurm or Kubernetes says in the environment.
+
+    Raises:
+        ConfigError: It is neither, its number is not below the count, or the environment does not say.
+    """
     if not isinstance(text, str):
         raise ConfigError(f"{option('part')} is {text!r}; it must be a text such as 3/64, or auto")
     if text == "auto":
@@ -131,7 +135,11 @@ def _number(environment: Mapping[str, str], name: str) -> int:
 
 
 def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool) -> Part | None:
-    """Return the part that ``--part`` and ``--finish`` mean, None without either; neither goes with the others."""
+    """Return the part that ``--part`` and ``--finish`` mean, None where neither is given; others say if they are given.
+
+    Raises:
+        ConfigError: The part is not understood, or options contradict each other.
+    """
     if text is None and not finish:
         return None
     refuse_contradicting({"part": text, "finish": finish, "engine": engine, "overwrite": overwrite})
@@ -139,7 +147,10 @@ def chosen_part(text: str | None, *, finish: bool, engine: bool, overwrite: bool
 
 
 def list_once(settings: BuildSettings, destination: Location, progress: Progress | None = None) -> ListedSource:
-    """List a source, read how another part of the build has listed it, or wait for one that is about to."""
+    """List a source, or read how another part of the same build has listed it, or wait for one that is about to.
+
+    Nothing is written where a dataset is finished.
+    """
     if (destination / MANIFEST_NAME).lexists():
         return _list(settings, destination, progress)
     folder = destination / BUILD_FOLDER
@@ -259,7 +270,10 @@ def note_part(destination: Location, part: Part) -> None:
 
 
 def _parts_lacking(destination: Location, shards: Sequence[int]) -> dict[Part, list[int]]:
-    """Return which part makes which of some shards, by the count of parts of which most have begun; empty if none."""
+    """Return which part makes which of some shards, given by their numbers; empty if no part is known.
+
+    Of parts of several divisions those of the one count of which most have begun.
+    """
     folder = destination / BUILD_FOLDER / _PARTS_NAME
     names = [os.fsdecode(child.name) for child in folder.children()] if folder.is_dir() else []
     counts = [int(match[2]) for match in map(_PART_FILE.fullmatch, names) if match is not None]

@@ -106,7 +106,10 @@ class Plan:
         }
 
     def jobs(self, wanted: Container[str]) -> Iterator[ShardJob]:
-        """Yield the jobs of the shards named in ``wanted``, in order; only items of jobs in use take memory."""
+        """Yield the jobs of the shards whose names are in ``wanted``, in the order of the dataset.
+
+        The items of a job are copied out of the table when it is yielded, so only those in use take memory.
+        """
         for split in self.splits:
             for shard, name in enumerate(split.shard_names):
                 if name in wanted:
@@ -129,7 +132,11 @@ class RecordSize:
 def open_source(
     source: SourceSettings, progress: Progress | None = None, destination: Location | None = None
 ) -> Source:
-    """List the images that the settings name; a destination that lies in the source is left out."""
+    """List the images that the settings name; a destination that lies in the source is left out.
+
+    Raises:
+        SourceError: They cannot be listed, or are TFRecords.
+    """
     assert source.root is not None, "records of a program are not listed here"
     path = location(source.root)
     below = find_shard_folder(path, is_dataset) if path.is_dir() else None
@@ -156,7 +163,10 @@ def _records_at(root: str, path: Location) -> SourceError:
 
 
 def make_plan(tree: Source, settings: BuildSettings, size: RecordSize) -> Plan:
-    """Divide a tree into splits and shards, by the size of records if need be; put each split into its seeded order."""
+    """Divide a tree into splits and shards, and put each split into its seeded order.
+
+    The size of the records decides the number of shards when the settings give only their length.
+    """
     images = [name for name, field in tree.fields.items() if field.is_image]
     if settings.source.crop_objects and images:
         message = f"{option('crop_objects')} cuts objects out of the image, but not out of {', '.join(images)}"

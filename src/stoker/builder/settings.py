@@ -232,6 +232,9 @@ class BuildOptions(SourceOptions):
     """What is built: the settings of `stoker.build`, and of ``stoker build``, ``plan`` and ``repack`` as options.
 
     Where a setting is None, it has the value that the preset gives it, or the default.
+
+    Raises:
+        ConfigError: A setting is none of those allowed.
     """
 
     shards: Annotated[
@@ -365,7 +368,12 @@ class BuildOptions(SourceOptions):
     ] = False
 
     def settings(self, source: str | None, name: str | None = None) -> BuildSettings:
-        """Return the settings that the options stand for; ``source`` is None of records, ``name`` what presets need."""
+        """Return the settings that the options stand for.
+
+        Args:
+            source: Where the images are; None for records of a program.
+            name: Path or URL that a preset that asks for it names the dataset after; None for the source.
+        """
         preset = find_preset(self.preset)
         return BuildSettings(
             source=self._source(source, preset),

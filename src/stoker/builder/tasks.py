@@ -58,9 +58,19 @@ def build_tree(
 ) -> BuildReport:
     """Build a dataset from a source that is listed, or resume a build that was interrupted.
 
-    ``announce`` is called with the size that the dataset will have, before anything is written; ``overwrite`` with what
-    is there if that is a finished dataset, or an unfinished build with other settings, which are then removed; it
-    raises to keep it. Without it they are refused.
+    The same settings give the same bytes for any number of threads, in any destination, which `check_destination`
+    accepts, and after any number of interruptions. Only one build at a time can write to a directory; in a store two
+    may, with the same settings. ``announce`` is called with the size that the dataset will have, before anything is
+    written; ``overwrite`` with what is there if that is a finished dataset, or an unfinished build with other settings,
+    which are then removed; it raises to keep it. A build that was interrupted after that is resumed by the same call.
+    Without it they are refused.
+
+    Raises:
+        ConfigError: The settings do not fit the source, or the dataset is huge and ``accept_size`` is not set.
+        DestinationError: The destination holds something else, or another build is writing to it.
+        OSError: The destination cannot be written, or the store of the source or of the destination has gone. Run
+            again to resume.
+        KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
     listed = sampled(tree, settings, progress)
@@ -101,8 +111,17 @@ def build_part(
 ) -> PartReport:
     """Build one part of a dataset, or resume it; whichever part ends last finishes the dataset.
 
-    Parts may run at the same time, repeatedly, on any machines that see the source and the destination, and their
-    number may change. The dataset is byte for byte that of `build`. `NO_PART` only finishes it.
+    The shards of a dataset are divided among the parts, which may run at the same time, one after another, and several
+    times, in any number of processes on any machines that see the source and the destination. The dataset is byte for
+    byte that of `build`. A build may go on with another number of parts: complete shards are not built again. `NO_PART`
+    only finishes the dataset. ``announce`` is called by parts that begin before any shard is built.
+
+    Raises:
+        ConfigError: As `build_tree`.
+        SourceError: As `build_tree`.
+        DestinationError: The destination holds something else, or a build with other settings or without parts; or
+            there is a shard missing, and no part that builds it.
+        KeyboardInterrupt: Run again to resume.
     """
     started = time.monotonic()
     tree = listed.tree
@@ -128,7 +147,11 @@ def build_part(
 
 
 def check_part_destination(destination: Location, source: str, part: Part) -> None:
-    """Refuse a destination in which no part can be built, before the source is looked at."""
+    """Refuse a destination in which no part can be built, before the source is looked at.
+
+    Raises:
+        DestinationError: As `check_destination`; or no part has begun there, and this is none.
+    """
     check_destination(destination, source)
     if part == NO_PART and not is_unfinished(destination) and not (destination / MANIFEST_NAME).lexists():
         message = f"no build has begun in {destination}, so there is nothing to finish; begin with {option('part')} 0/N"
@@ -221,7 +244,10 @@ def build_stream(
     progress: Progress | None = None,
     overwrite: Callable[[str], None] | None = None,
 ) -> BuildReport:
-    """Build a dataset from records without a length, gone through once, or resume it; ``source`` has the first."""
+    """Build a dataset from records without a length, or resume a build that was interrupted.
+
+    The records, of which ``source`` has the first, are gone through once. ``progress`` gets 0 for their unknown number.
+    """
     started = time.monotonic()
     task = StreamBuild(stream, source, _checked(settings), destination)
     written = write(task, overwrite=overwrite, progress=progress)

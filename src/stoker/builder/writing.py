@@ -63,10 +63,18 @@ class Task(ABC):
         committed: Callable[[ShardResult], None],
         tally: Tally,
     ) -> None:
-        """Make shards, or all where names are not known yet; ``there`` are those of earlier runs, to be tallied first.
+        """Make shards.
 
-        ``committed`` is to be called, from one thread at a time, for each that is complete. Where those that are there
-        were made of something else, that is a `DestinationError`.
+        Args:
+            shards: Which; nothing where names are not known yet.
+            there: Those that earlier runs have finished, by name.
+            committed: To be called, from one thread at a time, once for each shard that is complete.
+            tally: To be told of all items, those of earlier runs first.
+
+        Raises:
+            DestinationError: Those that are there were made of something else.
+            OSError: The source or the destination failed. What is committed stays; the rest is removed.
+            KeyboardInterrupt: The same.
         """
 
     @abstractmethod
@@ -138,6 +146,11 @@ def write(
     With a part, its shards are made, while other processes make those of other parts; `NO_PART` makes none, and must
     find all. ``source`` must not lie in a destination that is overwritten. ``announce`` is called before anything of a
     new dataset is written, and raises to keep it from that; ``overwrite`` as `build_tree` calls it.
+
+    Raises:
+        DestinationError: The destination holds something else, or another process is writing to it; or a shard is
+            missing, and this is `NO_PART`.
+        KeyboardInterrupt: Run again to resume.
     """
     destination, in_parts = task.destination, part is not None
     replaced = None if overwrite is None else what_is_replaced(destination, task.settings)

@@ -65,7 +65,10 @@ class Watcher(Protocol):
     """Receives the progress of a download. Called from one thread."""
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
-        """Report the bytes of a file that are done, at first those of an earlier run; None in total while unknown."""
+        """Report how many bytes of a file are done, as often as every few milliseconds; of None in total while unknown.
+
+        The first call for a file and a stage has what an earlier run left.
+        """
 
     def note(self, text: str) -> None:
         """Report in one sentence something that a person may want to know: a retry, a damaged file."""
@@ -73,7 +76,11 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user name and the key that belongs to it, which ``repr`` does not show."""
+    """A user name and the key that belongs to it, which ``repr`` does not show.
+
+    Raises:
+        ConfigError: One of them is empty or cannot be sent; the message holds neither.
+    """
 
     username: str
     key: str = field(repr=False)
@@ -87,7 +94,14 @@ class Account:
 
 
 def parse_base(text: str) -> tuple[str, Account | None]:
-    """Return the base URL in ``https://[USER:KEY@]HOST[:PORT]/PATH``, with a slash at its end, and the account."""
+    """Take apart what a user gives as the base URL of the files: ``https://[USER:KEY@]HOST[:PORT]/PATH``.
+
+    Returns:
+        The base URL, with a slash at its end and without the account; and the account, if there is one in it.
+
+    Raises:
+        ConfigError: It is not such a URL. The message does not repeat it, since it may hold a key.
+    """
     try:
         parts = urlsplit(text)
         usable = parts.scheme in http_client.PORTS and bool(parts.hostname) and parts.port != 0 and text.isascii()
@@ -158,7 +172,13 @@ class Client:
         self._account = self._ask()
 
     async def get(self, session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> ClientResponse:
-        """Return the response for a URL, wherever it was moved to; its body is not read."""
+        """Return the response for a URL, wherever it was moved to; its body is not read.
+
+        Raises:
+            _UnavailableError: It can never be had from here: a certificate that is not trusted, redirects to nowhere.
+            _Interruption: There was no answer this time.
+            _AccountWanted: A person has to be asked for the account.
+        """
         for _ in range(_MAX_REDIRECTS + 1):
             response = await self._send(session, url, headers)
             if response.status in (401, 403) and self._unlock(url, response):
@@ -232,7 +252,15 @@ def _reason(error: aiohttp.ClientError) -> str:
 def fetch(
     file: RemoteFile, target: Path, base_urls: Sequence[str], client: Client, watcher: Watcher
 ) -> tuple[int, int]:
-    """Fetch one file, or its rest; return the bytes that came over the network, and those of an earlier run."""
+    """Fetch one file; what an earlier run left is continued. The directory of ``target`` must exist.
+
+    Returned are the bytes that came over the network, and those that an earlier run had left.
+
+    Raises:
+        DownloadError: It is below no base URL, or its bytes are wrong even after fetching it twice.
+        DestinationError: Another process fetches it.
+        OSError: It cannot be written; what was fetched stays.
+    """
     with contextlib.closing(_Transfer(file, target, client, watcher)) as transfer:
         resumed = transfer.size
         transfer.run(base_urls)
@@ -240,7 +268,11 @@ def fetch(
 
 
 class _Transfer:
-    """One file, which grows in ``NAME.part``, locked, and is hashed as it comes; renamed when whole and right."""
+    """One file, which grows in ``NAME.part`` and is hashed as it is written.
+
+    It gets its real name when it is whole, right, and on the disk; if the process ends before, the part stays to be
+    continued. It is locked while a process works on it.
+    """
 
     def __init__(self, file: RemoteFile, target: Path, client: Client, watcher: Watcher) -> None:
         self._remote = file

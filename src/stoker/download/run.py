@@ -70,8 +70,15 @@ def download(
 ) -> DownloadReport:
     """Download a dataset; what an earlier run left is continued, also after an error of the disk or Ctrl-C.
 
-    ``base_url`` is the URL, with a slash at its end, of a mirror with all files. ``ask`` asks a person for the account,
-    once, when a server wants one and ``account`` is None.
+    ``base_url`` is the URL, with a slash at its end, of a mirror with all files; by default those of the dataset are
+    asked. ``ask`` asks a person for the account, once, when a server wants one and ``account`` is None. The watcher is
+    told of the progress in the calling thread.
+
+    Raises:
+        DownloadError: A file cannot be had, its bytes are wrong, or it cannot be unpacked.
+        DestinationError: The directory is a file, or another process downloads to it.
+        ConfigError: ``ask`` could not ask a person.
+        OSError: The disk is full, or will be; or the like.
     """
     started = time.monotonic()
     check_directory(directory)
@@ -178,7 +185,10 @@ class _Member:
 
 
 def unpack(archive: Path, unpacking: Unpacking, watcher: Watcher) -> None:
-    """Make a folder, beside it, of an archive: a zip of stored or deflated members, or a tar without compression."""
+    """Make a folder of an archive, beside it. There must not be one of that name yet.
+
+    The archive is a zip file whose members are stored or deflated, or a tar file that is not compressed.
+    """
     folder = archive.with_name(unpacking.folder)
     temporary = archive.with_name(temporary_name(f".{unpacking.folder}"))
     try:

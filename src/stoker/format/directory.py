@@ -65,7 +65,10 @@ def sizes_path(directory: Location) -> Location:
 
 
 def is_unfinished(directory: Location) -> bool:
-    """Return whether a build has begun in a directory and not ended, or was killed before it could clean up."""
+    """Return whether a build has begun in a directory and not ended.
+
+    One that was killed after it had written the manifest, and before it could clean up, counts too.
+    """
     try:
         return (directory.is_local and (directory / JOURNAL_NAME).exists()) or (directory / BUILD_FOLDER).exists()
     except PermissionError as error:
@@ -80,7 +83,12 @@ def has_journal_folder(directory: Location) -> bool:
 
 
 def read_text(path: Location, limit: int, kind: str, listed: ListedFile | None = None) -> bytes:
-    """Return the content of one of the text files of a dataset, which is a ``kind`` such as ``manifest``."""
+    """Return the content of one of the text files of a dataset, which is a ``kind`` such as ``manifest``.
+
+    Raises:
+        FileNotFoundError: There is none.
+        ManifestError: It is larger than ``limit``, or not as ``listed``, or no regular file, or leads nowhere.
+    """
     try:
         content = path.read_at_most(limit)
     except FileNotFoundError:
@@ -106,7 +114,13 @@ def write_listed(path: Location, content: bytes) -> ListedFile:
 
 
 def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
-    """See that a file is as the manifest lists it; ``sizes.txt`` outside of the directory may be missing."""
+    """See that a file beside the shards is there, as the manifest lists it.
+
+    ``sizes.txt`` of a dataset called ``tfrecords_raw`` lies outside its directory, so it may be missing.
+
+    Raises:
+        ManifestError: It is missing, or another.
+    """
     path = sizes_path(directory) if name == SIZES_NAME else directory / name
     try:
         read_text(path, _MAX_LISTED_BYTES, f"{name} of a dataset", listed)
@@ -119,13 +133,20 @@ def check_listed(directory: Location, name: str, listed: ListedFile) -> None:
 
 
 def write_rejects(directory: LocationLike, rejects: Iterable[Reject]) -> ListedFile:
-    """Write the rejects, also where there are none, and return what the manifest says about the file."""
+    """Write the rejects of a dataset atomically, and return what the manifest says about the file.
+
+    The file is there, and empty, when there are none.
+    """
     lines = [json.dumps({"key": r.key, "split": r.split, "reason": r.reason}) + "\n" for r in rejects]
     return write_listed(location(directory) / REJECTS_NAME, "".join(lines).encode())
 
 
 def read_rejects(directory: LocationLike, listed: ListedFile | None = None) -> tuple[Reject, ...]:
-    """Return the rejects of a dataset in the order of the build; none when there is no file."""
+    """Return the rejects of a dataset in the order of the build; none when there is no file.
+
+    Raises:
+        ManifestError: It is not as ``listed``; or a line is not what it should be, and the message names the line.
+    """
     path = location(directory) / REJECTS_NAME
     if not path.lexists():
         return ()
@@ -178,8 +199,8 @@ def write_labels(
 ) -> ListedFile:
     """Write the labels of a dataset atomically, and return what the manifest says about the file.
 
-    Texts are empty where unknown. With the label base 1, line 0 is `BACKGROUND`. Names that would pass for the numbered
-    form are written in it all the same.
+    Names have no control characters; texts are empty where unknown. With the label base 1, line 0 is `BACKGROUND`.
+    Names that would pass for the numbered form are written in it all the same.
     """
     lines = [BACKGROUND.encode()] * label_base
     lines += [name + b"\t" + text if text else name for name, text in zip(names, texts, strict=True)]
@@ -190,12 +211,23 @@ def write_labels(
 
 
 def read_labels(directory: LocationLike, listed: ListedFile | None = None) -> tuple[ClassLabel, ...]:
-    """Return the classes of a dataset; the index is the class id."""
+    """Return the classes of a dataset; the index is the class id.
+
+    Raises:
+        FileNotFoundError: There is no ``labels.txt``.
+        ManifestError: It is not as ``listed``, too large to be a list of classes, or no regular file.
+    """
     return _read_list(location(directory) / LABELS_NAME, "restore it, or build again", listed)
 
 
 def read_class_names(folder: Location, label_key: str) -> tuple[ClassLabel, ...]:
-    """Return the classes that ``KEY.labels.txt`` (TFDS) or ``labels.txt`` beside other shards names; or nothing."""
+    """Return the classes that a list beside shards of other origin names, by their label; empty without a list.
+
+    Looked for are ``KEY.labels.txt``, where TFDS keeps the names of the label called ``KEY``, and ``labels.txt``.
+
+    Raises:
+        ManifestError: It is too large to be a list of classes, no regular file, or names one twice.
+    """
     keys = [label_key] if label_key and "/" not in label_key else []
     for name in [*(f"{key}.labels.txt" for key in keys), LABELS_NAME]:
         try:

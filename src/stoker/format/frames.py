@@ -40,7 +40,10 @@ _ANY_HEADER = 47  # zlib's number for a header of GZIP or of ZLIB
 
 
 def payload_length(header: bytes) -> int | None:
-    """Return the payload length in the first 12 bytes of a frame; None if they are fewer or their checksum is wrong."""
+    """Return the payload length in the first 12 bytes of a frame; None if they are fewer or their checksum is wrong.
+
+    Nothing else that a file may begin with passes for one, but for one in 2**32.
+    """
     length, checksum = header[:_LENGTH_BYTES], header[_LENGTH_BYTES:]
     crc = _native.crc32c(length)
     masked = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
@@ -50,7 +53,11 @@ def payload_length(header: bytes) -> int | None:
 
 
 def compression_of(path: LocationLike) -> Compression:
-    """Return how a shard is compressed, by its first bytes; one that begins with a right header of a record is not."""
+    """Return how a shard is compressed, by its first bytes.
+
+    A TFRecord begins with the length of a record and the masked CRC-32C of that length; a file for which the two agree
+    is not compressed, whatever its first bytes look like.
+    """
     return compression_of_head(location(path).read_head(HEADER_BYTES))
 
 
@@ -66,7 +73,10 @@ def compression_of_head(head: bytes) -> Compression:
 
 
 def holds_records(path: LocationLike) -> bool:
-    """Return whether a file begins as a shard does, compressed or not; most files cost a read of twelve bytes."""
+    """Return whether a file, whatever it is called, begins as a shard does, compressed or not.
+
+    Twelve bytes are read, and more only of what begins as GZIP or ZLIB does.
+    """
     shard = location(path)
     head = shard.read_range(0, HEADER_BYTES, known_size=HEADER_BYTES)
     if payload_length(head) is not None:
@@ -104,11 +114,18 @@ class InflatedShard:
 
 
 def inflate(shard: LocationLike) -> InflatedShard:
-    """Return the uncompressed bytes of a shard, which is so read in any order.
+    """Return the uncompressed bytes of a shard.
 
-    They lie in a file without a name in ``$TMPDIR``, which vanishes with the last process that has it open. Several
-    streams end to end are one shard, as GZIP defines it. What follows a header that is not that of a record is not
-    inflated.
+    Nothing in a GZIP or ZLIB stream can be reached without inflating all that precedes it. A shard that is to be read
+    in any order is therefore inflated once, into a file without a name: it vanishes with the last process that has it
+    open, also after ``kill -9``. It lies in the directory for temporary files, which the environment variable
+    ``TMPDIR`` names. Several streams end to end are one shard, as GZIP defines it. What follows a header that is not
+    that of a record cannot be read, and is not inflated.
+
+    Raises:
+        OSError: The shard cannot be read; or there is no space for the temporary file, see
+            `stoker.storage.is_scratch_full`.
+        TruncatedShardError: The stream is damaged or ends too early.
     """
     path = location(shard)
     why = f"{path} is compressed and has to be inflated there"
@@ -197,11 +214,15 @@ class FramedRecords:
 
 
 class ShardWriter:
-    """Writes a TFRecord shard and its index. For one thread at a time.
+    """Writes a TFRecord shard and its index.
 
     The bytes go to ``NAME.tmp-...``, or, if the dataset lies in a store, to a scratch file of this machine. `commit`
-    writes the index in full, and only then gives the shard its name. Leaving the ``with`` block without `commit`
-    removes what was written. A compressed shard is one GZIP or ZLIB stream, as TensorFlow expects it, without an index.
+    writes the index in full, and only then gives the shard its name, so a shard under its final name is complete and
+    has its index. Leaving the ``with`` block without `commit` removes what was written. For one thread at a time.
+
+    A compressed shard is one GZIP or ZLIB stream, as TensorFlow's readers expect it; it has no index, because nothing
+    in it can be reached without inflating what precedes it. ``stop`` ends the waits for a store that does not answer,
+    with `stoker.errors.ClosedError`.
     """
 
     def __init__(

@@ -48,8 +48,10 @@ _DIGITS = 32
 def index_path(shard: LocationLike) -> Location:
     """Return where the index of a shard lies, or where it has to be written if there is none.
 
-    Readers of other systems find shards by patterns such as ``train-*-of-*``, which an index beside the shard would
-    match too. So only shards called ``NAME.tfrecord`` have it beside them, all others in a folder ``idx``.
+    Readers of other systems find their shards by patterns such as ``train-*-of-*`` or ``train/*``, which an index
+    beside the shard would match too. So only shards called ``NAME.tfrecord`` have it beside them. All others have it in
+    a folder ``idx``: ``idx/NAME.idx``, or ``idx/FOLDER/NAME.idx`` for ``FOLDER/NAME.tfrecords`` where ``FOLDER`` is
+    that of a split.
     """
     candidates = index_candidates(location(shard))
     return next((candidate for candidate in candidates if candidate.lexists()), candidates[0])
@@ -72,7 +74,14 @@ def new_index_name(name: str) -> str:
 
 
 def read_index(shard: LocationLike, shard_bytes: int) -> NDArray[np.uint64]:
-    """Read and check the index of a shard: uint64 (N, 2) of (offset, size) of each whole frame, in bytes."""
+    """Read and check the index of a shard of a length, which bounds what is read and is what it must add up to.
+
+    It is uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
+
+    Raises:
+        FileNotFoundError: There is no index.
+        IndexMismatchError: It is not the index of a shard of that length; scan the shard instead.
+    """
     return read_index_file(index_path(shard), shard_bytes)
 
 
@@ -113,7 +122,11 @@ def format_index(sizes: NDArray[np.uint64]) -> bytes:
 
 
 def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:
-    """Return the rows (offset, size) of an index, uint64 (N, 2), not yet checked against a shard."""
+    """Return the rows (offset, size) of an index, uint64 (N, 2), not yet checked against a shard.
+
+    Raises:
+        IndexMismatchError: ``text`` is not lines of two decimal numbers.
+    """
     if not text:
         return np.empty((0, 2), np.uint64)
     data = np.frombuffer(text, np.uint8)
@@ -128,7 +141,11 @@ def parse_index(text: bytes, path: str | Location) -> NDArray[np.uint64]:
 
 
 def check_index(rows: NDArray[np.uint64], shard_bytes: int, path: str | Location) -> None:
-    """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap."""
+    """Check that rows (offset, size) cover a shard from its first byte to its last without gap or overlap.
+
+    Raises:
+        IndexMismatchError: They do not; names the first record that is wrong.
+    """
     offsets, sizes = rows[:, 0], rows[:, 1]
     # Bounding every number by the length first keeps the sums below from wrapping.
     wrong = np.flatnonzero((sizes < FRAME_BYTES) | (sizes > shard_bytes) | (offsets > shard_bytes))
@@ -158,10 +175,13 @@ def _mismatch(
 
 @dataclass(frozen=True, slots=True)
 class CachedIndex:
-    """The file of one shard's index in the user's cache, by the path, the length and the last change of the shard.
+    """The file of one shard's index in the user's cache.
 
-    It is checked against the length of the shard as any index is; a damaged one counts as none. Make it before the
-    shard is scanned, so that a change during the scan is noticed.
+    The text is that of an index beside a shard. The name stands for the absolute path, the length and the time of the
+    last change of the shard, so that a shard that has changed is scanned again. It is checked against the length of the
+    shard as any index is; a damaged one counts as none.
+
+    Make it before the shard is scanned, so that a change during the scan is noticed.
     """
 
     path: Path | None  # the file; None where the user has no cache
@@ -175,7 +195,10 @@ class CachedIndex:
 
     @classmethod
     def of_remote(cls, url: str, size_bytes: int, stamp: str) -> CachedIndex:
-        """Return the file for a shard in a store; ``stamp`` stands for its content, such as a checksum."""
+        """Return the file for a shard in a store.
+
+        ``stamp`` stands for its content: a checksum from a manifest, or what the store knows it by.
+        """
         return cls._named(url.encode("utf-8", "surrogateescape"), size_bytes, stamp.encode())
 
     @classmethod

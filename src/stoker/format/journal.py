@@ -110,7 +110,10 @@ class Journal(ABC):
 
     @abstractmethod
     def begin(self, settings: dict[str, Any]) -> None:
-        """Start the journal of a new build; another that begins at the same time may decide its ``settings``."""
+        """Start the journal of a new build.
+
+        Afterwards ``settings`` may be others than these, if another build has begun at the same time.
+        """
 
     def append(self, result: ShardResult) -> None:
         """Note that a shard is complete; that lasts when this returns."""
@@ -128,7 +131,15 @@ class Journal(ABC):
 
 
 def open_journal(destination: Location, *, in_parts: bool = False) -> Journal:
-    """Open the journal of a destination, of a build in parts if it was begun so; it may be locked by another."""
+    """Open the journal of a destination, and make the directory if it is one of this machine.
+
+    With ``in_parts`` other processes build parts of it at the same time. A build that was begun in parts is resumed
+    with their journal in any case.
+
+    Raises:
+        DestinationError: Another build holds its lock, it is not a journal, or it is that of a build that was not
+            begun in parts.
+    """
     if destination.is_local and (destination / JOURNAL_NAME).lexists() and in_parts:
         message = f"{destination} holds an unfinished build that was begun without {option('part')}"
         message += f"; finish it without {option('part')}, overwrite it, or use another directory"
@@ -155,7 +166,11 @@ def read_journal(destination: Location) -> tuple[Mapping[str, Any], Sequence[Sha
 
 
 def read_journal_head(destination: Location) -> bytes:
-    """Return what the journal of an unfinished build begins with; equal for builds with equal settings."""
+    """Return what the journal of an unfinished build begins with; equal for builds with equal settings.
+
+    Raises:
+        FileNotFoundError: No build is under way.
+    """
     if has_journal_folder(destination):
         return (destination / BUILD_FOLDER / _SETTINGS_NAME).read_bytes()
     with (destination / JOURNAL_NAME).reader() as file:
@@ -163,7 +178,10 @@ def read_journal_head(destination: Location) -> bytes:
 
 
 class JournalFile(Journal):
-    """The journal as a file, locked while this object is open; the lock ends with the process, also by ``kill -9``."""
+    """The journal of one destination, locked as long as this object is open; see `Journal`.
+
+    The lock is the operating system's, on the open file: it ends with the process, also with ``kill -9``.
+    """
 
     has_lock = True
 
@@ -252,7 +270,10 @@ class JournalFile(Journal):
 
 
 class JournalFolder(Journal):
-    """The journal as a folder, for any number of processes at the same time: each shard has a file of its own."""
+    """The journal of one destination in a store, or of a build in parts; see `Journal`.
+
+    Any number of processes may use one at the same time: each shard has a file of its own.
+    """
 
     has_lock = False
 
@@ -398,7 +419,10 @@ def read_results(file: IO[bytes], settings: Mapping[str, Any]) -> Iterator[tuple
 
 
 def with_checksum(text: bytes, settings: Mapping[str, Any] | None = None) -> bytes:
-    """Return a JSON object as a line that ends in the CRC-32C of what precedes it and, of a shard, of the settings."""
+    """Return a JSON object as a line whose last field is the CRC-32C of what precedes it.
+
+    That is the line up to there, and for a shard the line of ``settings`` before it.
+    """
     text = text.removesuffix(b"}")
     return text + b', "checksum": "%08x"}\n' % _native.crc32c(text, _start(settings))
 

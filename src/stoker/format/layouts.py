@@ -79,6 +79,9 @@ class Schema(ABC):
         label_base: Number of the first class: 0 or 1.
         stores: What the images in its records must be.
         layout: What a reader needs to know where labels start at 0 and there are no extra fields.
+
+    Raises:
+        ConfigError: It has no such label base.
     """
 
     label_base: int = 0
@@ -125,10 +128,19 @@ def _image_class_layout(preset: str, features: dict[str, FeatureSpec], box_prefi
 
 @dataclass(frozen=True, slots=True)
 class ImagenetSchema(Schema):
-    """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code, and the extra fields.
+    """Preset ``imagenet``: the 15 keys of Google's script, read by most TensorFlow training code.
 
-    ``image/channels`` is 3 and ``image/colorspace`` RGB for every record: what a reader gets that asks its decoder for
-    RGB. A box carries the label of its image, unless it has one of its own.
+    Height and width are those of the stored image. ``image/channels`` is 3 and ``image/colorspace`` is RGB for every
+    record: they say what a reader gets that asks its decoder for RGB, also from a grey image or one with alpha. A box
+    carries the label of its image, unless it has one of its own. ``image/class/text`` is empty when the class has no
+    known text. Extra fields stand beside the 15 keys.
+
+    Attributes:
+        label_base: Number of the first class: 0, or 1 as Google writes it (0 is the background).
+        fields: The extra fields, by name.
+
+    Raises:
+        ConfigError: Two fields have the same key, or one that of the image.
     """
 
     layout: ClassVar[SchemaInfo] = _image_class_layout(
@@ -170,7 +182,11 @@ class ImagenetSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class NvidiaSchema(Schema):
-    """Preset ``imagenet-nvidia``: no boxes and no synset; ``image/class/text`` holds the synset."""
+    """Preset ``imagenet-nvidia``: no boxes and no synset; ``image/class/text`` holds the synset.
+
+    Attributes:
+        label_base: Number of the first class: 0, or 1 as the original writes it.
+    """
 
     layout: ClassVar[SchemaInfo] = _image_class_layout("imagenet-nvidia", _SHARED)
 
@@ -210,7 +226,11 @@ class DogsSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class TfdsSchema(Schema):
-    """Preset ``tfds``: ``image``, ``label`` and ``file_name``, as TensorFlow Datasets names them."""
+    """Preset ``tfds``: ``image``, ``label`` and ``file_name``, as TensorFlow Datasets names them.
+
+    Attributes:
+        label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
+    """
 
     layout: ClassVar[SchemaInfo] = SchemaInfo(
         preset="tfds",
@@ -232,7 +252,11 @@ class TfdsSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class DlbsSchema(Schema):
-    """Preset ``dlbs``: the ten keys of the original and ``image/order``, which its documentation promises."""
+    """Preset ``dlbs``: the ten keys of the original and ``image/order``, which its documentation promises.
+
+    Attributes:
+        label_base: Number of the first class: 0 as in ``imagenet_labels.json``, or 1.
+    """
 
     stores: ClassVar[ImageEncoding] = "raw"
     layout: ClassVar[SchemaInfo] = _image_class_layout("dlbs", _DLBS)
@@ -248,7 +272,13 @@ class DlbsSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class TinySchema(Schema):
-    """Preset ``tiny-imagenet``: the six keys of the Hops notebook, pixels HWC, ``label_one_hot`` bytes of 0 and 1."""
+    """Preset ``tiny-imagenet``: the six keys of the Hops notebook, pixels in HWC order.
+
+    ``label_one_hot`` is one byte for each class, 0 or 1; all are 0 for an image without a class, whose ``label`` is -1.
+
+    Attributes:
+        label_base: Number of the first class: 0 as the original writes it, or 1.
+    """
 
     stores: ClassVar[ImageEncoding] = "raw"
     layout: ClassVar[SchemaInfo] = SchemaInfo(
@@ -336,10 +366,11 @@ class RecordKeys:
 def recognise(features: Features) -> SchemaInfo | None:
     """Return the layout of a record, or None if it is none of those that are known.
 
-    Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the pairs of the
-    Hops notebook, and an encoded image and a label under TFDS's keys. Records under ``image/...`` without a label are
-    images without a class, if they hold nothing that could be one beside their boxes. Labels are taken as they are
-    stored.
+    Known are the layouts of all presets, ``image/...`` records with more or fewer keys than Google's, the
+    ``label_one_hot`` and ``image_raw`` pairs of the Hops notebook's second step, and pairs of an encoded image and a
+    label under TFDS's keys. Records under ``image/...`` without ``image/class/label`` are images without a class, if
+    they hold nothing that could be one beside their boxes, as those of TensorFlow's object detection. Keys do not tell
+    whether classes count from 0 or from 1: the label base is 0, and labels are taken as they are stored.
     """
     if "image/encoded" in features:
         others = {key for key in features if BOX_PREFIX + "xmin" not in features or not key.startswith(_OBJECT_PREFIX)}
@@ -352,7 +383,12 @@ def recognise(features: Features) -> SchemaInfo | None:
 
 
 def find_layout(features: Features, keys: RecordKeys | None, where: str) -> SchemaInfo:
-    """Return the layout of a record that Stoker did not write; ``keys`` are what a person says about it."""
+    """Return the layout of a record that Stoker did not write; ``keys`` are what a person says about it.
+
+    Raises:
+        ConfigError: The layout is unknown, or a key is not as the person says; names what the record holds, and what
+            to give.
+    """
     keys = keys or RecordKeys()
     if keys.image is None and keys.label is None:
         layout = recognise(features) or _unknown(features)

@@ -191,13 +191,22 @@ def write_manifest(directory: LocationLike, manifest: Manifest) -> None:
 
 
 def read_manifest(directory: LocationLike) -> Manifest:
-    """Return the manifest of a dataset."""
+    """Return the manifest of a dataset.
+
+    Raises:
+        FileNotFoundError: There is none: the directory is an unfinished build, or not a Stoker dataset.
+        ManifestError: It is damaged, contradicts itself, or is of a newer version.
+    """
     path = location(directory) / MANIFEST_NAME
     return parse_manifest(read_text(path, _MAX_MANIFEST_BYTES, "manifest"), path)
 
 
 def read_classes(directory: LocationLike, manifest: Manifest) -> tuple[ClassLabel, ...]:
-    """Return the classes of a dataset, of which its manifest counts the records."""
+    """Return the classes of a dataset, of which its manifest counts the records.
+
+    Raises:
+        ManifestError: As `read_labels`; or there is no ``labels.txt``, or one of other classes than are counted.
+    """
     where = location(directory) / LABELS_NAME
     try:
         classes = read_labels(directory, manifest.files.get(LABELS_NAME))

@@ -78,6 +78,9 @@ class ShardNaming:
     a template       any other text with ``{shard}``, and ``{split}`` where there are several; ``{shards}`` is their
                      number; ``{shard:05}`` writes five digits
     ===============  ======================================================================================
+
+    Raises:
+        ConfigError: It is none of them.
     """
 
     text: str = "default"
@@ -145,7 +148,12 @@ class ShardName:
 
 
 def parse_shard_name(name: str) -> ShardName | None:
-    """Return what a name of Google's or TFDS's, or one that ends in ``.tfrecord``, says; None for others."""
+    """Return what the name of a file says, or None if it is not that of a shard.
+
+    Known are ``train-00000-of-01024`` (Google's scripts), the same with ``.tfrecord``,
+    ``NAME-train.tfrecord-00000-of-00008`` (TFDS), and any other name that ends in ``.tfrecord`` or ``.tfrecords``. The
+    split is the word ``train``, ``validation``, ``val`` or ``test`` in the name, else ``train``.
+    """
     if name.endswith(INDEX_SUFFIX) or TEMPORARY_MARK in name or name.startswith("."):
         return None
     if match := _NUMBERED.fullmatch(name):
@@ -200,8 +208,12 @@ class SplitShards:
 def find_shards(named: LocationLike) -> dict[str, SplitShards]:
     """Return the shards that a directory without a manifest, a file or a pattern names, by split; empty without any.
 
-    Folders called as splits count when no shard lies in the directory itself. Of a file or a pattern nothing is
-    missing: who names some of the shards wants those.
+    Shards in folders ``train``, ``val``, ``validation`` and ``test`` of a directory belong to the split of that name;
+    they count when none lies in the directory itself. Of a file or a pattern nothing is missing: who names some of the
+    shards wants those.
+
+    Raises:
+        OSError: The directory cannot be listed, or a file that may be a shard cannot be read.
     """
     path = location(named)
     if not path.is_dir():
@@ -236,7 +248,10 @@ def refuse_incomplete(path: Location, splits: Mapping[str, SplitShards]) -> None
 
 
 def group_shards(files: Iterable[Location], folders: Mapping[str, Iterable[Location]]) -> dict[str, SplitShards]:
-    """Return the shards among the sorted files of a directory, or else of its split folders; see `find_shards`."""
+    """Return the shards among the sorted files of a directory, and if there are none, of its `SPLIT_NAMES` folders.
+
+    See `find_shards`.
+    """
     groups: dict[str, list[tuple[ShardName, Location]]] = {}
     for shard_name, path in _shards_among(files):
         groups.setdefault(shard_name.split, []).append((shard_name, path))
@@ -261,7 +276,10 @@ def _shards_among(paths: Iterable[Location], *, alone: bool = False) -> list[tup
 
 
 def _holding_records(paths: Sequence[Location], *, alone: bool) -> Iterator[Location]:
-    """Yield the files that begin as a TFRecord does; an unreadable one is an error only beside shards, or if named."""
+    """Yield the files that begin as a TFRecord does; after many without records, an extension is given up.
+
+    One that may not be read is an error only if others of its extension are shards, or a person has named it.
+    """
     if not paths:
         return
     groups: dict[str, list[Location]] = {}
@@ -292,10 +310,11 @@ def _holds_records(path: Location) -> bool | PermissionError:
 
 
 def find_shard_folder(top: Location, without: Callable[[Location], bool] | None = None) -> Location | None:
-    """Return a folder below a directory that holds shards, as that of a version of TFDS does; None without one.
+    """Return a folder below a directory that holds shards, as the folder of a version of TFDS does; None without one.
 
-    Some folders of each level are tried, and some names in each: a tree of images costs a few listings. ``without``
-    says which folders do not count.
+    For directories that hold none themselves. Some folders of each level are tried, and some names in each: a tree of
+    images costs a few listings. A folder with an image in it is one of images, and one that cannot be listed counts as
+    empty. ``without`` says which folders do not count.
     """
     level = [top]
     for _ in range(_DEEPEST):

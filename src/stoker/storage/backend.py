@@ -119,7 +119,10 @@ class Backend(ABC):
 
     @abstractmethod
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every object below ``prefix``, in a constant order, from ``after`` on, which may come again."""
+        """Yield every object below ``prefix``, at any depth, in an order that stays the same.
+
+        If ``after`` is given, those that come before it are left out; it itself may come again.
+        """
 
     def children(self, prefix: str) -> Children:
         """Return what lies directly below ``prefix``."""

@@ -28,7 +28,14 @@ _AT_ONCE = 4  # of each copy; there is one for each thread that works
 
 
 def scratch_file(why: str) -> IO[bytes]:
-    """Return an empty file without a name in ``$TMPDIR``; ``why`` speaks of that folder as *there*, in messages."""
+    """Return an empty file without a name in the folder for temporary files (``$TMPDIR``), not buffered.
+
+    ``why`` says what it is for, in messages: a clause that speaks of the folder as *there*.
+
+    Raises:
+        ConfigError: There is no such folder.
+        OSError: It has no space.
+    """
     try:
         folder = tempfile.gettempdir()
     except FileNotFoundError as error:  # so says Python where every one that it knows is full
@@ -73,7 +80,11 @@ def is_scratch_full(error: OSError) -> bool:
 
 
 class StoreStaging:
-    """A scratch file without a name, of which nothing is left when the process is killed; see `Staging`."""
+    """A scratch file without a name, so that nothing is left of it when the process is killed.
+
+    It lies where Python puts temporary files (``$TMPDIR``) and takes the bytes of one file. Publishing sends it to the
+    store, which gives an object its name when all of it has come. See `stoker.storage.files.Staging`.
+    """
 
     def __init__(self, store: RetryingStore, folder: str, name: str) -> None:
         self._store = store
@@ -143,7 +154,10 @@ class LocalCopy:
 
 
 class StoreCopy(LocalCopy):
-    """An object, copied from its beginning as far as is asked for into ``file``. For one thread at a time."""
+    """An object in a store, copied from its beginning as far as is asked for. For one thread at a time.
+
+    ``file`` is open for its bytes, and as long as it.
+    """
 
     def __init__(self, store: RetryingStore, key: str, size_bytes: int, file: int) -> None:
         super().__init__(Path(f"/proc/self/fd/{file}"))
@@ -209,7 +223,11 @@ class SeekableBytes(io.RawIOBase):
 
 
 class ObjectReader(SeekableBytes):
-    """Reads an object, in at most three chunks of memory; while reads follow each other, one chunk ahead."""
+    """Reads an object.
+
+    Reading on from where the last chunk ended, or not far from there, fetches the next one ahead, so that walking
+    through a long object costs its bytes and not its requests. Takes at most three chunks of memory.
+    """
 
     def __init__(self, store: RetryingStore, key: str) -> None:
         super().__init__(store.size(key))

@@ -42,7 +42,10 @@ def temporary_name(name: str) -> str:
 
 @contextmanager
 def attach_filename(path: object) -> Iterator[None]:
-    """Give errors of the system the name of a file where the call knew a descriptor or a temporary name."""
+    """Give errors of the system the name of a file, where the call that failed knew a descriptor or a temporary name.
+
+    Opening a file that cannot be opened names it; reading, writing and closing do not.
+    """
     try:
         yield
     except OSError as error:
@@ -60,7 +63,10 @@ def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
-    """Open a file of this machine for reading, for the caller to close; a pipe is not waited for, a device not read."""
+    """Return the descriptor of a file of this machine that is open for reading, for the caller to close.
+
+    A named pipe is not waited for, and a device not read.
+    """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         with attach_filename(path):
@@ -76,7 +82,11 @@ def regular_descriptor(path: str | bytes | os.PathLike[str]) -> int:
 
 
 def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return a file; ``OSError`` if it is larger than ``limit`` (``EFBIG``) or no plain file (``EINVAL``)."""
+    """Return the whole of a file of this machine that must not be larger than ``limit`` bytes.
+
+    Raises:
+        OSError: It is larger (``EFBIG``), is a pipe, a device or mostly a hole (``EINVAL``), or cannot be read.
+    """
     file = regular_descriptor(path)
     try:
         with attach_filename(path):
@@ -99,7 +109,10 @@ def read_at_most(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def refuse_hole(file: int, start: int, length: int) -> None:
-    """Refuse (``EINVAL``) a stretch of a file that was mostly never written; the file is at position 0 afterwards."""
+    """Refuse (``EINVAL``) a stretch of a file of which much was never written: it reads as zeros.
+
+    The position of the file is 0 afterwards.
+    """
     if length <= _MOST_HOLE_BYTES:
         return
     end = min(start + length, os.fstat(file).st_size)
@@ -126,7 +139,10 @@ def is_path_error(error: OSError) -> bool:
 
 
 def folder_has_gone(error: OSError) -> bool:
-    """Return whether nothing is left of the folder of the file that an error names, or an empty mount point."""
+    """Return whether nothing is left of the folder of the file that an error names.
+
+    Where a disk was mounted, an empty folder may be left.
+    """
     if error.errno not in _NOT_THERE or not isinstance(error.filename, (str, bytes)):
         return False
     try:
@@ -182,7 +198,10 @@ def check_directory(directory: Path) -> None:
 
 
 def make_directory(directory: Path, within: Path | None = None) -> None:
-    """Make a directory and those above it, on the disk; ``within`` is not created again if it is gone."""
+    """Make a directory, and those above it that are missing; their names are on the disk when this returns.
+
+    ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
+    """
     if not directory.is_dir():
         if directory == within:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(directory))
@@ -202,7 +221,13 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock_alone(descriptor: int, path: Path) -> bool:
-    """Lock an open file or folder, or raise BlockingIOError; return whether ``path`` still names it."""
+    """Lock an open file or folder for this process alone; return whether ``path`` still names it.
+
+    Another process may have removed or renamed it between our opening it and our locking it.
+
+    Raises:
+        BlockingIOError: Another process has the lock.
+    """
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
@@ -214,8 +239,12 @@ def lock_alone(descriptor: int, path: Path) -> bool:
 def folder_at_once(directory: Path) -> Iterator[Path]:
     """Give a folder to write in; one rename makes it ``directory`` when the ``with`` block ends without an error.
 
-    The folder lies beside it under a hidden name, and is locked; the next call empties one that a killed process has
-    left. An empty directory is removed at the start: one that cannot be replaced is refused before anything is written.
+    A process may be killed at any time: every program that reads the directory finds all of it or nothing. The folder
+    lies beside it under a hidden name, and is locked; the next call empties one that a killed process has left. An
+    empty directory is removed at the start: one that cannot be replaced is refused before anything is written.
+
+    Raises:
+        DestinationError: The directory is a file, holds something, cannot be replaced, or another process writes it.
     """
     directory = directory.resolve()
     _refuse_content(directory)
@@ -300,7 +329,12 @@ class Staging(Protocol):
         """Append bytes."""
 
     def publish(self, companion: tuple[str, bytes] | None = None) -> None:
-        """Give the file its name, after a small companion (relative name and content) such as its index has its own."""
+        """Give the file its final name; nothing is left of an attempt that fails.
+
+        Args:
+            companion: A small file that is there before it, such as its index: its name, relative to the folder in
+                which the file was begun, and its content.
+        """
 
     def discard(self) -> None:
         """Remove what was written, unless it is published. Idempotent."""
@@ -357,8 +391,8 @@ class LocalStaging:
 class _DirectAppending:
     """Appends to a file past the page cache, where its file system can do that; small files go through it.
 
-    To copy what goes to the disk anyway takes most of the time of a build that keeps the bytes, and pushes out what
-    others read. Whoever opened the file closes it.
+    What goes to the disk anyway before it counts need not be copied into the page cache first, which takes most of the
+    time of a build that keeps the bytes, and pushes out what others read. Whoever opened the file closes it.
     """
 
     def __init__(self, file: int) -> None:

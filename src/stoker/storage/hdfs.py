@@ -30,9 +30,13 @@ _NEARLY_ONCE = {
 
 
 class HdfsBackend(Backend):
-    """The files of one HDFS, ``hdfs://`` alone for the default of the Hadoop configuration; see `Backend`.
+    """The files of one HDFS; see `stoker.storage.backend.Backend`.
 
     The client checks the checksums of the blocks it reads. Files get their name by a rename when they are complete.
+
+    Args:
+        name: ``hdfs://HOST:PORT``, the name of a nameservice, or ``hdfs://`` alone for the default of the Hadoop
+            configuration (``HADOOP_CONF_DIR``).
     """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
@@ -50,7 +54,10 @@ class HdfsBackend(Backend):
         self._lock = threading.Lock()
 
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:
-        """Yield every file below ``prefix`` in the order of the keys, as the client's own walk does not."""
+        """Yield every file below ``prefix`` in the order of the keys, from after ``after`` on.
+
+        Takes the memory of one directory on each level. The client's own walk has no order that could be resumed.
+        """
         pending: list[tuple[str, Entry | None]] = [(f"{prefix}/", None)]
         while pending:
             key, entry = pending.pop()

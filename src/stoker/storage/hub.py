@@ -35,10 +35,12 @@ _MOVED_SECONDS = 600.0  # a sixth of what the Hub's URLs are good for
 
 
 class HubBackend(WebBackend):
-    """The files of a dataset of the Hub at one commit, ``hf://datasets/OWNER/NAME@REVISION``, which are only read.
+    """The files of a dataset of the Hub at one commit; see `stoker.storage.backend.Backend`. They are only read.
 
-    Of a revision that is no commit nothing is known but its commit, which `stat` of the repository itself has for an
-    etag.
+    Args:
+        name: ``hf://datasets/OWNER/NAME@REVISION``. Of a revision that is no commit nothing is known but its commit,
+            which `stat` of the repository itself has for an etag.
+        settings: What comes before ``HF_ENDPOINT``, ``HF_TOKEN`` and the token of ``hf auth login``.
     """
 
     has_listings = True

@@ -165,7 +165,10 @@ class Location(ABC):
         return self
 
     def pattern(self) -> tuple[Self, Sequence[str]] | None:
-        """Return the folder before the first wildcard that is no folder's name, and the parts from it on."""
+        """Return the folder before the first wildcard, and the parts from it on; None without one.
+
+        Names of folders that are there are no wildcards.
+        """
         top = (self, *self.parents)[-1]
         for at, part in enumerate(self.parts[len(top.parts) :], len(top.parts)):
             if glob.has_magic(part) and not (top / part).is_dir():
@@ -181,7 +184,11 @@ class Location(ABC):
 
     @abstractmethod
     def local_path(self) -> Path:
-        """Return its path on this machine, for what reads files of this machine only."""
+        """Return its path on this machine, for what reads files of this machine only.
+
+        Raises:
+            ConfigError: It is in a store.
+        """
 
     @abstractmethod
     def is_file(self) -> bool:
@@ -201,11 +208,18 @@ class Location(ABC):
 
     @abstractmethod
     def size(self) -> int:
-        """Return the length of a file in bytes."""
+        """Return the length of a file in bytes.
+
+        Raises:
+            FileNotFoundError: There is none.
+        """
 
     @abstractmethod
     def snapshot(self) -> Callable[[str], FileInfo | None]:
-        """Return what looks up files below this folder by relative path; a store is listed once, now."""
+        """Return what looks up files below this folder by their relative path; it gives None for what is not a file.
+
+        A store is listed once, now; a disk is asked for each file.
+        """
 
     def free_bytes(self) -> int | None:
         """Return the space that is free where it is or will be; None where a store does not say."""
@@ -213,7 +227,11 @@ class Location(ABC):
 
     @abstractmethod
     def children(self) -> list[Child]:
-        """Return what lies directly in it, sorted by the bytes of the names; nothing if a store has no such folder."""
+        """Return what lies directly in it, sorted by the bytes of the names; nothing for a store without such a folder.
+
+        Raises:
+            FileNotFoundError: There is no such folder on this machine.
+        """
 
     def folders(self) -> list[bytes]:
         """Return the names of the folders that lie directly in it, sorted; on a disk nothing else takes memory."""
@@ -221,16 +239,27 @@ class Location(ABC):
 
     @abstractmethod
     def some_children(self) -> Iterator[Child]:
-        """Yield what lies directly in it as it comes, perhaps repeatedly; what is not taken is not listed."""
+        """Yield what lies directly in it as it comes, in any order, perhaps repeatedly.
+
+        For callers that need a few names of very many: what is not taken is not listed.
+        """
 
     @abstractmethod
     def files_below(self, enters: Enters | None = None, folder: bytes = b"") -> Iterator[tuple[bytes, int | None]]:
         """Yield the path and the size of every file at any depth below a folder, in any order.
 
-        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size. ``enters``
-        is called for each folder on a disk; links to folders are entered like folders, but for those that lead back to
-        a folder on the way to them. By default no link is entered. ``folder`` is a path below this location, which
-        those yielded lack.
+        On a disk a link that leads nowhere is a file of size 0, and what is not a regular file has no size. What only
+        marks a folder in a store is not a file. Takes the memory of one folder, or of one page of a listing.
+
+        Args:
+            enters: Called for each folder on a disk; links to folders are entered like folders, but for those that lead
+                back to a folder on the way to them. By default no link to a folder is entered. A store is listed
+                without looking at folders.
+            folder: Which folder: a path below this location, or nothing for itself. The paths that are yielded begin
+                below it.
+
+        Raises:
+            OSError: A folder cannot be listed, or is reached by more than a thousand paths of links (``ELOOP``).
         """
 
     def leads_back(self, folder: bytes) -> bool:  # noqa: ARG002 - only a disk has links
@@ -245,25 +274,35 @@ class Location(ABC):
     def matching(self, *, regular: bool = False) -> list[Self]:
         """Return the files that a pattern matches, sorted; of one without wildcards the file itself, if it is there.
 
-        ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders; names with a leading dot only if
-        the pattern says so. ``**`` follows links to folders, but for one that leads back, of which a ``SourceWarning``
-        tells. With ``regular``, what is not a regular file on a disk is left out.
+        ``*``, ``?`` and ``[...]`` match inside a name, ``**`` any number of folders. Names that begin with a dot match
+        only a pattern that says so. Links stay links; ``**`` follows those to folders, but for one that leads back to a
+        folder it lies in, of which a ``SourceWarning`` tells.
+
+        Args:
+            regular: Whether to leave out what is not a regular file on a disk, such as a link that leads nowhere.
         """
 
     @abstractmethod
     def is_readable_after(self, error: OSError) -> bool:
         """Return whether, after an error with one file below this folder, others may still be read.
 
-        A store that refuses one object is asked whether it refuses everything, as with credentials that have expired.
-        On this machine it is seen whether the folder of the file has gone as well. Files that a list names may lie
-        anywhere.
+        A store that refuses one object is asked whether it refuses everything, as it does when credentials have
+        expired. On this machine it is seen whether the folder of the file has gone as well, as those of a disk have
+        that was taken away. Of a location that is a file, such as a list, the files named in it may lie anywhere.
+
+        Raises:
+            StorageError: The store fails now.
         """
 
     # Reading.
 
     @abstractmethod
     def reader(self) -> AbstractContextManager[IO[bytes]]:
-        """Open the file for reading bytes, back and forth, in a ``with`` block."""
+        """Open the file for reading bytes, back and forth, in a ``with`` block.
+
+        Raises:
+            OSError: It cannot be opened, or is a pipe, a device or a folder.
+        """
 
     @abstractmethod
     def read_bytes(self) -> bytes:
@@ -271,11 +310,18 @@ class Location(ABC):
 
     @abstractmethod
     def read_at_most(self, limit: int) -> bytes:
-        """Return the file; ``OSError`` if it has more than ``limit`` bytes (``EFBIG``) or is special (``EINVAL``)."""
+        """Return the whole of a file that must not have more than ``limit`` bytes.
+
+        Raises:
+            OSError: It is larger (``EFBIG``), is a pipe or a device (``EINVAL``), or cannot be read.
+        """
 
     @abstractmethod
     def read_range(self, start: int, length: int, known_size: int = 0) -> bytes:
-        """Return bytes of the file, fewer where it ends; ``known_size`` of ``start + length`` saves a request."""
+        """Return ``length`` bytes of the file from ``start`` on; fewer only where the file ends.
+
+        It is probably at least ``known_size`` long, which saves a request where that is ``start + length``.
+        """
 
     def read_head(self, count: int) -> bytes:
         """Return the first bytes of the file; fewer where it ends."""
@@ -285,7 +331,13 @@ class Location(ABC):
     def local_copy(self) -> AbstractContextManager[LocalCopy]:
         """Give the bytes of the file as a file of this machine in a ``with`` block: itself, or a copy of an object.
 
-        A copy lies in ``$TMPDIR`` without a name. Nothing is fetched before it is asked for.
+        A copy lies in the folder for temporary files (``$TMPDIR``), takes at most the bytes of the object there, and
+        has no name, so that nothing is left of it when the process is killed. Nothing is fetched before it is asked
+        for.
+
+        Raises:
+            FileNotFoundError: There is no such object.
+            OSError: The store cannot be read; or there is no space for the copy, see `stoker.storage.is_scratch_full`.
         """
 
     # Writing.
@@ -300,15 +352,27 @@ class Location(ABC):
 
     @abstractmethod
     def make_directory(self, within: Location | None = None) -> None:
-        """Make a folder and those above it; ``within`` is not created again if it is gone. Does nothing in a store."""
+        """Make a folder and those above it that are missing; does nothing in a store, which has none.
+
+        ``within``, such as a dataset's with all that was in it, is not created again if it is gone.
+        """
 
     @abstractmethod
     def stage(self, name: str, stop: threading.Event | None = None) -> Staging:
-        """Begin a file below this folder that takes its name when it is complete; ``stop`` ends waits for a store."""
+        """Begin a file below this folder that takes its name when it is complete.
+
+        Args:
+            name: Its name, relative to this folder, which must exist if it is on this machine.
+            stop: Ends the waits for a store that does not answer.
+        """
 
     @abstractmethod
     def unlink(self, *, missing_ok: bool = False) -> None:
-        """Delete the file."""
+        """Delete the file.
+
+        Raises:
+            FileNotFoundError: There is none, and that is not ``missing_ok``.
+        """
 
     @abstractmethod
     def remove_folder(self) -> None:
@@ -509,14 +573,22 @@ class LocalLocation(PosixPath, Location):
 
 @dataclass(frozen=True, slots=True, order=True)
 class StoreLocation(Location):
-    """An object or a prefix in a store. It has no ``__fspath__``, so that functions of ``os`` fail at once."""
+    """An object or a prefix in a store; every method that looks at it asks the store.
+
+    It has no ``__fspath__``, so that a function of ``os`` that is given one fails at once.
+    """
 
     root: str  # scheme and bucket or host, such as ``s3://photos``
     key: str  # the rest, without slashes around it
 
     @classmethod
     def parse(cls, url: str) -> StoreLocation:
-        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.stores`)."""
+        """Return what a URL means; the query of one of a web server is kept apart (`stoker.storage.stores`).
+
+        Raises:
+            ConfigError: It is of another scheme, names no bucket, or has a part that stores do not agree about.
+            OSError: The Hugging Face Hub does not say which commit a revision is.
+        """
         root, key, query = _split(url)
         if root.startswith("hf://"):
             root = pinned(root)
@@ -788,7 +860,13 @@ def _configure(plain: str, settings: StoreSettings) -> None:
 
 
 def from_uri(where: bytes) -> Location:
-    """Return the location that an absolute path or a URL means, with ``.`` and ``..`` as in paths of files."""
+    """Return the location that an absolute path or a URL means.
+
+    As in paths of files, an empty part or ``.`` of a URL means nothing, and ``..`` the folder above.
+
+    Raises:
+        ConfigError: It is a URL that Stoker cannot read.
+    """
     if not _is_url(where):
         return LocalLocation(os.fsdecode(where))
     bucket, key = split_bucket(where)

@@ -73,7 +73,11 @@ def check_process() -> None:
 
 
 class ObjectsBackend(Backend):
-    """Objects of one bucket; see `Backend`. Settings that a service is made of come before the environment."""
+    """Objects of one bucket; see `stoker.storage.backend.Backend`.
+
+    Those of a service are made of its scheme and bucket, and of settings that come before the environment. They raise a
+    ConfigError where a client is not installed, or a setting leads to nothing.
+    """
 
     def __init__(self, name: str, reading: ObjectStore, writing: ObjectStore) -> None:
         self.name = name
@@ -200,7 +204,10 @@ def _credentials(settings: StoreSettings, options: dict[str, Any]) -> Any:
 
 
 class AzureBackend(ObjectsBackend):
-    """A container of Azure Blob Storage: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``."""
+    """A container of Azure Blob Storage: ``az://CONTAINER``, or ``abfs://CONTAINER@ACCOUNT.dfs.core.windows.net``.
+
+    Account and credentials are those of the variables ``AZURE_STORAGE_...``, or of the machine's identity.
+    """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
         try:
@@ -228,7 +235,10 @@ class AzureBackend(ObjectsBackend):
 
 
 class GcsBackend(ObjectsBackend):
-    """A bucket of Google Cloud Storage; ``STORAGE_EMULATOR_HOST`` leads to another server, without credentials."""
+    """A bucket of Google Cloud Storage.
+
+    Credentials are Google's application default ones. ``STORAGE_EMULATOR_HOST`` leads to another server, without any.
+    """
 
     def __init__(self, name: str, settings: StoreSettings) -> None:
         try:

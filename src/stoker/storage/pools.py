@@ -26,7 +26,10 @@ def stop_of_this_thread() -> threading.Event | None:
 
 
 def stop_waiting_when(stop: threading.Event) -> None:
-    """Let this thread give up waiting for any store, with a ``ClosedError``, once an event is set."""
+    """Let this thread give up waiting for any store once an event is set, with a ``ClosedError``.
+
+    For the threads of a pool, whose owner must not wait minutes for them when the work is cancelled.
+    """
     _thread.stop = stop
 
 
@@ -53,6 +56,9 @@ def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iter
 
     Leaving the block early, with Ctrl-C or an error, waits for at most one request of each thread; what has not begun
     is dropped. If they write nothing (``only_reads``), Ctrl-C need not wait while one decodes a large image.
+
+    Raises:
+        MemoryError: Their stacks do not fit.
     """
     stop = threading.Event()
     pool = new_pool(threads, name, stop)
@@ -68,7 +74,13 @@ def stoppable_pool(threads: int, name: str, *, only_reads: bool = False) -> Iter
 
 
 def check_stacks(threads: int) -> None:
-    """Raise MemoryError if so many threads cannot be started: Python would wait forever (CPython issue 140746)."""
+    """See that so many threads can be started, before the first is.
+
+    Python waits forever for a thread that had no memory left to begin with (CPython issue 140746).
+
+    Raises:
+        MemoryError: Their stacks do not fit into the address space that this process may have.
+    """
     limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
     stack = threading.stack_size() or (_USUAL_STACK_BYTES if limit == resource.RLIM_INFINITY else limit)
     size = threads * (stack + _BESIDE_STACK_BYTES)

@@ -71,8 +71,9 @@ class Backoff:
 class RateLimit:
     """How many requests a store is sent at a time, at most: additive increase, multiplicative decrease, as TCP does.
 
-    When the store says that it is busy, half of what it was sent at a time is allowed; at most once in half a second,
-    because answers to what was on its way say nothing new. For as many answers as are allowed at a time, one more is.
+    When the store says that it is busy, half of what it was sent at a time is allowed, and half of that when it says so
+    again; at most once in half a second, because answers to what was on its way say nothing new. For as many answers as
+    are allowed at a time, one more is. So 32 are back after some 500 answers, without another burst. Any thread.
     """
 
     def __init__(self, most: int = MAX_AT_ONCE) -> None:
@@ -141,7 +142,11 @@ class ContentCheck:
         self._lock = threading.Lock()
 
     def check_read(self, key: str, blob: Blob) -> None:
-        """Raise `StoreError` if what was read does not fit its etag, until the same was read often enough."""
+        """Compare what was read with its etag.
+
+        Raises:
+            StoreError: They do not fit, and it was not read like this often enough; it is worth reading again.
+        """
         digest = self._digest_if_other(blob.data, blob.etag)
         if digest is None:
             return
@@ -157,7 +162,11 @@ class ContentCheck:
         raise StoreError(f"its bytes are not those of its etag {blob.etag}")
 
     def check_written(self, key: str, data: Data, etag: str | None, read: Callable[[], bytes]) -> None:
-        """Raise `StoreError` if what was written fits neither the etag that came back nor what can be read."""
+        """Compare what was written with the etag that came back, and where these differ, with what can be read.
+
+        Raises:
+            StoreError: The store holds other bytes; it is worth writing them again.
+        """
         if self._digest_if_other(data, etag) is None:
             return
         if _md5(read()) != _md5(data):
@@ -179,11 +188,25 @@ def _md5(data: Data) -> bytes:
 
 
 class RetryingStore:
-    """What Stoker reads from and writes to: a backend that is asked again when it fails. Safe in any thread.
+    """What Stoker reads from and writes to. Safe in any thread.
 
-    A request is made again, with back-off, for about two minutes; a store that has never answered is given up much
-    sooner. What comes back is checked by length, and by its MD5 where the store tells that. ``stop`` ends every wait
-    with a `ClosedError`. What fails for good is a `StorageError`, ``FileNotFoundError`` or ``PermissionError``.
+    A request that fails is made again after a wait that doubles each time, with jitter, until it has failed for about
+    two minutes; a store that has never answered is given up much sooner. A store that says it is busy is sent fewer
+    requests at a time, and more again as it answers, up to as many as before (`RateLimit`).
+    What comes back is checked by length, and by its MD5 where the store tells that.
+
+    Args:
+        backend: Makes the requests.
+        stop: Ends every wait and refuses new requests once it is set; None if nothing can.
+
+    Attributes:
+        name, has_listings: Those of the backend.
+
+    Raises:
+        FileNotFoundError: From any method: there is no such object.
+        PermissionError: The store refuses.
+        StorageError: It failed for too long, or the request can never succeed; also an ``OSError``.
+        ClosedError: ``stop`` was set.
     """
 
     def __init__(self, backend: Backend, stop: threading.Event | None = None) -> None:
@@ -255,7 +278,12 @@ class RetryingStore:
         return True
 
     def read(self, key: str, start: int = 0, length: int | None = None, *, limit: int | None = None) -> bytes:
-        """Return ``length`` bytes from ``start`` on, or all of an object of no more than ``limit`` (``EFBIG``)."""
+        """Return ``length`` bytes of an object from ``start`` on, or all of one that has no more than ``limit``.
+
+        Raises:
+            StorageError: It ends before ``start + length``, too.
+            OSError: It is longer than ``limit`` (``EFBIG``).
+        """
         if length is None:
             return self._try("read", key, lambda: self._whole(key, limit))
         return self._try("read", key, lambda: self._part(key, start, length))

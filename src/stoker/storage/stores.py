@@ -59,7 +59,11 @@ _stores = PerProcess(_Stores)
 
 
 def open_store(root: str) -> RetryingStore:
-    """Return the store of a scheme and bucket, opened once in a process; requests stop with the caller's pool."""
+    """Return the store of a scheme and bucket such as ``s3://photos``.
+
+    Each is opened once in a process, with the settings that it was given (`configure`); a forked process opens one of
+    its own. What a pool of `stoppable_pool` asks for stops waiting with the pool.
+    """
     stores = _stores.get()
     with stores.lock:
         if root not in stores.opened:
@@ -97,7 +101,12 @@ def configure(root: str, settings: StoreSettings) -> None:
 
 
 def pinned(root: str) -> str:
-    """Return a repository of the Hugging Face Hub at the commit that a revision is, asked for once in a process."""
+    """Return a repository of the Hugging Face Hub at the commit that a revision is, asked for once in a process.
+
+    Raises:
+        FileNotFoundError, PermissionError: There is no such repository or revision, or it is not for everybody.
+        OSError: The Hub does not say.
+    """
     repository, _, revision = root.partition("@")
     root = f"{repository}@{revision or 'main'}"
     if _COMMIT.fullmatch(revision):
@@ -194,7 +203,10 @@ def without_signature(url: bytes) -> bytes:
 
 
 def is_beside_signed(url: str) -> bool:
-    """Return whether a URL was not given and others of its server were, signed: that does not say what is not there."""
+    """Return whether a URL is not one that was given, but others of its server were, with queries.
+
+    Servers that keep files for those who have a signature do not tell the others whether there is one.
+    """
     server = "/".join(url.split("/", 3)[:3])
     return url not in given.queries and any(other.startswith(f"{server}/") for other in given.queries)
 

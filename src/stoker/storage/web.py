@@ -84,11 +84,16 @@ _NO_NETWORK = frozenset({errno.ENETDOWN, errno.ENETUNREACH})
 
 
 def read_url(url: bytes) -> bytes:
-    """Return what a web server sends for a URL; what cannot be had is a `SourceError`, which does not show the URL.
+    """Return what a web server sends for a URL.
 
     It is asked up to three times while it is busy or does not answer. Whatever it does is over within some minutes, and
-    at once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken. That no server can be reached is a
-    `StorageError`, and that this process has run out of files or memory an ``OSError``.
+    at once when `stop_waiting_when` says so. No more than `MAX_WEB_BYTES` are taken.
+
+    Raises:
+        SourceError: There is nothing to be had under this URL; the message says why, without the URL.
+        StorageError: No server can be reached from this machine.
+        OSError: This process has run out of files or memory.
+        ClosedError: The caller has stopped.
     """
     stop = stop_of_this_thread() or threading.Event()
     client, started, tries = _client.get(), time.monotonic(), 0
@@ -413,7 +418,10 @@ _client = PerProcess(_Client)
 
 
 class WebBackend(Backend):
-    """The files of a web server, by their paths; see `Backend`. They are only read, and there are no listings."""
+    """The files of a web server, by their paths; see `stoker.storage.backend.Backend`.
+
+    They can be read, where the server sends parts of them, and nothing else: there are no folders and no listings.
+    """
 
     has_listings = False
 
