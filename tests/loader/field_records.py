@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,6 +109,16 @@ def features(i: int) -> Features:
         stored = value(name, i)
         record[name] = ("bytes", [stored.astype(stored.dtype.newbyteorder("<")).tobytes()])
     return record
+
+
+def rows(column: Any, count: int) -> list[Any]:
+    """What each sample of a batch has of a field."""
+    if isinstance(column, fields.Ragged):
+        return [column.values[begin:end] for begin, end in pairwise(column.offsets)]
+    if isinstance(column, fields.Padded):
+        return [column.values[row, :number] for row, number in enumerate(column.counts)]
+    assert len(column) == count
+    return list(column)
 
 
 def write(path: Path, changes: dict[int, Any] | None = None, records: int = RECORDS) -> None:

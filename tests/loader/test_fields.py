@@ -13,7 +13,8 @@ from PIL import Image
 
 import stoker
 from loader import field_records
-from loader.field_records import COLUMNS, FIELDS, PLANES, RECORDS, mask, png, right, size, value
+from loader.field_records import COLUMNS, FIELDS, PLANES, RECORDS, mask, png, right, rows, size, value
+from loader.resuming import check_resume
 from reference import pictures, transform
 from small_cases import each
 from small_datasets import write_class_folders, write_dataset
@@ -45,16 +46,6 @@ def load(dataset: Any, wanted: Any, **settings: Any) -> stoker.Batch:
 
 def only(*names: str) -> dict[str, Field]:
     return {name: FIELDS[name] for name in names}
-
-
-def rows(column: Any, count: int) -> list[Any]:
-    """What each sample has of a field."""
-    if isinstance(column, fields.Ragged):
-        return [column.values[begin:end] for begin, end in zip(column.offsets[:-1], column.offsets[1:], strict=True)]
-    if isinstance(column, fields.Padded):
-        return [column.values[row, :number] for row, number in enumerate(column.counts)]
-    assert len(column) == count
-    return list(column)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -313,17 +304,7 @@ def test_pixels_that_are_copied_as_they_lie_bring_their_fields(tmp_path: Path) -
 
 
 def test_a_resumed_epoch_has_the_fields_of_one_that_was_not_interrupted(train: stoker.Dataset) -> None:
-    settings = {"batch_size": 4, "transform": CROP, "shuffle": True, "seed": SEED, "fields": only("caption", "mask")}
-    with stoker.Loader(train, **settings) as loader:
-        batches = iter(loader)
-        next(batches)
-        state = loader.state_dict()
-        expected = list(batches)
-    with stoker.Loader(train, **{**settings, "batch_size": 20}) as other:
-        other.load_state_dict(state)
-        (rest,) = other
-    assert rest.fields["caption"] == [text for batch in expected for text in batch.fields["caption"]]
-    assert (rest.fields["mask"] == np.concatenate([batch.fields["mask"] for batch in expected])).all()
+    check_resume(train, [(1, 4), (2, 5)], transform=CROP, fields=FIELDS)
 
 
 def test_a_batch_without_samples_has_fields_of_the_same_form(train: stoker.Dataset) -> None:

@@ -82,17 +82,6 @@ def test_tensors_give_the_pixels_of_pillow(tmp_path: Path, layout: object, chose
     assert (train[4].decode() == picture(4)).all()
 
 
-def test_all_frameworks_give_the_same_tensors(tmp_path: Path) -> None:
-    train = write(tmp_path, [mixed(i) for i in range(RECORDS)])
-    settings = {"batch_size": 4, "transform": stoker.RawTensor(SIDE), "shuffle": True, "seed": 1}
-    in_tensorflow = stoker.tensorflow.dataset(train, **settings)
-    with stoker.Loader(train, **settings) as plain, stoker.torch.DataLoader(train, **settings) as in_torch:
-        for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
-            assert (a.images == b.images.numpy()).all()
-            assert (a.images == c[0].numpy()).all()
-            assert (a.labels == c[1].numpy()).all()
-
-
 def load(train: stoker.Dataset, chosen: stoker.transforms.Transform = RESIZE, **settings: object) -> list[int]:
     with stoker.Loader(train, batch_size=4, transform=chosen, threads=3, **settings) as loader:
         return [label for batch in loader for label in batch.labels.tolist()]

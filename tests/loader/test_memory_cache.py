@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,9 +14,6 @@ from loader.shards import write_shards
 from stoker import _native
 from stoker.errors import ConfigError
 from stoker.loader.caches import MemoryCache
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RECORDS = 24
 
@@ -79,21 +75,6 @@ def test_it_does_what_the_slow_twin_does(train: stoker.Dataset, reads: list[int]
         assert stats.bytes <= budget
 
 
-def test_the_share_that_fits_is_the_hit_rate_of_every_later_epoch(train: stoker.Dataset) -> None:
-    cache = MemoryCache("40KB")
-    source = behind(cache, train)
-    hits = []
-    for epoch in range(6):
-        before = cache.stats().hits
-        for number in random.Random(epoch).sample(range(RECORDS), RECORDS):
-            source.read(number)
-        hits.append(cache.stats().hits - before)
-    assert hits[0] == 0
-    assert hits[1] > 0
-    assert len(set(hits[1:])) == 1
-    assert cache.stats().hit_rate == sum(hits) / (6 * RECORDS)
-
-
 def test_many_threads(train: stoker.Dataset) -> None:
     cache = MemoryCache("60KB")
     source = behind(cache, train)
@@ -107,19 +88,6 @@ def test_many_threads(train: stoker.Dataset) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(8)))
     assert cache.stats().hits + cache.stats().misses == 2400
-
-
-def test_one_cache_serves_one_dataset(train: stoker.Dataset, tmp_path: Path) -> None:
-    cache = MemoryCache("1MB")
-    behind(cache, train).read(0)
-    behind(cache, stoker.open(train.path)).read(0)
-    assert cache.stats().hits == 1
-    write_shards(tmp_path, RECORDS, 2)
-    other = stoker.open(tmp_path)
-    with pytest.raises(ConfigError, match="make a cache for each dataset"):
-        cache.source(other, samples_of(other))
-    with pytest.raises(ConfigError, match="make a cache for each dataset"):
-        cache.source(stoker.mix([train, other]), samples_of(other))
 
 
 def test_settings(train: stoker.Dataset) -> None:

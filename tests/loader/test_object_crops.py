@@ -58,50 +58,6 @@ def test_the_counts_are_those_of_the_annotation(train: stoker.Dataset) -> None:
     assert train.object_counts.dtype == np.uint32
 
 
-def test_threads_prefetch_and_batch_size_change_nothing(train: stoker.Dataset) -> None:
-    reference = collect(train, threads=1, prefetch=1)
-    for settings in [{"threads": 2, "prefetch": 4}, {"threads": 5, "prefetch": 2}, {"batch_size": 11, "threads": 3}]:
-        assert list(collect(train, **settings).items()) == list(reference.items())
-
-
-@pytest.mark.parametrize("tail", ["short", "drop", "pad"])
-def test_ranks_share_the_objects_of_an_epoch(train: stoker.Dataset, tail: str) -> None:
-    reference = collect(train)
-    parts = [collect(train, rank=rank, world_size=3, tail=tail) for rank in range(3)]
-    together = {k: v for part in parts for k, v in part.items()}
-    assert together.items() <= reference.items()
-    assert len(together) == (len(SAMPLES) // 15 * 15 if tail == "drop" else len(SAMPLES))
-
-
-def test_a_run_resumes_exactly_on_another_topology(train: stoker.Dataset) -> None:
-    reference = collect(train)
-    done: dict[int, bytes] = {}
-    with stoker.Loader(train, batch_size=5, transform=TRANSFORM, shuffle=True, seed=SEED) as first:
-        for batch in first:
-            done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
-            if len(done) >= 15:
-                break
-        state = first.state_dict()
-    assert state["consumed"] == 15
-    for rank in range(2):
-        settings = {
-            "batch_size": 4,
-            "transform": TRANSFORM,
-            "shuffle": True,
-            "seed": SEED,
-            "rank": rank,
-            "world_size": 2,
-            "tail": "short",
-        }
-        with stoker.Loader(train, threads=3, **settings) as other:
-            other.load_state_dict(state)
-            for batch in other:
-                assert not done.keys() & set(batch.indices.tolist())
-                done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
-            assert other.state_dict()["epoch"] == 1
-    assert done == reference
-
-
 def test_a_state_of_images_is_none_of_objects(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=5, transform=stoker.Resize(20)) as images:
         state = images.state_dict()
@@ -110,18 +66,6 @@ def test_a_state_of_images_is_none_of_objects(train: stoker.Dataset) -> None:
         pytest.raises(ConfigError, match="dataset"),
     ):
         objects.load_state_dict(state)
-
-
-def test_all_frameworks_give_the_same_objects(train: stoker.Dataset) -> None:
-    settings = {"batch_size": 5, "transform": TRANSFORM, "shuffle": True, "seed": SEED}
-    in_tensorflow = stoker.tensorflow.dataset(train, **settings)
-    with stoker.Loader(train, **settings) as plain, stoker.torch.DataLoader(train, **settings) as in_torch:
-        assert len(plain) == len(in_torch) == in_tensorflow.cardinality()
-        for a, b, c in zip(plain, in_torch, in_tensorflow, strict=True):
-            assert (a.images == b.images.numpy()).all()
-            assert (a.images == c[0].numpy()).all()
-            assert (a.indices == b.indices.numpy()).all()
-            assert a.labels.tolist() == b.labels.tolist() == c[1].numpy().tolist()
 
 
 def test_objects_that_went_missing_are_an_error_by_name(train: stoker.Dataset) -> None:

@@ -60,28 +60,6 @@ def test_ranks_share_an_epoch_without_overlap_and_with_the_same_pixels(train: st
     assert {k: v for part in parts for k, v in part.items()} == reference
 
 
-def test_a_run_resumes_exactly_on_another_topology(train: stoker.Dataset) -> None:
-    reference = collect(train)
-    first = stoker.Loader(train, batch_size=5, transform=CROP, shuffle=True, seed=3)
-    done: dict[int, bytes] = {}
-    for batch in first:
-        done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
-        if len(done) >= 15:
-            break
-    state = first.state_dict()
-    first.close()
-    for rank in range(2):
-        settings = {"transform": CROP, "shuffle": True, "seed": 3, "tail": "short", "threads": 3}
-        with stoker.Loader(train, batch_size=4, rank=rank, world_size=2, **settings) as other:
-            other.load_state_dict(state)
-            for batch in other:
-                assert not done.keys() & set(batch.indices.tolist())
-                done |= {k: p.tobytes() for k, p in zip(batch.indices.tolist(), batch.images, strict=True)}
-            assert other.state_dict()["epoch"] == 1
-    assert done == reference
-    assert len(str(state)) < 200
-
-
 def test_a_batch_belongs_to_its_consumer(train: stoker.Dataset) -> None:
     with stoker.Loader(train, batch_size=6, transform=CROP, threads=3) as loader:
         kept = list(loader)

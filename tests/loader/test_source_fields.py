@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from loader.resuming import check_resume
 from reference import pictures
 from stoker import _native, fields
 from stoker.errors import BadSampleWarning, ConfigError, ExampleError, TooManyRejectsError
@@ -217,36 +218,9 @@ def test_batches_are_those_of_the_records(pair: tuple[str, Any, Any, Any]) -> No
     same(load(opened, list(KINDS[kind]), threads=3, **boxes), load(records, KINDS[kind], threads=1, **boxes))
 
 
-def test_batches_are_those_of_the_dataset(pair: tuple[str, Any, Any, Any]) -> None:
-    kind, opened, built, _ = pair
-    settings = {"shuffle": False, "transform": stoker.CenterCrop(11, resize=15)}
-    for batch, expected in zip(
-        load(opened, list(KINDS[kind]), **settings), load(built, list(KINDS[kind]), **settings), strict=True
-    ):
-        same(batch.images, expected.images)
-        same(dict(batch.fields), dict(expected.fields))
-
-
 def test_ranks_and_a_resumed_epoch_have_the_same_fields(pair: tuple[str, Any, Any, Any]) -> None:
     kind, opened, _, _ = pair
-    settings = {"transform": CROP, "shuffle": True, "seed": SEED, "fields": list(KINDS[kind])}
-    (whole,) = load(opened, list(KINDS[kind]), batch_size=COUNT)
-    row_of = {index: row for row, index in enumerate(whole.indices.tolist())}
-    states, batches = [], []
-    for rank in range(2):
-        with stoker.Loader(opened, 3, rank=rank, world_size=2, **settings) as loader:
-            running = iter(loader)
-            batches.append(next(running))
-            states.append(loader.state_dict())
-    with stoker.Loader(opened, 4, **settings) as loader:
-        loader.load_state_dict(states[0])
-        batches += loader
-    assert sorted(index for batch in batches for index in batch.indices.tolist()) == list(range(COUNT))
-    for batch in batches:
-        rows = [row_of[index] for index in batch.indices.tolist()]
-        for name, column in batch.fields.items():
-            expected = whole.fields[name]
-            same(column, expected[rows] if isinstance(expected, np.ndarray) else [expected[row] for row in rows])
+    check_resume(opened, [(1, 3), (2, 4)], transform=CROP, fields=list(KINDS[kind]), every=3)
 
 
 def test_objects_are_those_of_the_records(tmp_path: Path) -> None:
@@ -278,31 +252,6 @@ def test_caches_keep_no_field_back(tmp_path: Path, make: str) -> None:
     for _ in range(2):
         same(load(opened, wanted, cache=cache), expected)
     assert cache.stats().hits == COUNT
-
-
-def test_frameworks_have_the_same_fields(tmp_path: Path) -> None:
-    import torch  # noqa: PLC0415
-
-    opened = stoker.open(write_metadata(tmp_path / "src"))
-    settings: dict[str, Any] = {"transform": CROP, "shuffle": True, "seed": SEED, "drop_last": True}
-    wanted = list(KINDS["metadata.csv"])
-    expected = load(opened, wanted, drop_last=True)
-    with stoker.torch.DataLoader(opened, 5, fields=wanted, **settings) as loader:
-        for batch, plain in zip(loader, expected, strict=True):
-            assert isinstance(batch.fields["mask"], torch.Tensor)
-            for name, column in batch.fields.items():
-                same(column.numpy() if isinstance(column, torch.Tensor) else column, plain.fields[name])
-    pairs = stoker.tensorflow.dataset(opened, 5, fields=wanted, **settings)
-    for (_, _, values), plain in zip(pairs.take(len(expected)), expected, strict=True):
-        assert [text.decode() for text in values["caption"].numpy()] == plain.fields["caption"]
-        for name in ("age", "weight", "mask", "right"):
-            same(values[name].numpy(), plain.fields[name])
-    small = ["caption", "weight", "mask"]
-    with stoker.jax.batches(opened, 5, fields=small, epochs=1, **settings) as batches:
-        for batch, plain in zip(batches, expected, strict=True):
-            assert batch["fields"]["caption"] == plain.fields["caption"]
-            for name in ("weight", "mask"):
-                same(batch["fields"][name], plain.fields[name])
 
 
 def test_a_mix_of_a_source_and_a_dataset_has_the_fields_of_both(tmp_path: Path) -> None:

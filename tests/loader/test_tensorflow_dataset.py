@@ -6,7 +6,6 @@ import gc
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -42,32 +41,10 @@ def test_shapes_are_static(train: stoker.Dataset) -> None:
     assert stoker.tensorflow.dataset(train, **SETTINGS).element_spec[0].shape.as_list() == [None, 24, 24, 3]
 
 
-def test_every_field_is_that_of_the_loader(train: stoker.Dataset) -> None:
-    settings = {**SETTINGS, "tail": "pad"}
-    elements = stoker.tensorflow.dataset(train, elements=FIELDS, **settings)
-    with stoker.Loader(train, **settings) as loader:
-        for batch, (images, labels, keys, valid, seeds, position) in zip(loader, elements, strict=True):
-            assert (images.numpy() == batch.images).all()
-            assert (labels.numpy() == batch.labels).all()
-            assert (keys.numpy().view(np.uint64) == batch.indices).all()
-            assert (valid.numpy() == batch.valid).all()
-            assert (seeds.numpy().view(np.uint64) == batch.seeds).all()
-            assert position.numpy().tolist() == [batch.position.epoch, batch.position.consumed, SETTINGS["seed"]]
-    assert valid.numpy().tolist() == [True, True, False, False]
-
-
 def test_boxes_that_were_asked_for_come_behind_the_labels(train: stoker.Dataset) -> None:
     batches = stoker.tensorflow.dataset(train, boxes=stoker.BoxOutput(pad_to=2), **SETTINGS)
     images, labels, boxes = next(iter(batches))
     assert (len(images), len(labels), boxes["corners"].shape) == (4, 4, (4, 2, 4))
-
-
-def test_several_transforms_are_a_tuple(train: stoker.Dataset) -> None:
-    transform = stoker.MultiCrop(stoker.RandomResizedCrop(24), stoker.CenterCrop(8, 16))
-    elements = stoker.tensorflow.dataset(train, **{**SETTINGS, "transform": transform})
-    assert [spec.shape.as_list() for spec in elements.element_spec[0]] == [[None, 24, 24, 3], [None, 8, 8, 3]]
-    (large, small), _ = next(iter(elements))
-    assert (large.shape, small.shape) == ((4, 24, 24, 3), (4, 8, 8, 3))
 
 
 @pytest.mark.parametrize("elements", [(), ("images", "label"), "images"])

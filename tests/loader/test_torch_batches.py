@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import stoker
-from loader.shards import write_annotated, write_shards
+from loader.shards import write_shards
 from stoker.errors import ConfigError, RankWarning
 from stoker.torch import DataLoader, TorchBatch, torch_batch
 
@@ -141,22 +141,6 @@ def test_rank_and_world_size_come_from_the_launcher_unless_given(
     monkeypatch.setenv("PMI_SIZE", "2")
     with pytest.warns(RankWarning), DataLoader(train, **SETTINGS) as launched:
         assert launched.loader.topology.rank == 1
-
-
-def test_what_the_loader_gives_is_what_the_tensors_hold(tmp_path: Path) -> None:
-    write_annotated(tmp_path / "train.tfrecord", 8)
-    transform = stoker.MultiCrop(stoker.RandomResizedCrop(8), stoker.CenterCrop(6))
-    output, boxes = stoker.Output(dtype="float16", layout="NCHW"), stoker.BoxOutput()
-    settings = {"batch_size": 4, "transform": transform, "output": output, "boxes": boxes, "seed": 2}
-    dataset = stoker.open(tmp_path)
-    with stoker.Loader(dataset, **settings) as plain, DataLoader(dataset, **settings) as loader:
-        for wanted, tensors in zip(plain, loader, strict=True):
-            for side in (0, 1):
-                assert (tensors.images[side].numpy() == wanted.images[side]).all()
-                assert (tensors.boxes[side].corners.numpy() == wanted.boxes[side].corners).all()
-            assert tensors.images[0].dtype == torch.float16
-            assert (tensors.seeds.numpy().view(np.uint64) == wanted.seeds).all()
-            assert tensors.position == wanted.position
 
 
 def test_a_state_of_a_batch_that_waits_in_a_queue(train: stoker.Dataset) -> None:

@@ -16,10 +16,10 @@ import stoker
 from sources.making import fill
 from stoker import fields
 from stoker.cli.main import main
-from stoker.errors import ConfigError, SourceError, TooManyRejectsError
+from stoker.errors import SourceError, TooManyRejectsError
 from stoker.format import read_manifest
 from stoker.inspect import dataset_info
-from stoker.sources import SourceOptions, list_source, with_objects
+from stoker.sources import list_source, with_objects
 from stoker.storage import location
 
 if TYPE_CHECKING:
@@ -305,12 +305,6 @@ def test_files_of_roboflow_have_the_split_of_their_folder(tmp_path: Path, folder
     assert list(list_source(str(tmp_path)).splits) == [split]
     fill(tmp_path, "more/b.png")
     assert list_source(str(tmp_path)).warnings[1] == f"folders in {tmp_path} that are not used: more"
-
-
-def test_what_has_no_effect_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "instances_train2017.json", annotations())
-    with pytest.raises(ConfigError, match=r"labels has no effect on .*, which is read as COCO file; omit it"):
-        list_source(str(path), SourceOptions(labels="labels.txt"))
 
 
 @pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")

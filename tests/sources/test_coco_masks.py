@@ -18,13 +18,9 @@ from pycocotools.coco import COCO
 import stoker
 from small_cases import each
 from stoker import fields
-from stoker.builder import build_part, list_once, parse_part
-from stoker.builder.settings import BuildOptions
 from stoker.errors import ConfigError, SourceError, SourceWarning, TooManyRejectsError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.drawn_masks import CocoMask
-from stoker.storage import location
-from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,22 +145,6 @@ def test_without_the_option_segmentations_change_nothing(tmp_path: Path) -> None
     second = stoker.build(write(tmp_path / "b", without), tmp_path / "two", progress=False)
     assert first.manifest.dataset_id == second.manifest.dataset_id
     assert not first.manifest.schema.fields
-
-
-@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_parts_read_masks_from_the_saved_listing(tmp_path: Path) -> None:
-    path = write(tmp_path, document())
-    whole = stoker.build(path, tmp_path / "whole", masks=True, shards=2, progress=False)
-    options = BuildOptions(masks=True, shards=2).settings(str(path))
-    out = location(tmp_path / "parts")
-    first = list_once(options, out)  # saves the listing
-    part = build_part(first, options, out, parse_part("0/2"))
-    assert part.dataset is None
-    second = list_once(options, out)
-    assert second.tree is not first.tree
-    done = build_part(second, options, out, parse_part("1/2")).dataset
-    assert done is not None
-    assert done.manifest.dataset_id == whole.manifest.dataset_id
 
 
 def test_any_segmentation_changes_the_fingerprint_and_no_other_form_of_the_file_does(tmp_path: Path) -> None:
@@ -393,35 +373,3 @@ def test_masks_are_not_merged_with_those_of_other_classes(tmp_path: Path) -> Non
         ConfigError, match=r"boxes in .*2 would have other ids, but not those in its masks, the field 'm"
     ):
         stoker.merge([tmp_path / "0", tmp_path / "2"], tmp_path / "none")
-
-
-@pytest.mark.servers
-@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_masks_of_a_store_are_the_same(
-    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = write(tmp_path / "here", document())
-    here = stoker.build(path, tmp_path / "out", masks=True, progress=False)
-    remote = copy(tmp_path / "here", store_folder("s3", request, monkeypatch))
-    there = stoker.build(remote / "annotations" / path.name, remote / "out", masks=True, progress=False)
-    assert there.manifest == here.manifest
-
-
-@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
-def test_masks_without_a_build_are_those_of_the_dataset(tmp_path: Path) -> None:
-    path = write(tmp_path, document())
-    stoker.build(path, tmp_path / "out", masks=True, progress=False)
-    opened = stoker.open(path, "val", masks=True)
-    stored = stored_masks(tmp_path / "out")
-    assert opened.fields == {"mask": fields.Mask()}
-    assert len(opened) == len(stored) == len(SIZES)
-    for sample in map(opened.__getitem__, range(len(opened))):
-        assert np.array_equal(sample.fields["mask"], stored[sample.source.rpartition("/")[2]])
-    loading: dict[str, Any] = {"transform": stoker.Resize(16), "fields": ["mask"], "threads": 1}
-    with (
-        stoker.Loader(opened, len(SIZES), **loading) as here,
-        stoker.Loader(stoker.open(tmp_path / "out", "val"), len(SIZES), **loading) as there,
-    ):
-        batches = [next(iter(loader)) for loader in (here, there)]
-    masks = [sorted(mask.tobytes() for mask in batch.fields["mask"]) for batch in batches]
-    assert masks[0] == masks[1]

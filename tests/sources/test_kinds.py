@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+import stoker
 from sources.layouts import LAYOUTS
 from stoker.declare import declared
-from stoker.errors import ConfigError
+from stoker.errors import ConfigError, StokerError
 from stoker.sources import SourceOptions, list_source
 from stoker.sources.kind import Look
 from stoker.sources.listing import KINDS
@@ -32,6 +36,38 @@ def test_options_that_mean_nothing_to_a_kind_are_refused(name: str, tmp_path: Pa
             message = f"has no effect on {source}, which is read as {kind.name}; omit it"
             with pytest.raises(ConfigError, match=re.escape(message)):
                 list_source(str(source), options)
+
+
+def contents(dataset: stoker.Dataset) -> Counter[str]:
+    """The samples that can be read, with boxes as records have them."""
+    counted: Counter[str] = Counter()
+    for number in range(len(dataset)):
+        try:
+            sample = dataset[number]
+            sample.decode()
+            values = sample.fields.items()
+        except (OSError, StokerError):
+            continue
+        boxes = [replace(box, label=sample.label if box.label is None else box.label) for box in sample.boxes]
+        sides = [(*np.float32((box.xmin, box.ymin, box.xmax, box.ymax)).tolist(), box.label) for box in boxes]
+        fields = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values}
+        counted[str((sample.source.rpartition("/")[2], sample.label, sample.encoded, sides, fields))] += 1
+    return counted
+
+
+@pytest.mark.filterwarnings("ignore::stoker.errors.SourceWarning")
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_without_a_build_samples_are_those_of_the_dataset(name: str, tmp_path: Path) -> None:
+    source = LAYOUTS[name](tmp_path / "source")
+    report = stoker.build(source, tmp_path / "built", progress=False, max_rejects=20)
+    without_boxes = 0
+    for split in report.manifest.splits:
+        opened, built = stoker.open(source, split), stoker.open(tmp_path / "built", split)
+        assert [known.name for known in opened.classes] == [known.name for known in built.classes]
+        here, there = contents(opened), contents(built)
+        assert here <= there
+        without_boxes += (there - here).total()
+    assert without_boxes == len(report.annotation_errors)
 
 
 @pytest.mark.parametrize("name", ["coco_boxes", "metadata", "parquet", "webdataset"])

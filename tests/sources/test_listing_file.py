@@ -44,6 +44,15 @@ def boxes_of(tree: Source, item: Item, split: str) -> list[Box] | str:
         return str(error)
 
 
+def loaded(tree: Source, item: Item, split: str) -> tuple[object, str]:
+    """The bytes of an image and its other fields, or what is wrong with them."""
+    try:
+        image = tree.load(item, split)
+    except (OSError, SourceError) as error:
+        return None, str(error)
+    return image.data, str(image.fields)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
     tree = list_source(str(LAYOUTS[layout](tmp_path)))
@@ -67,6 +76,15 @@ def test_a_source_of_any_layout_comes_back(layout: str, tmp_path: Path) -> None:
             assert again.table[row].columns == item.columns
             assert boxes_of(again, item, split) == boxes_of(tree, item, split)
             assert again.stored.locate(item) == tree.stored.locate(item)
+            assert loaded(again, item, split) == loaded(tree, item, split)
+    for objects in (with_objects(again), with_objects(tree)):
+        fields = {
+            item.key: loaded(tree, item, split)[1]
+            for split, rows in tree.splits.items()
+            for item in tree.table.take(rows)
+        }
+        for split, rows in objects.splits.items():
+            assert all(loaded(objects, item, split)[1] == fields[item.key] for item in objects.table.take(rows))
 
 
 def test_boxes_of_a_list_and_objects_come_back(tmp_path: Path) -> None:

@@ -15,11 +15,10 @@ import pytest
 from PIL import Image
 
 import stoker
-from sources.making import content, fill, listed
+from sources.making import fill, listed
 from stoker import fields
 from stoker.errors import SourceError, SourceWarning, TooManyRejectsError
-from stoker.sources import SourceOptions, list_source, read_listing, with_objects, write_listing
-from stoker.storage import location
+from stoker.sources import SourceOptions, list_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,17 +144,6 @@ def test_long_tables_report_how_far_they_are_read(tmp_path: Path) -> None:
     seen: list[int] = []
     list_source(str(tmp_path), progress=lambda **news: seen.append(news["done"]))
     assert seen[:2] == [1024, 2048]
-
-
-def test_open_gives_images_and_labels(tmp_path: Path) -> None:
-    write_images(tmp_path, *(row["file_name"] for row in ROWS))
-    write_table(tmp_path / "metadata.csv", ROWS)
-    dataset = stoker.open(tmp_path)
-    assert [known.name for known in dataset.classes] == ["cat", "dog"]
-    assert [dataset[index].label for index in range(3)] == [1, 0, 1]
-    assert dict(dataset.fields) == KINDS
-    (batch,) = stoker.Loader(dataset, 3, transform=stoker.Resize(4))
-    assert batch.images.shape == (3, 4, 4, 3)
 
 
 @pytest.mark.parametrize(
@@ -450,27 +438,6 @@ def test_the_fingerprint_changes_with_every_value(tmp_path: Path) -> None:
     )
     assert len(fingerprints) == 3
     assert list_source(str(tmp_path)).fingerprint() in fingerprints  # the order of the rows does not matter
-
-
-def test_values_stay_with_their_images(tmp_path: Path) -> None:
-    names = [f"{number}.png" for number in range(9)]
-    fill(tmp_path / "src", *names)
-    write_table(
-        tmp_path / "src/metadata.csv",
-        [{"file_name": name, "n": content(name).hex(), "label": f"c{len(name) % 2}"} for name in reversed(names)],
-    )
-    tree = list_source(str(tmp_path / "src"))
-    file = location(tmp_path) / "listing"
-    write_listing(file, tree, {})
-    again = read_listing(file)
-    assert again is not None
-    for source in (tree, with_objects(tree), again[1]):
-        assert source is not None
-        assert source.fields == {"n": fields.Text()}
-        for item in source.table:
-            image = source.load(item, "train")
-            assert image.fields["n"] == bytes(image.data).hex()
-        assert source.fingerprint() == tree.fingerprint()
 
 
 def test_parquet_has_values_of_types(tmp_path: Path) -> None:

@@ -19,15 +19,11 @@ from PIL import Image
 from pyarrow import parquet
 
 import stoker
-from builder.trees import settings_for
 from stoker import fields
-from stoker.builder import Part, build_part, parts
 from stoker.cli.main import main
 from stoker.errors import ConfigError, SourceError, SourceWarning, StokerError, TooManyRejectsError
-from stoker.sources import SourceOptions, list_source, parquet_files, read_listing, write_listing
+from stoker.sources import SourceOptions, list_source, parquet_files
 from stoker.sources.parquet import split_of_file
-from stoker.storage import location
-from storage.store_folders import copy, store_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
 
     import datasets
 
-    from stoker.sources import Source
 
 NAMES = ["cat", "dog", "eel"]
 ROWS = 11
@@ -202,46 +197,6 @@ def test_open_gives_images_and_labels_without_a_build(tmp_path: Path, cache: Pat
     assert len(list(cache.iterdir())) == 2
     again = pickle.loads(pickle.dumps(dataset))
     assert again[3].encoded == dataset[3].encoded
-
-
-def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
-    source = write_all(tmp_path / "src")
-    whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
-    settings = settings_for(source, shards=4, threads=1)
-    destination = location(tmp_path / "parts")
-    for number in range(3):
-        listed = parts.list_once(settings, destination)
-        build_part(listed, settings, destination, Part(number, 3))
-    assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
-
-
-@pytest.mark.servers
-@pytest.mark.parametrize("kind", ["s3", "gs", "hdfs"])
-def test_the_dataset_is_the_same_from_a_store(
-    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = write_all(tmp_path / "src")
-    local = stoker.build(source, tmp_path / "local", shards=4, progress=False)
-    copied = copy(source, store_folder(kind, request, monkeypatch))
-    remote = stoker.build(str(copied), tmp_path / "remote", shards=4, progress=False)
-    assert remote.manifest.dataset_id == local.manifest.dataset_id
-    assert remote.manifest.source == local.manifest.source
-    ours, far = stoker.open(source, "train"), stoker.open(str(copied), "train")
-    assert [far[index].encoded for index in range(ROWS)] == [ours[index].encoded for index in range(ROWS)]
-
-
-def values(tree: Source) -> dict[str, Any]:
-    return {item.key: (tree.load(item, "train").data, dict(tree.load(item, "train").fields)) for item in tree.table}
-
-
-def test_a_saved_listing_reads_the_rows(tmp_path: Path) -> None:
-    tree = list_source(str(write_all(tmp_path / "src")))
-    write_listing(location(tmp_path) / "listing", tree, {})
-    listing = read_listing(location(tmp_path) / "listing")
-    assert listing is not None
-    assert repr(values(listing[1])) == repr(values(tree))
-    assert len(values(tree)) == 2 * ROWS
-    assert listing[1].fingerprint() == tree.fingerprint()
 
 
 def test_an_export_comes_back(tmp_path: Path) -> None:

@@ -19,15 +19,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import stoker
-from builder.trees import settings_for
 from sources.making import content, tar_bytes, tar_of
 from stoker import fields
-from stoker.builder import Part, build_part, parts
 from stoker.cli.main import main
 from stoker.errors import SourceError, TooManyRejectsError
-from stoker.sources import SourceOptions, list_source, read_listing, with_objects, write_listing
+from stoker.sources import SourceOptions, list_source
 from stoker.sources.patterns import expand_braces
-from stoker.storage import location
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,10 +94,6 @@ def items(tree: Source, split: str = "train") -> dict[str, int]:
     return labels
 
 
-def values(tree: Source) -> dict[str, Any]:
-    return {item.key: dict(tree.load(item, "train").fields) for item in tree.table}
-
-
 def test_a_build_stores_what_webdataset_reads(tmp_path: Path) -> None:
     source = write_shards(tmp_path / "src")
     report = stoker.build(source, tmp_path / "out", progress=False)
@@ -136,42 +129,6 @@ def test_a_name_with_dots_is_explained(tmp_path: Path) -> None:
     path = one_tar(tmp_path, {"a.v1.jpg": picture(1), "a.v1.cls": b"0", "b.jpg": picture(2), "b.cls": b"0"})
     tree = list_source(str(path))
     assert "samples without an image are not used (a key is a name up to its first dot): photos.tar: a" in tree.warnings
-
-
-def test_open_gives_images_and_labels(tmp_path: Path) -> None:
-    source = write_shards(tmp_path / "src")
-    dataset = stoker.open(source, "train")
-    theirs = read_shards(source, "train")
-    assert [known.name for known in dataset.classes] == ["0", "1", "2"]
-    pairs = [(dataset[index].label, dataset[index].encoded) for index in range(len(dataset))]
-    assert pairs == [(sample["label"], sample["image"]) for sample in theirs.values()]
-    assert dict(dataset.fields) == {"txt": fields.Text(), "json": fields.Json()}
-
-
-def test_parts_make_the_dataset_of_one_build(tmp_path: Path) -> None:
-    source = write_shards(tmp_path / "src")
-    whole = stoker.build(source, tmp_path / "whole", shards=4, progress=False)
-    settings = settings_for(source, shards=4, threads=1)
-    destination = location(tmp_path / "parts")
-    for number in range(3):
-        listed = parts.list_once(settings, destination)
-        build_part(listed, settings, destination, Part(number, 3))
-    assert json.loads((tmp_path / "parts/manifest.json").read_text())["dataset_id"] == whole.manifest.dataset_id
-
-
-def test_a_saved_listing_has_the_values(tmp_path: Path) -> None:
-    tree = list_source(str(write_shards(tmp_path / "src")))
-    write_listing(location(tmp_path) / "listing", tree, {})
-    listing = read_listing(location(tmp_path) / "listing")
-    assert listing is not None
-    assert values(listing[1]) == values(tree)
-    assert len(values(tree)) == 2 * SAMPLES
-    assert listing[1].fingerprint() == tree.fingerprint()
-
-
-def test_rows_of_objects_have_the_values_of_their_images(tmp_path: Path) -> None:
-    tree = list_source(str(write_shards(tmp_path / "src")))
-    assert values(with_objects(tree)) == values(tree)
 
 
 def test_fingerprints_change_with_the_length_of_a_value(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from sources.layouts import yolo
 from sources.making import fill
 from stoker.cli.main import main
 from stoker.errors import SourceError
-from stoker.sources import SourceOptions, list_source, with_objects
+from stoker.sources import list_source, with_objects
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -137,22 +137,6 @@ def test_a_plan_counts_no_items_of_classes_that_only_boxes_have(
 ) -> None:
     assert main(["plan", str(yolo(tmp_path))]) == 0
     assert ": 2 classes, 2 boxes, 3 items, " in capsys.readouterr().out
-
-
-def test_a_build_and_an_open_folder_have_the_same_boxes(tmp_path: Path) -> None:
-    source = yolo(tmp_path / "src")
-    (source / "labels/train/2.txt").unlink()
-    stoker.build(source, tmp_path / "out", progress=False)
-    for split in ("train", "validation"):
-        built, opened = stoker.open(tmp_path / "out", split), stoker.open(source, split)
-        assert [known.name for known in built.classes] == [known.name for known in opened.classes] == ["cat", "dog"]
-        samples = [
-            {(sample := of[at]).source.rpartition("/")[2]: sample for at in range(len(of))} for of in (built, opened)
-        ]
-        assert samples[0].keys() == samples[1].keys()
-        for name, sample in samples[0].items():
-            assert sample.boxes == samples[1][name].boxes
-            assert sample.label == -1
 
 
 def test_another_class_of_a_box_is_another_source(tmp_path: Path) -> None:
@@ -361,8 +345,3 @@ def test_another_data_yaml_is_none_of_its_files(tmp_path: Path) -> None:
     assert list_source(str(root)).fingerprint() == before
     with pytest.raises(SourceError, match="it lacks names and nc, or each of train, val, test"):
         list_source(str(root / "data.yaml"))
-
-
-def test_options_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(stoker.errors.ConfigError, match=r"has no effect on .*, which is read as YOLO folder"):
-        list_source(str(yolo(tmp_path)), SourceOptions(labels="imagenet"))
