@@ -8,14 +8,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
 import math
 import os
 import struct
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from xml.etree.ElementTree import Element, ParseError
 
 import numpy as np
@@ -44,7 +46,7 @@ from stoker.types import Box
 
 if TYPE_CHECKING:
     import tarfile
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -94,66 +96,66 @@ _MAX_NAMES = 2**16
 _MAX_DAMAGED = 2**18
 
 
-class Annotations(Protocol):
+@dataclass(frozen=True, slots=True)
+class Annotations(ABC):
     """The annotations of one split. Read-only; safe in any thread; can be pickled.
 
-    Attributes:
-        name: Of their kind, in saved listings.
+    A saved listing has the ``name`` of their kind and their fields.
     """
 
     name: ClassVar[str]
 
     @property
+    @abstractmethod
     def where(self) -> str:
         """The file or the folder they come from."""
 
     @property
     def has_labels(self) -> bool:
         """Whether boxes have classes of their own."""
+        return False
 
+    @abstractmethod
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        """Return the boxes of one image; an image without annotation has none.
+        """Return the boxes of an image, none without annotation, given its class, if it has one, and all classes."""
 
-        Args:
-            item: The image.
-            class_name: Its class; empty when it has none.
-            class_names: The whole label set.
-
-        Raises:
-            SourceError: The annotation is damaged.
-        """
-
+    @abstractmethod
     def flaws(self, item: Item, class_name: bytes) -> int:
         """Return what is wrong with boxes of one image that `read` cuts off or drops: `OUTSIDE`, `EMPTY`, both or 0."""
 
     def to_json(self) -> dict[str, Any]:
         """Return what `from_json` makes the same annotations of, as JSON has it."""
+        values = {each.name: getattr(self, each.name) for each in dataclasses.fields(self)}
+        return {name: to_text(value) if isinstance(value, bytes) else value for name, value in values.items()}
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
-        """Return what `to_json` has described.
+        """Return what `to_json` has described, of images in a table and so many classes.
 
-        Args:
-            described: By `to_json`.
-            table: Of the images.
-            classes: How many classes there are.
-
-        Raises:
-            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
+        `KeyError`, `TypeError` or `ValueError` if it is damaged, or the table lacks a column.
         """
+        kinds: dict[str, Callable[[Any], Any]] = {"bool": bool, "bytes": to_bytes, "str": str}
+        annotations = cls(
+            **{each.name: kinds[str(each.type)](described[each.name]) for each in dataclasses.fields(cls)}
+        )
+        annotations.check(table, classes)
+        return annotations
+
+    def check(self, table: ItemTable, classes: int) -> None:  # noqa: B027 - of most there is nothing
+        """Check what a saved table has of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableBoxes:
-    """`Annotations` that the listing has read.
+class TableBoxes(Annotations):
+    """Those that the listing has read.
 
     The column ``boxes`` has an array of `BOX` for each item, ``damaged`` what is wrong with its annotation; empty where
     that is nothing; ``annotated`` what `turn_back` needs; ``flaws`` what `flaws` returns.
     """
 
-    where: str  # file they come from
-    has_labels: bool = False  # whether boxes have classes of their own
     name: ClassVar[str] = "table"
+    where: str
+    has_labels: bool = False
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
         if item.columns["damaged"]:
@@ -185,11 +187,7 @@ class TableBoxes:
         digest.update(values["label"].tobytes())
         return digest.digest()
 
-    def to_json(self) -> dict[str, Any]:
-        return {"where": self.where, "has_labels": self.has_labels}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
+    def check(self, table: ItemTable, classes: int) -> None:
         boxes, damaged = table.columns["boxes"], table.columns["damaged"]
         if not isinstance(boxes, Blobs) or not isinstance(damaged, Blobs) or (boxes.starts % BOX.itemsize).any():
             raise ValueError("boxes that are not there")
@@ -197,22 +195,16 @@ class TableBoxes:
         if isinstance(annotated, Blobs) or (annotated is not None and annotated.shape[1:] != (2,)):
             raise ValueError("sizes that are none")
         labels = np.frombuffer(boxes.data, BOX)["label"]
-        has_labels = bool(described["has_labels"])
-        if has_labels and len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
+        if self.has_labels and len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < classes:
             raise ValueError("classes of boxes out of range")
-        return cls(str(described["where"]), has_labels)
 
 
 def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
-    """Return boxes as they lie in the image as it is stored.
+    """Return boxes as they lie in the image as it is stored, given its file, or at least the header of that.
 
     Annotation tools show photographs as their EXIF orientation says. The column ``annotated`` has the width and the
-    height that the annotation states: where these are those of the image turned, the boxes are turned back.
-
-    Args:
-        boxes: As the annotation has them.
-        item: The image.
-        data: The bytes of its file, or at least its header; pixels have no orientation.
+    height that the annotation states: where these are those of the image turned, the boxes are turned back. Pixels have
+    no orientation.
     """
     width, height = item.columns.get("annotated", (0, 0))
     if width == height or not boxes or not isinstance(data, bytes) or not is_turned(data):
@@ -249,19 +241,10 @@ class NamedBoxes(list[NamedBox]):
 
 
 def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-    """Return the boxes of one image, as fractions of its width and height.
+    """Return the boxes in an XML file, as fractions of the sides of its image; none if there is no such file.
 
-    Boxes that name another class of the label set are dropped; names outside it are kept, because ImageNet's files
-    often carry a breed's name instead of its id.
-
-    Args:
-        path: The XML file, or its URL. An image without one has no boxes.
-        class_name: Class of the image.
-        class_names: The whole label set.
-
-    Raises:
-        SourceError: The file is damaged, or a number in it is not finite.
-        StorageError: Its store cannot be reached.
+    Boxes that name another class of the label set than that of the image are dropped; names outside it are kept,
+    because ImageNet's files often carry a breed's name instead of its id.
     """
     return [named.box for named in _read(path) if _is_of(named.name, class_name, class_names)]
 
@@ -280,13 +263,10 @@ def _is_of(name: bytes, class_name: bytes, class_names: Collection[bytes]) -> bo
 
 
 def parse_annotation(text: bytes) -> NamedBoxes:
-    """Return all boxes of an annotation.
+    """Return all boxes of an annotation; ``ValueError`` if it is no such XML, or a number in it is not finite.
 
     Coordinates are divided by the size that the XML states (annotators saw scaled pictures, so it may differ from the
     image's), put in order and clamped to 0..1; empty boxes are dropped.
-
-    Raises:
-        ValueError: It is not such an XML document, or a number in it is not finite.
     """
     if len(text) > MAX_XML_BYTES:
         raise ValueError(f"{len(text)} bytes of XML, more than {MAX_XML_BYTES}")
@@ -294,7 +274,25 @@ def parse_annotation(text: bytes) -> NamedBoxes:
         root: Element = fromstring(text)
     except (ParseError, DefusedXmlException, LookupError) as error:  # the last: of an encoding that Python lacks
         raise ValueError(str(error)) from error
-    return _boxes(root)
+    boxes = NamedBoxes()
+    size = width, height = _number(root, "size/width"), _number(root, "size/height")
+    if width <= 0 or height <= 0:
+        raise ValueError(f"size is {width:g} x {height:g}")
+    for item in root.iterfind("object"):
+        name = (item.findtext("name") or "").strip().encode()
+        flags = [(item.findtext(tag) or "").strip().lower() in ("1", "true") for tag in ("difficult", "truncated")]
+        corners_of_all = item.findall("bndbox")
+        if not corners_of_all:  # a polygon of CVAT's, or a box that is turned
+            others = format_some([child.tag for child in item if len(child)], _SHOWN_LINES) or "no other"
+            shown = name.decode()[:40]
+            raise ValueError(f"an object {shown!r} has no <bndbox>, but {others}; write the box around it")
+        for corners in corners_of_all:
+            x = [_number(corners, tag) for tag in ("xmin", "xmax")]
+            y = [_number(corners, tag) for tag in ("ymin", "ymax")]
+            boxes.flaws |= flaws_of(x, y, *size)
+            if (box := place_box(x, y, *size)) is not None:
+                boxes.append(NamedBox(name, box, flags[0], flags[1], size))
+    return boxes
 
 
 def place_box(x: Sequence[float], y: Sequence[float], width: float, height: float) -> Box | None:
@@ -314,29 +312,6 @@ def flaws_of(x: Sequence[float], y: Sequence[float], width: float = 1.0, height:
     return (0 if is_inside else OUTSIDE) | (EMPTY if x[0] == x[1] or y[0] == y[1] else 0)
 
 
-def _boxes(root: Element) -> NamedBoxes:
-    boxes = NamedBoxes()
-    width, height = (_number(root, f"size/{side}") for side in ("width", "height"))
-    if width <= 0 or height <= 0:
-        raise ValueError(f"size is {width:g} x {height:g}")
-    for item in root.iterfind("object"):
-        name = (item.findtext("name") or "").strip().encode()
-        flags = [(item.findtext(tag) or "").strip().lower() in ("1", "true") for tag in ("difficult", "truncated")]
-        corners_of_all = item.findall("bndbox")
-        if not corners_of_all:  # a polygon of CVAT's, or a box that is turned
-            others = format_some([child.tag for child in item if len(child)], _SHOWN_LINES) or "no other"
-            shown = name.decode()[:40]
-            raise ValueError(f"an object {shown!r} has no <bndbox>, but {others}; write the box around it")
-        for corners in corners_of_all:
-            x = [_number(corners, tag) for tag in ("xmin", "xmax")]
-            y = [_number(corners, tag) for tag in ("ymin", "ymax")]
-            box = place_box(x, y, width, height)
-            boxes.flaws |= flaws_of(x, y, width, height)
-            if box is not None:
-                boxes.append(NamedBox(name, box, flags[0], flags[1], (width, height)))
-    return boxes
-
-
 def _number(element: Element, path: str) -> float:
     text = element.findtext(path)
     if text is None:
@@ -353,10 +328,8 @@ def _number(element: Element, path: str) -> float:
 class BoxTable:
     """Boxes of all annotations in a file, by the names of images, on their way into the columns of a table.
 
-    Args:
-        where: File they come from.
-        replacing: Whether an annotation replaces an earlier one of the same name, as a member of a tar does when it is
-            unpacked; otherwise its boxes are added to those.
+    With ``replacing`` an annotation replaces an earlier one of the same name, as a member of a tar does when it is
+    unpacked; otherwise its boxes are added to those.
     """
 
     def __init__(self, where: str, *, replacing: bool) -> None:
@@ -457,15 +430,8 @@ def find_boxes(
     Looked at, in this order: what the user names, a folder of XML files, a tar of them, or a CSV file; a folder of
     `ANNOTATION_FOLDERS` in the first of ``tops``; the path of the images with its last component ``Data`` replaced by
     ``Annotations``; such a folder in the other tops; a file of the names under which the annotations of ImageNet and of
-    Stanford Dogs are distributed. In a folder of annotations, one for the split comes before the folder itself.
-
-    Args:
-        explicit: What the user names.
-        tops: Folders in which annotations are looked for.
-        base: Absolute path or URL of the images.
-        folders: That of each split below ``base``: empty, or ending in a slash.
-        warnings: Receives those about a file.
-        progress: Called after every few annotations of a tar.
+    Stanford Dogs are distributed. In a folder of annotations, one for the split comes before the folder itself. The
+    ``folders`` of the splits are relative to ``base``, the folder of the images: empty, or ending in a slash.
     """
     path = location(explicit).resolve() if explicit is not None else _find_annotations(tops, base)
     if explicit is not None and not location(explicit).exists():
@@ -519,75 +485,55 @@ def _boxes_in(top: Location, split_folder: str) -> BoxFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class BoxFolder:
-    """Where the annotations of one split lie.
+class _XmlFiles(Annotations):
+    """XML files, read image by image."""
 
-    Attributes:
-        path: Folder of the XML files: an absolute path or a URL.
-        per_class: Whether they lie in a folder for each class below ``path``, or directly in it.
-        suffix: How the name of each file ends; Stanford Dogs' have no ending.
-    """
+    @abstractmethod
+    def locate(self, class_name: bytes, image_path: bytes) -> bytes | None:
+        """Return where the XML of an image must be, whether or not it is there; None if there is none."""
 
-    path: bytes
+    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
+        path = self.locate(class_name, item.path)
+        return [] if path is None else read_boxes(path, class_name, class_names)
+
+    def flaws(self, item: Item, class_name: bytes) -> int:
+        path = self.locate(class_name, item.path)
+        return 0 if path is None else _read(path).flaws
+
+
+@dataclass(frozen=True, slots=True)
+class BoxFolder(_XmlFiles):
+    """Those in a folder, or in one for each class below it; those of Stanford Dogs have no suffix."""
+
+    name: ClassVar[str] = "folder"
+    path: bytes  # the folder: an absolute path or a URL
     per_class: bool
     suffix: bytes = b".xml"
-    name: ClassVar[str] = "folder"
-    has_labels: ClassVar[bool] = False
 
     @property
     def where(self) -> str:
         return os.fsdecode(self.path)
 
-    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        return read_boxes(self.locate(class_name, item.path), class_name, class_names)
-
-    def flaws(self, item: Item, class_name: bytes) -> int:
-        return _read(self.locate(class_name, item.path)).flaws
-
     def locate(self, class_name: bytes, image_path: bytes) -> bytes:
-        """Return where the XML of an image must be, whether or not it is there."""
         stem = image_stem(image_path)
         parts = (self.path, class_name, stem) if self.per_class and class_name else (self.path, stem)
         return b"/".join(parts) + self.suffix
 
-    def to_json(self) -> dict[str, Any]:
-        return {"path": to_text(self.path), "per_class": self.per_class, "suffix": to_text(self.suffix)}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        return cls(to_bytes(described["path"]), bool(described["per_class"]), to_bytes(described["suffix"]))
-
 
 @dataclass(frozen=True, slots=True)
-class MappedBoxes:
-    """Annotations that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
+class MappedBoxes(_XmlFiles):
+    """Those that lie where the images do, below ``Annotations`` instead of ``Data`` (ILSVRC's own layout)."""
 
-    base: bytes  # folder that paths of images are relative to
     name: ClassVar[str] = "mapped"
-    has_labels: ClassVar[bool] = False
+    base: bytes  # folder that paths of images are relative to
 
     @property
     def where(self) -> str:
         return "Data -> Annotations"
 
-    def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        uri = self._locate(item)
-        return [] if uri is None else read_boxes(uri, class_name, class_names)
-
-    def flaws(self, item: Item, class_name: bytes) -> int:  # noqa: ARG002
-        uri = self._locate(item)
-        return 0 if uri is None else _read(uri).flaws
-
-    def _locate(self, item: Item) -> bytes | None:
-        mapped = annotations_beside(join(self.base, item.path))
+    def locate(self, class_name: bytes, image_path: bytes) -> bytes | None:  # noqa: ARG002
+        mapped = annotations_beside(join(self.base, image_path))
         return None if mapped is None else divide_suffix(mapped)[0] + b".xml"
-
-    def to_json(self) -> dict[str, Any]:
-        return {"base": to_text(self.base)}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        return cls(to_bytes(described["base"]))
 
 
 def annotations_beside(where: bytes) -> bytes | None:
@@ -635,12 +581,9 @@ def _add_member(boxes: BoxTable, source: ForwardBytes, member: tarfile.TarInfo) 
 
 
 def read_box_csv(path: Location) -> tuple[BoxTable, list[str]]:
-    """Read lines of ``NAME.JPEG,xmin,ymin,xmax,ymax``, in fractions of the image's sides.
+    """Read lines of ``NAME.JPEG,xmin,ymin,xmax,ymax``, in fractions of the image's sides; warn of other lines.
 
     Boxes are put in order, clamped and dropped when empty, as those of XML files are.
-
-    Returns:
-        The boxes, and warnings about lines that are something else.
     """
     boxes = BoxTable(str(path), replacing=False)
     bad: list[int] = []

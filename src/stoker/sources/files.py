@@ -163,15 +163,10 @@ def conversion_of(path: Location) -> str:
 
 
 def in_order(work: Callable[[_Task], _Result], tasks: Iterable[_Task], at_once: int = AT_ONCE) -> Iterator[_Result]:
-    """Yield the result of each task in the order of the tasks.
+    """Yield the result of each task in the order of the tasks; ``at_once`` 1 takes no thread.
 
-    At most twice as many results as there are threads are held. The first error of a task, in their order,
-    ends the iteration.
-
-    Args:
-        work: Called with each task, in any thread.
-        tasks: Taken when there is space, in the calling thread.
-        at_once: How many tasks are done at the same time; 1 takes no thread.
+    Tasks are taken in the calling thread when there is space: at most twice as many results as there are threads are
+    held. The first error of a task, in their order, ends the iteration.
     """
     if at_once == 1:
         yield from map(work, tasks)
@@ -210,11 +205,7 @@ class Skipped:
 
 
 def is_dataset(folder: Location) -> bool:
-    """Return whether a folder is a dataset that Stoker has built or is building.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
+    """Return whether a folder is a dataset that Stoker has built or is building."""
     if (folder / JOURNAL_NAME).lexists() if folder.is_local else (folder / BUILD_FOLDER).is_dir():
         return True
     manifest = folder / MANIFEST_NAME  # other programs write files of that name, too

@@ -217,13 +217,9 @@ def is_submission(name: str) -> bool:
 def find_tables(
     look: Look, base: Location, files: Iterable[Location], folders: Sequence[Location] = ()
 ) -> list[ImageTable]:
-    """Return the tables whose rows name the images: one, or one of each split; none where no table does.
+    """Return the tables among some files whose rows name images below a folder: one, or one of each split.
 
-    Args:
-        look: What the user named, and what they say of the columns.
-        base: Folder that the images lie below.
-        files: What may be such a table.
-        folders: Some folders that the images may lie in. Default: the first ones.
+    The images may lie in ``folders``. Default: the first ones.
     """
     best, seen = _tables_that_name(look, base, files, folders)
     if best is None:

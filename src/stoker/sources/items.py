@@ -210,11 +210,7 @@ def taken(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def new_column(rows: int, kind: type[np.generic] | np.dtype[Any]) -> NDArray[Any]:
-    """Return a column of so many zeros, which takes memory where it is set.
-
-    Raises:
-        OSError: There is no space for its file.
-    """
+    """Return a column of so many zeros, which takes memory, or space in a file, where it is set."""
     if rows <= HELD_ROWS:
         return np.zeros(rows, kind)
     with scratch_file(_WHY) as file:
@@ -274,13 +270,7 @@ def sum_of(column: NDArray[np.integer[Any]], rows: NDArray[np.int64]) -> int:
 
 
 def counts_of(column: NDArray[np.integer[Any]], rows: Iterable[NDArray[np.int64]], values: int) -> NDArray[np.int64]:
-    """Return how often each of the values -1 to ``values - 1`` is in a column; that of -1 comes first.
-
-    Args:
-        column: The column.
-        rows: Which rows are counted.
-        values: See above.
-    """
+    """Return how often each of the values -1 to ``values - 1`` is in some rows of a column; that of -1 comes first."""
     counts = np.zeros(values + 1, np.int64)
     for some in rows:
         for first, end in chunks(len(some)):

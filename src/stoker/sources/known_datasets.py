@@ -65,11 +65,7 @@ def version_of(records: Any) -> str:
 
 
 def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `stoker.Dataset` of each split; none where all are records of a program.
-
-    Raises:
-        ConfigError: Some are these, and some are those.
-    """
+    """Return the `stoker.Dataset` of each split; none where all are records of a program. Refuse a mixture."""
     ours = {split: records for split, records in given.items() if hasattr(records, "source_of")}
     if ours and len(ours) < len(given):
         other = next(split for split in given if split not in ours)

@@ -89,14 +89,8 @@ def check_class_folders(
 ) -> list[ImageTable]:
     """Refuse folders that are no classes, as it seems; warn of a single class whose name tells nothing.
 
-    Args:
-        look: What the user named.
-        builder: The source, of which nothing is listed yet.
-        base: Folder of the splits or the classes.
-        classes: The class folders in the folder of each split; no list gives labels beside them.
-
-    Returns:
-        The tables that have the classes instead of them.
+    ``classes`` has the class folders in the folder of each split below ``base``. The tables that have the classes
+    instead of them are returned.
     """
     root, options = builder.root, builder.options
     levels = {base / os.fsdecode(split): sorted(map(os.fsdecode, names)) for split, names in classes.items()}

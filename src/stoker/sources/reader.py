@@ -55,12 +55,9 @@ class Cells:
         return dict(column for column in self.columns if column is not None)
 
     def values(self, cells: bytes, base: bytes, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of one item; None for what is missing.
+        """Return the values of one item, given its ``cells``, of all fields or of some; None for what is missing.
 
-        Args:
-            cells: Of the item.
-            base: Folder that the paths of images and masks are relative to: an absolute path or a URL.
-            names: Of the fields that are wanted; None: all.
+        Paths of images and masks are relative to ``base``, an absolute path or a URL.
         """
         try:
             cell_values = json.loads(cells.decode("utf-8", "surrogatepass"))
@@ -103,12 +100,7 @@ class Cells:
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> Self:
-        """Return what `to_json` has described.
-
-        Raises:
-            ConfigError: A field is none.
-            KeyError, TypeError: It is damaged.
-        """
+        """Return what `to_json` has described; `KeyError` or `TypeError` if that is damaged."""
         columns = tuple(column and (str(column[0]), from_json(column[1])) for column in described["columns"])
         drawn = described["drawn"] and (str(described["drawn"][0]), described["drawn"][1])
         if drawn and drawn[0] not in DrawnMask.kinds:
@@ -204,12 +196,7 @@ class Reader(ABC):
 
     @abstractmethod
     def load(self, item: Item) -> SourceImage:
-        """Return an image and its values, and its boxes where they are not annotations beside it.
-
-        Raises:
-            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            StokerError: It is damaged, too large, or no longer what was listed.
-        """
+        """Return an image and its values, and its boxes where they are not annotations beside it."""
 
     def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
@@ -220,11 +207,7 @@ class Reader(ABC):
         return ""
 
     def boxes(self, item: Item) -> list[Box]:  # noqa: ARG002 - most have none
-        """Return the boxes of an item that are no annotations beside it.
-
-        Raises:
-            SourceError: They are damaged.
-        """
+        """Return the boxes of an item that are no annotations beside it."""
         return []
 
 
@@ -233,16 +216,7 @@ class IndexedReader(Reader):
 
     @abstractmethod
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
-
-        Args:
-            item: The item.
-            names: Of the fields that are wanted; None: all.
-
-        Raises:
-            SourceError: A value is damaged, or not there any more.
-            OSError: It cannot be read.
-        """
+        """Return the values of fields of an item as the source has them, unchecked; None for what is missing."""
 
     def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - of most the identity of the source does
         """Return what changes with any value of some items, by their numbers, where nothing else of the source does."""
@@ -253,13 +227,7 @@ class IndexedReader(Reader):
 
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:
-        """Return where images lie.
-
-        Raises:
-            SourceError: A file is damaged.
-            ConfigError: There is no space for what has to be unpacked.
-            OSError: A file cannot be read.
-        """
+        """Return where images lie; `ConfigError` if there is no space for what has to be unpacked."""
 
 
 class StoredReader(IndexedReader):
@@ -281,12 +249,7 @@ class StoredReader(IndexedReader):
 
     @abstractmethod
     def image(self, item: Item) -> bytes:
-        """Return the bytes of an image.
-
-        Raises:
-            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
-            SourceError: It is too large, or no longer what was listed.
-        """
+        """Return the bytes of an image."""
 
     @abstractmethod
     def digest(self, table: ItemTable) -> bytes:
@@ -299,26 +262,17 @@ class StoredReader(IndexedReader):
     @classmethod
     @abstractmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described.
+        """Return what `to_json` has described, for the items of a table.
 
-        Args:
-            described: By `to_json`.
-            table: Of the items that are to be read.
-
-        Raises:
-            ConfigError: A field is none.
-            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
+        `KeyError`, `TypeError` or `ValueError` if it is damaged, or the table lacks a column.
         """
 
 
 class FileReader(StoredReader):
-    """Reads images that are files of their own, and values that a table says of them.
+    """Reads images that are files of their own, and values that a table says of them: ``cells``, if there are any.
 
-    Args:
-        base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
-            ``s3://photos/train`` without a slash at the end.
-        latency: What reading a file waits for.
-        cells: How the column ``cells`` of the items is read; None without extra fields.
+    The folder ``base`` that the paths are relative to is absolute, links resolved, or a URL such as
+    ``s3://photos/train`` without a slash at the end.
     """
 
     name = "files"
@@ -365,13 +319,7 @@ class FileReader(StoredReader):
 
 
 class ArchiveReader(StoredReader):
-    """Reads images that are parts of larger files, whose number is the column ``archive`` of an item.
-
-    Args:
-        base: Folder of the files.
-        archives: Absolute paths or URLs of the files.
-        fields: The extra fields that items have, by name.
-    """
+    """Reads images that are parts of larger files, ``archives``: the column ``archive`` of an item is their number."""
 
     def __init__(self, base: bytes, archives: tuple[bytes, ...], fields: Mapping[str, Field]) -> None:
         self.base, self.archives, self.fields = base, archives, fields
@@ -399,17 +347,7 @@ class ArchiveReader(StoredReader):
 
 
 def numbers_in(table: ItemTable, name: str, end: int = 2**63, shape: tuple[int, ...] = ()) -> NDArray[np.int64]:
-    """Return a column of numbers of a saved listing.
-
-    Args:
-        table: Has the column.
-        name: Of the column.
-        end: What all its numbers must be below.
-        shape: Of each of its values.
-
-    Raises:
-        KeyError, ValueError: There is none such.
-    """
+    """Return a column of numbers of a saved listing; `ValueError` if one is not below ``end``, or not of that shape."""
     column = table.columns[name]
     if isinstance(column, Blobs) or column.shape[1:] != shape or (len(column) and int(column.max()) >= end):
         raise ValueError(f"{name} out of range")
@@ -422,11 +360,7 @@ def to_text(name: bytes) -> str:
 
 
 def to_bytes(text: str) -> bytes:
-    """Return the path or the name that `to_text` has written.
-
-    Raises:
-        ValueError: It is none.
-    """
+    """Return the path or the name that `to_text` has written; `ValueError` if it is none."""
     if "\0" in text:
         raise ValueError("a name with a NUL byte")
     return text.encode("utf-8", "surrogateescape")

@@ -237,12 +237,10 @@ class RecordFields:
 
 
 def read_image(name: str, value: Any) -> tuple[Any, bytes]:
-    """Return the bytes of the file, the array or the PIL image that a value stands for, and the name of the file.
+    """Return the bytes, the array or the PIL image that the value of a field stands for, and the name of its file.
 
-    Args:
-        name: Of the field, for messages.
-        value: A path or URL, the bytes of a file, an array of pixels, a PIL image, or a dict with ``bytes`` or ``path``
-            as ``datasets`` has it.
+    The value is a path or URL, the bytes of a file, an array of pixels, a PIL image, or a dict with ``bytes`` or
+    ``path`` as ``datasets`` has it.
     """
     if isinstance(value, Mapping) and ("bytes" in value or "path" in value):
         path, data = value.get("path"), value.get("bytes")
@@ -279,12 +277,7 @@ def _pixels(name: str, image: Any) -> NDArray[Any]:
 
 
 class RecordReader(Reader):
-    """Reads records of a program.
-
-    Args:
-        record_fields: What makes images of them.
-        latency: What reading an image waits for, as far as a few records tell.
-    """
+    """Reads records of a program; ``latency`` is that of a few of them."""
 
     def __init__(self, record_fields: RecordFields, latency: Latency) -> None:
         self.record_fields = record_fields
@@ -395,14 +388,9 @@ def _add_pixels(digest: Any, image: Any) -> None:
 
 
 def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict[str, Given]:
-    """Return the records of each split, in the order of the splits.
+    """Return the records of each split, in the order of the splits: those of a mapping, or of one split.
 
-    Args:
-        source: Records, or a mapping from names of splits to them.
-        split: Which split the records are; None for train, or of a `stoker.Dataset` its own.
-
-    Raises:
-        ConfigError: A split is unknown or is named twice, or something cannot be gone through.
+    That is ``split``, or else train, or of a `stoker.Dataset` its own.
     """
     if not isinstance(source, Mapping):
         own = getattr(source, "split", "train") if hasattr(source, "source_of") else "train"
@@ -592,21 +580,11 @@ def list_records(
     readers: int = 1,
     with_labels: bool = False,
 ) -> Source:
-    """Return sequences of records as a source.
+    """Return sequences of records as a source; find out the fields if none are chosen.
 
     Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
-    each is needed before any image is loaded: then the labels of all are.
-
-    Args:
-        given: The sequences, by split.
-        chosen: What their fields are; None to find out.
-        progress: Called after every few records whose labels are read.
-        readers: How many threads may read a record at the same time.
-        with_labels: Whether the table has the class of each record.
-
-    Raises:
-        ConfigError: The fields are not those of records, or cannot be found out.
-        SourceError: There are no records, or the first one cannot be read.
+    each is needed before any image is loaded (``with_labels``): then the labels of all are. So many ``readers`` may
+    read a record at the same time.
     """
     known = _Sequences.look(given, chosen, progress)
     labels = _class_ids(known, progress) if with_labels else None
@@ -633,20 +611,11 @@ def index_records(
     chosen: Mapping[str, Field] | None = None,
     progress: Progress | None = None,
 ) -> Source:
-    """Return one of some sequences of records as a source to be read in any order, as often as somebody asks.
+    """Return one of several sequences of records as a source to be read in any order, as often as somebody asks.
 
     Its table has the class of each record, and the path and the bytes of its image as far as they are known without
-    making pixels. Records are read for that, once, unless their library states it; a list has them at hand.
-
-    Args:
-        given: The sequences, by split; names of classes are those of all.
-        split: Which of them.
-        chosen: What their fields are; None to find out.
-        progress: Called after every few records that are read.
-
-    Raises:
-        ConfigError: The fields are not those of records, or cannot be found out.
-        SourceError: There are no records, the first one cannot be read, or a class is none.
+    making pixels. Records are read for that, once, unless their library states it; a list has them at hand. The names
+    of classes are those of all sequences.
     """
     known = _Sequences.look(given, chosen, progress)
     if known.fields.is_guess and len(known.given[split]):
@@ -804,22 +773,14 @@ def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | Non
 
 
 class RecordStream(RecordReader):
-    """Reads iterables of records, each of which is gone through once, in order.
+    """Reads iterables of records, each once and in order; finds out the fields if none are chosen.
 
     The column ``record`` of an item is its record, or what is wrong with it. For one thread, but for `load`.
-
-    Args:
-        given: The iterables, by split.
-        chosen: What their fields are; None to find out.
 
     Attributes:
         names: The splits, in order.
         size_bytes: Bytes of the images that were taken.
         shard_digests: What stands for the values of each shard; filled in by whoever makes the shards.
-
-    Raises:
-        ConfigError: The fields are not those of records, or cannot be found out.
-        SourceError: There are no records, or the first one is none.
     """
 
     def __init__(self, given: Mapping[str, Given], chosen: Mapping[str, Field] | None) -> None:

@@ -53,11 +53,8 @@ _OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?
 class SourceBuilder:
     """A source while it is listed: first it is filled, then finished.
 
-    Args:
-        look: What the user named.
-        folder: That the paths of files are relative to.
-        text_folders: Folders in which lists of texts are looked for.
-        is_ordered: Whether the images have an order of their own, in which they were added: not those of folders.
+    The paths of files are relative to ``folder``; lists of texts are looked for in ``text_folders``. Images of folders
+    have no order of their own; others are ordered as they were added.
     """
 
     def __init__(
@@ -115,13 +112,9 @@ class SourceBuilder:
         cells: Cells | None = None,
         box_classes: tuple[bytes, ...] = (),
     ) -> Source:
-        """Return the source.
+        """Return the source, with the annotations of each split that has some, and the classes of boxes alone.
 
-        Args:
-            boxes: The annotations of each split that has some.
-            reader: What reads the images; None of files.
-            cells: How the values of files are read that a table says of them; None without any.
-            box_classes: The classes of boxes, where images have none.
+        Without a ``reader`` images are files; ``cells`` tell how the values are read that a table says of them.
         """
         if self._table is None:
             self.settle()

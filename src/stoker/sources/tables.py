@@ -123,10 +123,7 @@ def table_rows(
 ) -> Generator[tuple[int, dict[str, Any]]]:
     """Yield the line at which each row of a table begins, of Parquet its number, and its values by column.
 
-    Args:
-        path: The table.
-        separator: What stands between the columns of text. Default: what the first line has most of.
-        errors: What happens to bytes that are no text, as `bytes.decode` has it.
+    Columns of text stand between separators, by default what the first line has most of.
     """
     if path.suffix == ".jsonl":
         yield from _json_rows(path)
@@ -336,11 +333,7 @@ def find_label(
 ) -> str | None:
     """Return the only column with the name and the values of classes, where none is called `LABEL`; None without one.
 
-    Args:
-        where: What has the columns, for messages.
-        values: The first values of each column, without those that are missing.
-        warnings: Receives which column is taken, or that none is.
-        advice: Returns how to say that it is a column.
+    A warning says which column is taken, or that none is; ``advice`` returns how to say that a column is it.
     """
     names = [name for name, known in values.items() if known and LABEL_NAME.fullmatch(name)]
     usable = [name for name in names if _are_classes(values[name])]
@@ -456,17 +449,10 @@ def find_classes(
     *,
     alone: bool = False,
 ) -> Classes | None:
-    """Return what of a table says the classes; None where that is not obvious.
+    """Return what of a table says the classes, by its first rows; None where that is not obvious.
 
-    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone`` also the only
-    column there is, or several of 0 and 1.
-
-    Args:
-        where: The table.
-        rows: Its first rows, without the columns of images and splits.
-        options: What the user says.
-        warnings: Receives what was found.
-        alone: Whether the table has no other use than to say the classes, and a note on it names their column.
+    It is what the user says, the column `LABEL`, or the one that `find_label` finds; with ``alone``, of a table that
+    has no other use, whose note names the column, also the only column there is, or several of 0 and 1.
     """
     names = list(dict.fromkeys(name for row in rows for name in row))
     values = {name: [row[name] for row in rows if row.get(name) not in (None, "")] for name in names}
@@ -639,14 +625,10 @@ def _kind_of_cell(text: str) -> str | None:
 
 
 class TableRows:
-    """The rows of tables: their labels, ids of classes if all are numbers and otherwise names, and values of fields.
+    """The rows of tables of one kind: their labels, and the values of fields.
 
-    Args:
-        path: The first table, whose kind all have.
-        classes: What says the labels, or is a field of several.
-        without: Columns that are no fields.
-        only: Those that are wanted; None: all.
-        has_files: Whether columns can have the paths of images.
+    Labels are ids of classes if all are numbers, and otherwise names. No fields are the columns ``without``, nor those
+    that are not among ``only``; ``has_files`` says whether columns can have the paths of images.
     """
 
     def __init__(

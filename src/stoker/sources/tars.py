@@ -245,11 +245,7 @@ class _Tar:
 
 
 class TarImages:
-    """Collects images that are members of tars; tells which members may be used, and reports the others.
-
-    Args:
-        builder: Receives them.
-    """
+    """Collects images that are members of tars; tells which members may be used, and reports the others."""
 
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder

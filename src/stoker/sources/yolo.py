@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from stoker.errors import SourceError, StorageError
 from stoker.recipe import is_turned
-from stoker.sources.boxes import flaws_of, place_box
+from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs
 from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import divide_suffix, find_moved, own_names, replace_last, splits_among, without_own
-from stoker.sources.reader import Cells, json_bytes, to_bytes, to_text
+from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source_builder import SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
+    from stoker.sources.items import Item
     from stoker.sources.source import Source
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
@@ -420,17 +420,20 @@ class _YoloMask(DrawnMask):
 
 
 @dataclass(frozen=True, slots=True)
-class _YoloLabels:
-    """`stoker.sources.Annotations` that are texts beside images, read image by image."""
+class _YoloLabels(Annotations):
+    """Texts beside images, read image by image."""
 
+    name: ClassVar[str] = "yolo"
     base: bytes  # folder that paths of images are relative to
     is_beside: bool = False  # see `_Contents`
-    name: ClassVar[str] = "yolo"
-    has_labels: ClassVar[bool] = True
 
     @property
     def where(self) -> str:
         return os.fsdecode(self.base)
+
+    @property
+    def has_labels(self) -> bool:
+        return True
 
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:  # noqa: ARG002
         placed = ((place_box(x, y, 1.0, 1.0), label) for label, x, y in self._edges(item, len(class_names)))
@@ -448,13 +451,6 @@ class _YoloLabels:
                 numbers = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]  # noqa: PLW2901 - two corners
             xs, ys = numbers[::2], numbers[1::2]
             yield label, (min(xs), max(xs)), (min(ys), max(ys))
-
-    def to_json(self) -> dict[str, Any]:
-        return {"base": to_text(self.base), **({"is_beside": True} if self.is_beside else {})}
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:  # noqa: ARG003
-        return cls(to_bytes(described["base"]), bool(described.get("is_beside")))
 
 
 def _text_of(path: bytes, *, is_beside: bool) -> bytes:
