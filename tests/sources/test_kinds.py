@@ -15,8 +15,8 @@ from sources.layouts import LAYOUTS
 from stoker.declare import declared
 from stoker.errors import ConfigError, StokerError
 from stoker.sources import SourceOptions, list_source
-from stoker.sources.kind import Look
 from stoker.sources.listing import KINDS
+from stoker.sources.look import Look
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,15 +1,16 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
-- ``listing``: tells the kinds of sources apart; start here to add one; ``kind``: what one is, and what it looks at
+- ``listing``: tells the kinds of sources apart; start here to add one; ``look``: what they look at
 - ``folders``, ``flat_folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
-- ``source``: the result, which ``listing`` writes and reads as a file; ``source_builder``, ``items``: what fills it
+- ``source``: what a kind is, what it fills in, and the result, which ``listing`` writes and reads as a file; ``items``:
+  its table
 - ``reader``: what reads the items of a source; ``parquet_files``: those of Parquet
 - ``boxes``: boxes; ``drawn_masks``: masks
 - ``tables``: rows and columns of tables
 - ``names``, ``split_lists``, ``known_layouts``: what names of files and folders say of splits and classes
 - ``labels``: formats of labels, and ImageNet's 1,000 classes
-- ``records``: what a program has, in sequences and in iterables; ``known_datasets``: of other libraries
+- ``records``: what a program has, in sequences and in iterables, and datasets of other libraries
 - ``files``, ``tar_format``: reading folders, files and tars
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
@@ -23,7 +24,6 @@ from stoker.sources.boxes import EMPTY, OUTSIDE, Annotations, BoxFolder, flaws_o
 from stoker.sources.file_lists import find_files, is_config, read_config, shuffled
 from stoker.sources.files import is_dataset
 from stoker.sources.items import SPLITS, Item, ItemTable, ItemTableBuilder, counts_of, new_column, sum_of
-from stoker.sources.known_datasets import is_sequence, open_datasets
 from stoker.sources.labels import LabelMap, bundled_label_map, has_control_character, one_line, read_label_map
 from stoker.sources.listing import SOURCE_KINDS, list_source, read_listing, write_listing
 from stoker.sources.options import SourceOptions
@@ -37,7 +37,9 @@ from stoker.sources.records import (
     given_splits,
     image_digest,
     index_records,
+    is_sequence,
     list_records,
+    open_datasets,
 )
 from stoker.sources.source import Source, with_objects
 from stoker.sources.tar_format import FileWindow, tar_members

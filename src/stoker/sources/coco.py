@@ -32,7 +32,6 @@ from stoker.sources.drawn_masks import drawn_mask, is_drawn, is_side, shown
 from stoker.sources.files import conversion_of, in_order, is_dataset, sizes_of
 from stoker.sources.image_tables import image_base
 from stoker.sources.items import GrowingBlobs, GrowingColumn
-from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import (
     SPLIT_FOLDERS,
@@ -45,7 +44,7 @@ from stoker.sources.names import (
     without_year,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 

@@ -22,7 +22,6 @@ from stoker.errors import SourceError
 from stoker.sources.coco import find_coco
 from stoker.sources.files import Listing, Walk, folders_in, images_among, is_dataset, seen_in
 from stoker.sources.image_tables import find_tables, is_submission
-from stoker.sources.kind import Kind, Look
 from stoker.sources.known_layouts import (
     CONVERT,
     VIEW,
@@ -35,12 +34,13 @@ from stoker.sources.known_layouts import (
 )
 from stoker.sources.labels import find_validation_labels
 from stoker.sources.names import SPLIT_FOLDERS, SPLIT_WORDS, are_splits, is_image_name
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
     from stoker.storage import Location
 

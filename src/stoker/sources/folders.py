@@ -33,7 +33,6 @@ from stoker.sources.coco import coco_of_classes, find_coco
 from stoker.sources.files import folders_in, is_dataset
 from stoker.sources.image_tables import find_metadata, list_metadata, split_in_name, why_unused
 from stoker.sources.items import SPLITS
-from stoker.sources.kind import Kind, Layout, Look
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.labels import (
     CLASS_LISTS,
@@ -55,7 +54,7 @@ from stoker.sources.names import (
     splits_called_like,
 )
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Child, Location, from_uri, location
 
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stoker.sources.labels import ValidationLabels
+    from stoker.sources.look import Layout, Look
     from stoker.sources.source import Source
 
 

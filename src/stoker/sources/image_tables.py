@@ -27,7 +27,6 @@ from stoker.config import format_count, format_some, option, option_with
 from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import KAGGLE_BOXES, TINY_BOXES, TINY_LIST
 from stoker.sources.files import in_order, sizes_of
-from stoker.sources.kind import LABEL_OPTIONS, TABLE_OPTIONS, FolderContents, Kind, Look
 from stoker.sources.labels import CLASS_LISTS, LABEL_LISTS, TEXT_LISTS, read_label_map
 from stoker.sources.names import (
     MASK_WORDS,
@@ -47,7 +46,7 @@ from stoker.sources.names import (
 )
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, TABLE_OPTIONS, Kind, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.tables import (
     CAPTION,
@@ -73,6 +72,7 @@ from stoker.storage import Location, is_absolute, is_web, join, location
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from stoker.sources.look import FolderContents, Look
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
 

@@ -40,8 +40,8 @@ from stoker.sources.split_lists import find_lists
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from stoker.sources.kind import Look
-    from stoker.sources.source_builder import SourceBuilder
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceBuilder
     from stoker.storage import Location
 
 

@@ -1,7 +1,7 @@
 """Listing any source of images, by asking each kind of source in turn; and a listed source as one file.
 
 To add a kind: write a module with a function that claims a path and one that lists it, which fills a
-`stoker.sources.source_builder.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
+`stoker.sources.source.SourceBuilder` and returns its `Source`; end it with a `Kind`, and add that to
 `KINDS`, which help, messages and checks follow. docs/explanation/architecture.md says what else it needs.
 
 Other processes read the file in place of listing the source again. First come the columns: numbers little-endian, each
@@ -31,7 +31,7 @@ from stoker.sources.flat_folders import FLAT_FOLDER
 from stoker.sources.folders import FOLDER
 from stoker.sources.image_tables import METADATA
 from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
-from stoker.sources.kind import Look
+from stoker.sources.look import Look
 from stoker.sources.mask_folders import MASK_FOLDERS
 from stoker.sources.parquet import PARQUET
 from stoker.sources.patterns import PATTERN

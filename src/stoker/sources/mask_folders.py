@@ -32,16 +32,16 @@ from stoker.sources.coco import find_coco, path_below
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.files import images_among
 from stoker.sources.items import GrowingBlobs
-from stoker.sources.kind import Kind, Look
 from stoker.sources.names import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, divide_suffix, is_image_name, without_year
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Location, from_uri, join
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 

@@ -25,7 +25,6 @@ from stoker.errors import ConfigError, SourceError
 from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, Text, check_extra, field_of_image
 from stoker.sources.files import MAX_FILE_BYTES
 from stoker.sources.items import GrowingColumn, chunks
-from stoker.sources.kind import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, Layout, Look
 from stoker.sources.labels import LabelMap, has_control_character
 from stoker.sources.names import SPLIT_WORDS, are_splits, splits_among
 from stoker.sources.parquet_files import (
@@ -37,7 +36,7 @@ from stoker.sources.parquet_files import (
     is_parquet,
     reported_damage,
 )
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import COLUMN_OPTIONS, LABEL_OPTIONS, Kind, SourceBuilder
 from stoker.sources.tables import (
     BOXES_AS_JSON,
     LABEL,
@@ -52,6 +51,7 @@ from stoker.sources.tar_format import may_be_tar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from stoker.sources.look import Layout, Look
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
     from stoker.storage import Child, Location

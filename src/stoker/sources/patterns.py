@@ -30,15 +30,15 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.files import images_among
 from stoker.sources.flat_folders import not_classes
-from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.names import SPLIT_FOLDERS, are_splits, is_image_name
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, SourceBuilder
 from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 MAX_NAMES = 2**20

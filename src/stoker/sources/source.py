@@ -1,39 +1,76 @@
-"""What a source is once it is listed: the same table of items, however the images lie."""
+"""What a source is once it is listed, whatever its kind: the same table of items; and what each kind fills in for it.
+
+Each kind has a module that ends with its `Kind`; `stoker.sources.listing` asks them all.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
+import re
 import struct
+import unicodedata
 import warnings
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from itertools import islice, pairwise, repeat
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stoker.config import format_count, option, option_with
 from stoker.errors import LabelWarning, SourceError, SourceWarning
 from stoker.format import ClassLabel
-from stoker.sources.boxes import Annotations, TableBoxes, turn_back
-from stoker.sources.files import AT_ONCE, in_order
-from stoker.sources.items import GrowingColumn, chunks, row_range
-from stoker.sources.reader import IndexedReader, Latency, Reader, SourceImage, StoredReader
-from stoker.storage import location, without_signature
+from stoker.sources.boxes import Annotations, BoxTable, TableBoxes, find_boxes, turn_back
+from stoker.sources.files import AT_ONCE, Skipped, Walk, folders_in, in_order, is_dataset, nonblank_lines, seen_in
+from stoker.sources.items import GrowingBlobs, GrowingColumn, ItemCollector, ItemTable, chunks, counts_of, row_range
+from stoker.sources.labels import (
+    BUNDLED_LIST,
+    CLASS_LISTS,
+    bundled_label_map,
+    class_texts,
+    has_control_character,
+    imagenet_classes,
+    is_wordnet_id,
+    read_label_map,
+)
+from stoker.sources.names import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, is_sidecar, shown_names
+from stoker.sources.reader import Cells, FileReader, IndexedReader, Latency, Reader, SourceImage, StoredReader
+from stoker.storage import Location, from_uri, is_absolute, join, location, without_signature
+from stoker.types import MAX_CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
+    from stoker.sources.items import Item
+    from stoker.sources.labels import LabelMap
+    from stoker.sources.look import Look
     from stoker.types import Box, Field, Progress
 
 
 _HASHED_ROWS = 2**14
 _PROGRESS_ITEMS = 256
 _READ_ANNOTATIONS = 4096  # of more images of a split so many, spread evenly: a build reads all of them, but once
+
+LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
+"""Names of the options that mean something wherever images have classes."""
+
+COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
+"""Names of the options that mean something to every table."""
+
+TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
+"""Names of those that mean something to a table beside images."""
+
+_NAMED_CLASSES, _LOOKED_AT = 5, 100
+_NO_CLASSES = NOT_CLASSES | SPLIT_FOLDERS.keys() | {IMAGES_FOLDER}
+_OF_COPY = re.compile(r"[-_ ]+(copy([-_ ]*\(?[0-9]+\)?)?|\([0-9]+\)|aug(mented)?|backup|bak)$")
+"""How names of copies of folders end that people and programs make."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -290,3 +327,306 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
 def _values(column: NDArray[np.int64]) -> Iterator[int]:
     for first, end in chunks(len(column)):
         yield from column[first:end].tolist()
+
+
+class SourceBuilder:
+    """A source while it is listed: first it is filled, then finished.
+
+    The paths of files are relative to ``folder``; lists of texts are looked for in ``text_folders``. Images of folders
+    have no order of their own; others are ordered as they were added.
+    """
+
+    def __init__(
+        self, look: Look, folder: Location, text_folders: tuple[Location, ...] = (), *, is_ordered: bool = True
+    ) -> None:
+        self.root, self.options, self.progress, self._layout = look.root, look.options, look.progress, look.layout
+        self.base = folder.to_uri()
+        self.folder = from_uri(self.base)  # the same, absolute
+        self.walk = Walk(self.base, look.without)
+        # the label map that the user gives, or that the classes turn out to have
+        self.labels: LabelMap | None = None if self.options.labels is None else read_label_map(self.options.labels)
+        self.collector = ItemCollector()
+        self.skipped = Skipped()  # what is not an image
+        self.warnings = self.skipped.warnings  # for the user, in the order in which they are shown
+        self.archives: list[bytes] = []  # the tars the images lie in
+        self.classes: set[bytes] = set()  # those besides those of the images
+        self.label_warnings: list[str] = []  # about the labels of the classes
+        # folders that class folders lie in, where other classes may lie that are no part of the source
+        self.class_parents: list[Location] = []
+        # whether what the collector has as names of classes are their ids: numbers from 0, or -1 for no class
+        self.numbered = False
+        # whether these are names all the same where all of them are classes of the label map
+        self.names_may_be_numbers = True
+        self.takes_root = False  # whether the user may say that paths are relative to another folder than ``base``
+        self._text_folders, self._is_ordered = text_folders, is_ordered
+        self._names: list[bytes] = []
+        self._table: ItemTable | None = None
+        self._splits: dict[str, NDArray[np.int64]] = {}
+
+    def sizes_in(self, folders: Sequence[bytes]) -> dict[bytes, int]:
+        """Return how many bytes each item in some folders has, by its path below the base; count what is none."""
+        sizes: dict[bytes, int] = {}
+        for folder, listing in zip(folders, self.walk.list_folders(folders), strict=True):
+            self.skipped.add(listing.skipped)
+            sizes.update((folder + path, size) for path, size in listing.files)
+        return sizes
+
+    def settle(self) -> int:
+        """Number classes and images, as `finish` does if nobody has; return how many classes there are."""
+        ids = self._ids() if self.numbered else None
+        self._names = self._class_names() if ids is None else self._names_of(ids)
+        self._table, self._splits = self.collector.finish(
+            {name: label for label, name in enumerate(self._names)} if ids is None else ids
+        )
+        if self.collector.repeated:
+            message = f"{self.collector.repeated} members of tars come again under the same name: the last one counts"
+            self.warnings.append(message)
+        self._warn_about_classes(self._table)
+        return len(self._names)
+
+    def finish(
+        self,
+        boxes: Mapping[str, Annotations | BoxTable] = MappingProxyType({}),
+        reader: StoredReader | None = None,
+        cells: Cells | None = None,
+        box_classes: tuple[bytes, ...] = (),
+    ) -> Source:
+        """Return the source, with the annotations of each split that has some, and the classes of boxes alone.
+
+        Without a ``reader`` images are files; ``cells`` tell how the values are read that a table says of them.
+        """
+        if self._table is None:
+            self.settle()
+        table = self._table
+        assert table is not None, "the source is settled"
+        known = zip(self.labels.names, self.labels.texts, strict=True) if self.labels else ()
+        texts = {name: text for name, text in known if text}
+        warnings = self.warnings
+        if reader is None:
+            self._warn_of_missing_files(table)
+            is_local = self.folder.is_local and table.paths.data.find(b"://") < 0
+            reader = FileReader(self.base, "disk" if is_local else "store", cells)
+        texts_of = class_texts(self._text_folders, self._names, self.options.class_names, texts, warnings)
+        layout = self._layout
+        if layout is not None and layout.is_alone and self.base == layout.base.to_uri():
+            warnings.insert(0, f"{self.root} holds one folder alone, which is read: {layout.base.name}")
+        return Source(
+            root=self.root,
+            classes=box_classes or tuple(self._names),
+            texts=(b"",) * len(box_classes) or texts_of,
+            table=self._with_boxes(table, boxes),
+            splits=self._splits,
+            ignored=dict(sorted((+self.skipped.ignored).items())),
+            listing_warnings=(*warnings, *self.label_warnings),
+            boxes={
+                split: TableBoxes(split_boxes.where) if isinstance(split_boxes, BoxTable) else split_boxes
+                for split, split_boxes in boxes.items()
+            },
+            reader=reader,
+            label_warnings=tuple(self.label_warnings),
+            is_ordered=self._is_ordered,
+        )
+
+    def finish_in(self, reader: StoredReader | None = None, cells: Cells | None = None) -> Source:
+        """Settle the source and return it, with the annotations beside it; see `settle` and `finish`."""
+        self.settle()
+        splits = {group.split: b"" for group in self.collector.groups if group.split is not None}
+        return self.finish(self.find_boxes(self._text_folders, self.folder.resolve(), splits), reader, cells)
+
+    def find_boxes(
+        self, tops: tuple[Location, ...], base: Location, folders: Mapping[str, bytes]
+    ) -> dict[str, Annotations | BoxTable]:
+        """Return the annotations that the user names, or that lie in a source; see `stoker.sources.boxes`."""
+        return find_boxes(self.options.boxes, tops, base, folders, self.warnings, self.progress)
+
+    def _with_boxes(self, table: ItemTable, boxes: Mapping[str, Annotations | BoxTable]) -> ItemTable:
+        if not any(isinstance(split_boxes, BoxTable) for split_boxes in boxes.values()):
+            return table
+        column, damaged = GrowingBlobs(), GrowingBlobs()
+        for split, rows in self._splits.items():
+            split_boxes = boxes.get(split)
+            known = split_boxes.columns(table, rows, self._names) if isinstance(split_boxes, BoxTable) else ()
+            for own, problem in known or repeat((b"", b""), len(rows)):
+                column.append(own)
+                damaged.append(problem)
+        return replace(table, columns={**table.columns, "boxes": column.finish(), "damaged": damaged.finish()})
+
+    def _ids(self) -> dict[bytes, int] | None:
+        """Return the id that each number stands for; None where all are the names of classes in the label map."""
+        names = self.collector.class_names()
+        if self.labels is not None and self.names_may_be_numbers and names <= {*self.labels.names}:
+            return None
+        ids = {name: int(name) for name in names}
+        counts = Counter(ids.values())
+        same = sorted(name for name, number in ids.items() if counts[number] > 1)
+        self.skipped.warn(same, "labels that are the same number are one class: {names}")
+        return ids
+
+    def _names_of(self, ids: Mapping[bytes, int]) -> list[bytes]:
+        """Return the name of every class up to the largest id: as the label map has it, or else its number."""
+        most = max(ids.values(), default=-1)
+        if self.labels is not None:
+            if most >= len(self.labels.names):
+                where = self.labels.where
+                message = f"{self.root} has the class id {most}, but the label map {where} has"
+                message += f" {format_count(len(self.labels.names), 'class')}, the first of which is 0"
+                raise SourceError(f"{message}; give the label map of this data set", path=where)
+            return list(self.labels.names)
+        if most >= MAX_CLASSES:
+            message = f"{self.root} has the class id {most}; the largest is {MAX_CLASSES - 1}"
+            raise SourceError(f"{message}; number the classes from 0, or give their names", path=self.root)
+        held = set(ids.values())
+        names = [b"%d" % label for label in range(most + 1)]
+        empty = [name for label, name in enumerate(names) if label not in held]
+        self.skipped.warn(empty, f"class ids run from 0 to {most}, and these have no images: {{names}}")
+        return names
+
+    def _class_names(self) -> list[bytes]:
+        classes = self.collector.class_names() | self.classes
+        for name in classes:
+            if has_control_character(name):
+                message = f"the class {os.fsdecode(name)!r} has a control character in its name; rename it"
+                raise SourceError(message, path=self.root)
+        if self.labels is None and self.options.imagenet_labels:
+            self._number_as_imagenet(classes)
+        if self.labels is None:
+            if self.options.imagenet_labels is not False:
+                self._warn_of_part(classes)
+            self._warn_of_missing(classes)
+            return sorted(classes)
+        unknown = sorted(classes.difference(self.labels.names))
+        if unknown:
+            where = self.labels.where
+            message = f"the label map {where} does not name {len(unknown)} of the classes: {shown_names(unknown)}"
+            raise SourceError(f"{message}; add them, or give the label map of this data set", path=where)
+        if self.labels.counts_from_1:
+            message = f"{self.labels.where} counts its classes from 1"
+            message += f"; they have these numbers only with {option('label_base')} 1"
+            self.warnings.append(message)
+        return list(self.labels.names)
+
+    def _number_as_imagenet(self, classes: set[bytes]) -> None:
+        """Give the classes the labels of ImageNet's 1,000 if they are all among them."""
+        bundled = bundled_label_map()
+        if not classes or not classes.issubset(bundled.names):
+            return
+        self.labels = bundled
+        if len(classes) < len(bundled.names):
+            few = f"the source has {len(classes)} of ImageNet's 1,000 classes; they keep their labels in the full list"
+            self.warnings.append(f"{few}, as the preset asks; give {option('labels')} FILE for others")
+
+    def _warn_of_part(self, classes: set[bytes]) -> None:
+        """Warn of classes that may be a part of ImageNet, or hold it, whose labels would be others."""
+        whole = imagenet_classes().texts
+        if not classes or classes == whole.keys() or self._are_listed(classes):
+            return
+        others = sorted(classes.difference(whole))
+        count, of_imagenet = len(classes), f"ImageNet's {len(whole):,}"
+        numbered = f"numbered 0 to {count - 1} by name"
+        if not others:
+            message = f"{self.root} has {count} of {of_imagenet} classes; they are {numbered}, not as in the full list"
+            message = f"{message}; for its numbers give {option_with('labels', BUNDLED_LIST)}"
+        elif 2 * len(others) < count:
+            message = f"{len(others)} of the {count:,} classes of {self.root} are not among {of_imagenet}"
+            message = f"{message}: {shown_names(others)}; all are {numbered}, not as in the full list"
+            message = f"{message}; move those away, or give {option_with('labels', 'FILE')}"
+        elif count < len(whole) and all(map(is_wordnet_id, classes)):
+            message = f"the {count} classes of {self.root} are called by WordNet ids; they are {numbered}"
+            given = option_with("labels", "FILE")
+            message = f"{message}; if they are a part of a larger data set, give {given} for its numbers"
+        else:
+            return
+        self.label_warnings.append(message)
+
+    def _warn_of_missing(self, classes: set[bytes]) -> None:
+        """Warn of classes that lie beside those of the source, without which the others get other labels."""
+        missing = list(islice(_classes_beside(self.class_parents, classes), _NAMED_CLASSES))
+        if missing:
+            message = f"{self.root} lacks classes whose folders lie beside those of its images: {shown_names(missing)}"
+            message = f"{message}; it numbers its own 0 to {len(classes) - 1} without them"
+            advice = f"to number all classes alike in every source give {option_with('labels', 'FILE')}"
+            self.label_warnings.append(f"{message}; {advice}")
+
+    def _are_listed(self, names: set[bytes]) -> bool:
+        below = (*self.class_parents, self.folder)
+        folders = dict.fromkeys((*self._text_folders, *below, *(folder.parent for folder in below)))
+        paths = (folder / name for folder in folders for name in CLASS_LISTS)
+        return any(path.is_file() and {line.split()[0] for _, line in nonblank_lines(path)} == names for path in paths)
+
+    def _warn_of_missing_files(self, table: ItemTable) -> None:
+        missing = np.flatnonzero(table.sizes == 0)
+        if not len(missing):
+            return
+        names = [table.paths[row] for row in missing[:_NAMED_CLASSES].tolist()]
+        message = f"images that are missing or empty, or links that lead nowhere: {len(missing):,} of {len(table):,},"
+        message += f" such as {shown_names(names)}"
+        message += "" if is_absolute(names[0]) else f" in {os.fsdecode(self.base)}"
+        if self.takes_root and len(missing) == len(table) and not is_absolute(names[0]):
+            message += f"; if their paths are relative to another folder, give {option_with('image_root', 'FOLDER')}"
+        self.warnings.append(message)
+
+    def _warn_about_classes(self, table: ItemTable) -> None:
+        counts = counts_of(table.labels, self._splits.values(), len(self._names))[1:].tolist()
+        classes = self.collector.class_names()
+        empty = [name for name, count in zip(self._names, counts, strict=True) if not count]
+        listed = [name for name in empty if name not in classes]
+        if listed and self.labels and self.labels.where != BUNDLED_LIST:  # a part of ImageNet is meant
+            self.warnings.append(f"the list of labels has {format_count(len(listed), 'class')} without images")
+        empty = [name for name in empty if name in classes]
+        if empty and self.labels is None and len(table):
+            message = f"{self.root} has classes without images in any split: {shown_names(empty)}; delete or move their"
+            advice = f"to keep their labels, name every class in a file and give {option_with('labels', 'FILE')}"
+            raise SourceError(f"{message} folders, or, {advice}", path=self.root)
+        self.skipped.warn(empty, "no images in class {names}; it keeps its label")
+        alike: dict[str, list[bytes]] = {}
+        for name in self._names if self.labels is None and not self.numbered else ():
+            text = _OF_COPY.sub("", unicodedata.normalize("NFKC", os.fsdecode(name)).casefold())
+            alike.setdefault("".join(text.split()), []).append(name)
+        same = [b" and ".join(names) for names in alike.values() if len(names) > 1]
+        what = "case, blanks, Unicode form or an ending of copies"
+        self.skipped.warn(same, f"classes whose names differ in {what} alone have labels of their own: {{names}}")
+        train = {group.class_name for group in self.collector.groups if group.split == "train"}
+        if train:
+            extra = sorted(classes.difference(name for name in train if name is not None))
+            single = "class {names} is not in train; it gets a label all the same"
+            several = "classes {names} are not in train; they get labels all the same"
+            self.skipped.warn(extra, single if len(extra) == 1 else several)
+
+
+def _classes_beside(parents: Iterable[Location], known: set[bytes]) -> Iterator[bytes]:
+    """Yield the names of folders in some others that hold images, as it seems, and are no known classes, sorted.
+
+    A few files of each of the first hundred are looked at, so a warning costs little however many there are.
+    """
+    others: dict[bytes, bytes] = {}
+    for parent in parents:
+        where = parent.to_uri()
+        with contextlib.suppress(SourceError):
+            names = (name for name in folders_in(where) if name not in known and name not in _NO_CLASSES)
+            others |= {name: join(where, name) for name in names if not name.startswith(b".")}
+    for name, folder in sorted(others.items())[:_LOOKED_AT]:
+        with contextlib.suppress(SourceError):
+            if _may_hold_images(folder) and not is_dataset(from_uri(folder)):
+                yield name
+
+
+def _may_hold_images(folder: bytes) -> bool:
+    return any(
+        name == IMAGES_FOLDER if is_folder else not is_sidecar(name) and not name.startswith(b".")
+        for name, is_folder in islice(seen_in(folder), _LOOKED_AT)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of source."""
+
+    name: str  # what help and messages call it
+    # returns what ``list`` needs to list a path of this kind; None or nothing for one of another kind
+    claim: Callable[[Look], Any]
+    # lists a path, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does
+    list: Callable[[Look, Any], Source]
+    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
+    options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
+    reader: type[StoredReader] = FileReader  # which readers of saved listings make again
+    annotations: tuple[type[Annotations], ...] = ()  # those that no other kind has, which they make again, too

@@ -24,8 +24,8 @@ from stoker.sources.names import IMAGE_WORDS, divide_suffix, is_image_name, path
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-    from stoker.sources.kind import Look
-    from stoker.sources.source_builder import SourceBuilder
+    from stoker.sources.look import Look
+    from stoker.sources.source import SourceBuilder
     from stoker.storage import Location
 
 

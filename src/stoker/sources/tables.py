@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.options import SourceOptions
-    from stoker.sources.source_builder import SourceBuilder
+    from stoker.sources.source import SourceBuilder
     from stoker.storage import Location
 
 

@@ -19,11 +19,10 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.files import in_order
 from stoker.sources.items import Group, GrowingColumn
-from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.names import JUNK, SPLIT_FOLDERS, are_splits, is_sidecar, path_parts
 from stoker.sources.patterns import expand_braces, image_patterns
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
 from stoker.storage import Location, location
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.labels import ValidationLabels
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 

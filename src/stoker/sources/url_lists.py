@@ -19,11 +19,10 @@ from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.files import numbered_lines, read_web
 from stoker.sources.items import Group, GrowingColumn, Item, repeats_in
-from stoker.sources.kind import LABEL_OPTIONS, Kind, Look
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import LABEL_OPTIONS, Kind, SourceBuilder
 from stoker.sources.tables import TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, without_signature
@@ -31,6 +30,7 @@ from stoker.storage import Location, is_web, without_signature
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 _TEXT = ".txt"

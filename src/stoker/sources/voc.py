@@ -22,11 +22,10 @@ from stoker.sources.boxes import BOX, NamedBoxes, TableBoxes, parse_annotation
 from stoker.sources.drawn_masks import LABEL_MAP, Colours, are_coloured, read_colours, read_mask_classes, voc_colours
 from stoker.sources.files import in_order, nonblank_lines, read_annotation
 from stoker.sources.items import Blobs, Column, GrowingBlobs
-from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
@@ -34,6 +33,7 @@ from stoker.types import MAX_CLASSES, Field
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"

@@ -23,11 +23,10 @@ from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs
-from stoker.sources.kind import Kind, Look
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import divide_suffix, find_moved, own_names, replace_last, splits_among, without_own
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source_builder import SourceBuilder
+from stoker.sources.source import Kind, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.items import Item
+    from stoker.sources.look import Look
     from stoker.sources.source import Source
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")

@@ -1,6 +1,4 @@
-"""What a kind of source is, and a look at a path, from which every kind tells whether it is of that kind.
-
-Each kind has a module, ending with its `Kind`; `stoker.sources.listing` asks them all.
+"""A look at a path, from which every kind of source tells whether it is of that kind.
 
 Where the images lie in it, and where their lists and annotations (`find_layout`):
 
@@ -25,43 +23,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from stoker.sources.files import folders_in, is_dataset, seen_in
 from stoker.sources.names import NOT_CLASSES, is_image_name, is_sidecar
 from stoker.sources.options import SourceOptions
-from stoker.sources.reader import FileReader, StoredReader
 from stoker.storage import Child, Location, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from stoker.sources.boxes import Annotations
-    from stoker.sources.source import Source
     from stoker.types import Progress
 
-
-LABEL_OPTIONS = frozenset({"class_names", "labels", "imagenet_labels"})
-"""Names of the options that mean something wherever images have classes."""
-
-COLUMN_OPTIONS = frozenset({"image_column", "label_column", "columns"})
-"""Names of the options that mean something to every table."""
-TABLE_OPTIONS = COLUMN_OPTIONS | {"label_separator", "split_column", "separator", "image_root"}
-"""Names of those that mean something to a table beside images."""
 
 T = TypeVar("T")
 _SPLIT_NAMES = ("train", "validation", "val")
 _LOOKED_AT = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of source."""
-
-    name: str  # what help and messages call it
-    # returns what ``list`` needs to list a path of this kind; None or nothing for one of another kind
-    claim: Callable[[Look], Any]
-    # lists a path, given what ``claim`` returned. Both raise what `stoker.sources.list_source` does
-    list: Callable[[Look, Any], Source]
-    # names of the `stoker.sources.SourceOptions` that mean something to it; others are refused
-    options: frozenset[str] = LABEL_OPTIONS | {"boxes", "validation_labels"}
-    reader: type[StoredReader] = FileReader  # which readers of saved listings make again
-    annotations: tuple[type[Annotations], ...] = ()  # those that no other kind has, which they make again, too
 
 
 @dataclass(frozen=True, slots=True)
