@@ -57,11 +57,9 @@ class ValueField(Field):
         """Return the value for a feature of the right kind and length; ``ValueError`` if there is none."""
 
     def features(self, name: str) -> dict[str, FeatureSpec]:
-        """Return the one feature by its key."""
         return {name: self.spec}
 
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:  # noqa: ARG002 - no pixels
-        """Return the feature that stores a value; see `Field.encode`."""
         try:
             values = self._values(value)
         except WrongError as error:
@@ -69,26 +67,21 @@ class ValueField(Field):
         return {name: (self.spec.kind, values)}
 
     def decode(self, name: str, features: Features) -> Any:
-        """Return the value that the feature holds; see `Field.decode`."""
         try:
             return self._value(read_feature(name, self.spec, features))
         except ValueError as error:
             raise ExampleError(f"feature {name}: {str(error)[: 4 * MAX_SHOWN]}") from error
 
     def show(self, value: Any) -> str:
-        """Return the beginning of a value as JSON."""
         return shortened(json.dumps(value, ensure_ascii=False))
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of plain values."""
         return value_column(pa, self.column)
 
     def to_plain(self, value: Any) -> Any:
-        """Return a value as it is, of an array lists."""
         return value.tolist() if isinstance(value, np.ndarray) else value
 
     def form(self) -> BatchForm:
-        """Return a list, or of numbers an array (B,)."""
         if self.spec.kind == "bytes":
             return BatchForm(self.kind)
         return BatchForm("dense", "float32" if self.spec.kind == "float" else "int64", stored=self.spec.kind)

@@ -77,12 +77,10 @@ class ClassField(Field):
 
     @property
     def class_names(self) -> Sequence[str] | None:
-        """The names."""
         return self.names
 
     @property
     def summary(self) -> str:
-        """How many classes have names."""
         return self.kind if self.names is None else f"{self.kind} of {format_count(len(self.names), 'class')}"
 
 
@@ -105,11 +103,9 @@ class Label(ClassField, ValueField):
     _ids: ClassIds = field(init=False, repr=False, compare=False)
 
     def show(self, value: int) -> str:
-        """Return the id, and the name."""
         return _shown([value], self.names)
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of ids."""
         return class_column(pa, self.names)
 
     def _values(self, value: Any) -> list[int]:
@@ -146,15 +142,12 @@ class Labels(ClassField, ValueField):
         check_padding(self.pad_to)
 
     def show(self, value: NDArray[np.int64]) -> str:
-        """Return the first ids, and their names."""
         return _shown(value.tolist(), self.names)
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of lists of ids."""
         return list_column(pa, class_column(pa, self.names))
 
     def form(self) -> BatchForm:
-        """Return ids of any number, or padded ones."""
         return varying(BatchForm("dense", "int64", fill=-1, stored="int64"), self.pad_to)
 
     def _values(self, value: Any) -> list[int]:
@@ -222,18 +215,15 @@ class Boxes(ClassField):
         return {}
 
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:  # noqa: ARG002 - as `features`
-        """Return nothing, as `features`."""
         return {}
 
     def decode(self, name: str, features: Features) -> None:
         """Return nothing, as `features`."""
 
     def show(self, value: Sequence[Box]) -> str:
-        """Return how many there are."""
         return format_count(len(value), "box")
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of lists of boxes."""
         return box_column(pa, self.names)
 
     def form(self) -> BatchForm:

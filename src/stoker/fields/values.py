@@ -66,15 +66,12 @@ class Bytes(ValueField):
     spec: ClassVar[FeatureSpec] = FeatureSpec("bytes", 1)
 
     def show(self, value: bytes) -> str:
-        """Return how many there are."""
         return format_size(len(value))
 
     def to_arrow(self, value: bytes) -> bytes:
-        """Return the bytes as they are."""
         return value
 
     def to_plain(self, value: bytes) -> str:
-        """Return the bytes in Base64."""
         return base64.b64encode(value).decode()
 
     def _values(self, value: Any) -> list[bytes]:
@@ -108,12 +105,10 @@ class Json(ValueField):
             raise ConfigError(f"dtype {describe(self.dtype)} of JSON is neither 'any' nor 'list[str]'")
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of JSON as text, or of lists of texts."""
         texts = value_column(pa, self.column)
         return texts if self.dtype == "any" else list_column(pa, texts)
 
     def to_arrow(self, value: Any) -> Any:
-        """Return the text, or the list of texts."""
         return json.dumps(value, ensure_ascii=False, sort_keys=True) if self.dtype == "any" else value
 
     def _values(self, value: Any) -> list[bytes]:
@@ -199,11 +194,9 @@ class Int(ValueField):
             raise ConfigError(f"dtype {describe(self.dtype)} of a whole number is not one of {', '.join(_INT_RANGES)}")
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of numbers of the dtype."""
         return value_column(pa, self.dtype)
 
     def from_cell(self, text: str) -> int | None:
-        """Return the number; of a truth value 0 or 1."""
         return int(TRUTH_VALUES.get(text, text)) if text else None
 
     def _values(self, value: Any) -> list[int]:
@@ -228,7 +221,6 @@ class Float(ValueField):
     spec: ClassVar[FeatureSpec] = FeatureSpec("float", 1)
 
     def from_cell(self, text: str) -> float | None:
-        """Return the number; of a truth value 0 or 1."""
         return float(TRUTH_VALUES.get(text, text)) if text else None
 
     def _values(self, value: Any) -> list[float]:
@@ -295,7 +287,6 @@ class Array(ValueField):
 
     @property
     def spec(self) -> FeatureSpec:
-        """All values as a list of float or int64, or one bytes value."""
         kind = _LISTS.get(self.dtype)
         if kind is None:
             return FeatureSpec("bytes", 1)
@@ -303,11 +294,9 @@ class Array(ValueField):
 
     @property
     def summary(self) -> str:
-        """The dtype and the shape."""
         return f"array of {self.dtype} ({', '.join('any' if side is None else str(side) for side in self.shape)})"
 
     def show(self, value: NDArray[Any]) -> str:
-        """Return the shape and the first numbers."""
         shown = ", ".join(f"{number:g}" for number in value.reshape(-1)[:_NUMBERS_SHOWN].tolist())
         return f"{value.shape}: {shown}" + (", ..." if value.size > _NUMBERS_SHOWN else "")
 
@@ -320,16 +309,10 @@ class Array(ValueField):
         return column
 
     def form(self) -> BatchForm:
-        """Return arrays of one shape, or where the first side differs those of any length or padded ones."""
         stored, sides = self.spec.kind, self.shape[1:] if self.is_ragged else self.shape
         group = self._size * (self._stored.itemsize if stored == "bytes" else 1)
         form = BatchForm("dense", self.dtype, cast("tuple[int, ...]", sides), stored=stored, group=group)
         return varying(form, self.pad_to) if self.is_ragged else form
-
-    @property
-    def _row(self) -> int:
-        """Values in one step of the first side."""
-        return math.prod(cast("int", side) for side in self.shape[1:])
 
     @property
     def _size(self) -> int:
@@ -376,13 +359,10 @@ class Array(ValueField):
         return np.frombuffer(data, self._stored).astype(self.dtype)
 
     def _shaped(self, flat: NDArray[Any]) -> NDArray[Any]:
-        rest = cast("tuple[int, ...]", self.shape[1:])
-        if self.is_ragged and len(flat) % self._row == 0:
-            return flat.reshape(len(flat) // self._row, *rest)
-        shape = cast("tuple[int, ...]", self.shape)
-        if self.is_ragged or len(flat) != math.prod(shape):
+        steps, rest = divmod(len(flat), self._size)
+        if rest or (steps != 1 and not self.is_ragged):
             raise ValueError(f"{len(flat)} values do not fill the shape {self.shape}")
-        return flat.reshape(shape)
+        return flat.reshape([steps if side is None else side for side in self.shape])
 
 
 def _converted(array: NDArray[Any], dtype: np.dtype[Any], must: str) -> NDArray[Any]:
@@ -411,7 +391,6 @@ class ImageField(Field):
     is_image: ClassVar[bool] = True
 
     def features(self, name: str) -> dict[str, FeatureSpec]:
-        """Return the features by their keys: ``NAME/encoded``, ``format``, ``height`` and ``width``."""
         kinds: dict[str, FeatureKind] = {"encoded": "bytes", "format": "bytes", "height": "int64", "width": "int64"}
         return {f"{name}/{key}": FeatureSpec(kind, 1) for key, kind in kinds.items()}
 
@@ -420,7 +399,6 @@ class ImageField(Field):
         """Return the value of a source as it stands beside the image of its record."""
 
     def encode(self, name: str, value: Any, image: Pixels | None = None) -> Features:
-        """Return the four features that store an image or a mask; see `Field.encode`."""
         assert image is not None, "an image or a mask stands beside one"
         stored = self._stored(name, value, image)
         return {
@@ -441,15 +419,12 @@ class ImageField(Field):
         return EncodedImage(cast("bytes", values[f"{name}/encoded"]), names[stored_format], height, width)
 
     def show(self, value: EncodedImage) -> str:
-        """Return the format, the size in pixels and that of the file."""
         return f"{value.format}, {value.width} x {value.height}, {format_size(len(value.encoded))}"
 
     def arrow(self, pa: ModuleType) -> ArrowColumn:
-        """Return a column of files with the names that they have."""
         return pa.struct([("bytes", pa.binary()), ("path", pa.string())]), {"_type": "Image"}
 
     def to_arrow(self, value: bytes) -> dict[str, bytes | None]:
-        """Return a file without a name."""
         return {"bytes": value, "path": None}
 
 
@@ -463,7 +438,6 @@ class Image(ImageField):
         return image.image(name, value)
 
     def form(self) -> BatchForm:
-        """Return pixels in the form of the first image."""
         return BatchForm("image")
 
 
@@ -488,16 +462,13 @@ class Mask(ImageField):
             raise ConfigError(f"a mask has 8 or 16 bits, not {describe(self.bits)}")
 
     def to_json(self) -> dict[str, Any]:
-        """Return the kind and the bits."""
         return {"kind": self.kind, "bits": self.bits}
 
     @property
     def summary(self) -> str:
-        """The bits of the ids."""
         return f"mask of {self.bits} bits"
 
     def form(self) -> BatchForm:
-        """Return ids: uint8 or uint16 (B, H, W)."""
         return BatchForm("mask", f"uint{self.bits}")
 
     def _stored(self, name: str, value: Any, image: Pixels) -> EncodedImage:
