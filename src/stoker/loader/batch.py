@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 import numpy as np
@@ -207,10 +208,8 @@ def batch_text(batch: Any) -> str:
 def padded(offsets: NDArray[np.int64], most: int, columns: Sequence[tuple[NDArray[Any], int]]) -> list[NDArray[Any]]:
     """Return columns of samples laid end to end as arrays (B, most, ...); what a sample has above that is left out.
 
-    Args:
-        offsets: int64 (B + 1,), where the rows of each sample begin.
-        most: Number of rows of each sample.
-        columns: Values (T, ...) and what fills up the rest, of each.
+    The rows of each sample begin at its offset, int64 (B + 1,). Each column has values (T, ...), and what fills up the
+    rest.
     """
     counts = np.diff(offsets)
     sample = np.repeat(np.arange(len(counts)), counts)
@@ -234,20 +233,16 @@ def plain_arrays(value: Any) -> Any:
     return value
 
 
-def _column_form(form: BatchForm) -> ColumnForm:
-    return _OBJECTS.get(form.kind, "values")
-
-
-def _batch_value(form: BatchForm, column: NativeColumn) -> Any:
-    """Return what a batch has of a field, of what the core gives; `_BadValueError` where that is damaged."""
+def _batch_value(form: BatchForm, column: NativeColumn, bad: Callable[[int, str], ExampleError]) -> Any:
+    """Return what a batch has of a field, of what the core gives; raises what ``bad`` gives of a row and a problem."""
     if form.kind == "json":
-        return [_loaded(row, cast("bytes", text)) for row, text in enumerate(column)]
+        return [_loaded(cast("bytes", text), partial(bad, row)) for row, text in enumerate(column)]
     if isinstance(column, list):
         return column
     values, offsets = column
     if form.dtype == "bool" and (odd := np.flatnonzero(values > 1)).size:
         row = int(np.searchsorted(offsets, odd[0], "right")) - 1
-        raise _BadValueError(row, f"holds the byte {values[odd[0]]}, and those of bool are 0 and 1")
+        raise bad(row, f"holds the byte {values[odd[0]]}, and those of bool are 0 and 1")
     numbers = values.view(np.dtype(form.dtype).newbyteorder("<")).astype(form.dtype, copy=False)
     if form.kind == "dense":
         return numbers.reshape(len(offsets) - 1, *form.shape)
@@ -277,19 +272,11 @@ def row_of(value: Any, row: int) -> Any:
     return value.values[row] if isinstance(value, Padded) else value[row]
 
 
-class _BadValueError(ValueError):
-    """A value of the sample in a row of its batch is damaged."""
-
-    def __init__(self, row: int, message: str) -> None:
-        super().__init__(message)
-        self.row = row
-
-
-def _loaded(row: int, text: bytes) -> Any:
+def _loaded(text: bytes, bad: Callable[[str], ExampleError]) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise _BadValueError(row, f"is not JSON: {str(error)[:_SHOWN]}") from error
+        raise bad(f"is not JSON: {str(error)[:_SHOWN]}") from error
 
 
 class FieldReader:
@@ -307,7 +294,7 @@ class FieldReader:
             _native.FieldColumn(
                 name,
                 form.stored,
-                form=_column_form(form),
+                form=_OBJECTS.get(form.kind, "values"),
                 text=form.kind in ("text", "json"),
                 fixed=form.fixed,
                 group=form.group,
@@ -322,16 +309,17 @@ class FieldReader:
         """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`."""
         fields = dict(zip(self._planes, planes, strict=True))
         for (name, form), column in zip(self._columns.items(), columns, strict=True):
-            try:
-                fields[name] = _batch_value(form, column)
-            except _BadValueError as error:
-                raise record_error(ExampleError, where(error.row), f"feature {name!r} {error}") from error
+
+            def bad(row: int, problem: str, name: str = name) -> ExampleError:
+                return record_error(ExampleError, where(row), f"feature {name!r} {problem}")
+
+            fields[name] = _batch_value(form, column, bad)
         return {name: fields[name] for name in self.forms}
 
     def empty_columns(self) -> list[NativeColumn]:
         """Return the columns of a batch without samples."""
         types = {"bytes": np.uint8, "float": np.float32, "int64": np.int64}
         return [
-            (np.empty(0, types[form.stored]), np.zeros(1, np.int64)) if _column_form(form) == "values" else []
+            [] if form.kind in _OBJECTS else (np.empty(0, types[form.stored]), np.zeros(1, np.int64))
             for form in self._columns.values()
         ]

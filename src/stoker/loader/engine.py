@@ -191,16 +191,11 @@ class SampleEngine:
         self._goes_on: Position | None = None
         """Where the samples that are read ahead go on when all batches were taken."""
         if self.ranges is not None:
-            least = 4 * self.spare_buffers * feed.topology.batch_size
+            least = 4 * (feed.settings.prefetch + 2) * feed.topology.batch_size
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
             locate = self._native.remote_spans
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
         self.close = partial(_close, self._native, self._ahead)
-
-    @property
-    def spare_buffers(self) -> int:
-        """Number of buffers of a batch's pixels that are kept for reuse, of each transform."""
-        return self._feed.settings.prefetch + 2
 
     def _native_engine(self) -> _native.BatchEngine:
         feed, settings, mode = self._feed, self._feed.settings, self._feed.dataset.mode
@@ -211,7 +206,7 @@ class SampleEngine:
             max_pixels=settings.max_pixels,
             batch_size=feed.topology.batch_size,
             threads=feed.threads,
-            spare_buffers=self.spare_buffers,
+            spare_buffers=settings.prefetch + 2,
             format=feed.output.native(mode),
             decode=settings.decode,
             boxes=None if settings.boxes is None else settings.boxes.min_visible,
@@ -342,10 +337,7 @@ class SampleEngine:
 
 
 def substitutes(seed: int, epoch: int, stream: int, size: int) -> Iterator[NDArray[np.uint64]]:
-    """Yield the slots to try in place of a bad sample: a pure function of (seed, epoch, sample), of any topology.
-
-    Each is ``floor(u * size / 2**64)`` of a 64-bit number ``u``, the first two words of one Philox block.
-    """
+    """Yield the slots to try in place of a bad sample: a pure function of (seed, epoch, sample), of any topology."""
     for attempt in range(_ATTEMPTS):
         number, _ = random_numbers(seed, stream % 2**32, stream >> 32, epoch % 2**32, _SUBSTITUTE | attempt)
         yield np.array([number * size >> 64], np.uint64)

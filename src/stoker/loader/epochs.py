@@ -26,7 +26,7 @@ from stoker.errors import ConfigError
 from stoker.loader.dataset import Dataset
 from stoker.loader.pictures import box_classes
 from stoker.loader.read_ahead import Upcoming
-from stoker.loader.selection import is_whole, label_named, numbers_at, refuse_unlabelled
+from stoker.loader.selection import label_named, numbers_at, refuse_unlabelled, same_numbers
 from stoker.order import BlockShuffle, EpochOrder, random_numbers, steps_from, steps_left
 
 if TYPE_CHECKING:
@@ -61,22 +61,14 @@ class Request(NamedTuple):
 
 
 class Samples(ABC):
-    """The samples of a loader. Immutable, and safe from any thread.
+    """The samples of a loader. Immutable, and safe from any thread."""
 
-    Attributes:
-        size: How many slots there are.
-        length: How many positions of its order an epoch has: all, but of what `until` returns.
-        identity: Stands for the data and for what a sample of them is.
-        classes: Name and text of each class that samples have, by label; none where unknown.
-        has_box_classes: Whether these are those of boxes alone, so that an image without any has none.
-    """
-
-    classes: Sequence[ClassLabel]
-    has_box_classes = False
+    classes: Sequence[ClassLabel]  # name and text of each class that samples have, by label; none where unknown
+    has_box_classes = False  # whether these are those of boxes alone, so that an image without any has none
 
     def __init__(self, size: int, identity: str, *, shuffle: bool | BlockShuffle, seed: int) -> None:
-        self.size = self.length = size
-        self.identity = identity
+        self.size = self.length = size  # number of slots, and of positions of an epoch
+        self.identity = identity  # stands for the data and for what a sample of them is
         self._shuffle, self._seed = shuffle, seed
 
     def order(self, epoch: int) -> EpochOrder:
@@ -99,12 +91,7 @@ class Samples(ABC):
 
 
 class Images(Samples):
-    """Whole images: every image of a dataset is a sample.
-
-    Attributes:
-        images: How many images the whole split has.
-        indices: What the indices of samples are below: how many samples the whole split has.
-    """
+    """Whole images: every image of a dataset is a sample."""
 
     def __init__(self, dataset: Dataset, *, shuffle: bool | BlockShuffle, seed: int) -> None:
         if len(dataset) == 0:
@@ -114,8 +101,8 @@ class Images(Samples):
         super().__init__(len(dataset), dataset.identity, shuffle=shuffle, seed=seed)
         self._dataset = dataset
         self.classes = dataset.classes
-        self._is_whole = is_whole(dataset.numbers, len(dataset.whole))
-        self.images = self.indices = len(dataset.whole)
+        self._is_whole = same_numbers(dataset.numbers, dataset.whole.numbers)
+        self.images = self.indices = len(dataset.whole)  # images and samples of the whole split
 
     def locate(self, slots: NDArray[np.uint64], epoch: int) -> Request:  # noqa: ARG002 - a slot is always the same
         numbers = slots  # of a whole split, which is most often asked for
@@ -338,17 +325,11 @@ class MixedSamples(Samples):
 
 
 def interleave(positions: NDArray[np.uint64], counts: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """Return whose turn it is at positions of an epoch, and how often it was before.
+    """Return the part whose turn it is at positions of an epoch, and its number among the positions of that part.
 
     Among the first ``t`` positions, ``floor(t * S[d - 1] / S[d])`` of those of parts ``0 .. d`` belong to parts
-    ``0 .. d - 1``, where ``S`` are the running sums of the counts: lines of whole numbers, one inside the other.
-
-    Args:
-        positions: uint64 (B,), each below ``sum(counts)``, which is at most 2**31.
-        counts: Positions of each part, at least 1.
-
-    Returns:
-        Part of each position, int64 (B,), and its number among the positions of that part, uint64 (B,).
+    ``0 .. d - 1``, where ``S`` are the running sums of the counts: lines of whole numbers, one inside the other. The
+    counts are at least 1, their sum at most 2**31.
     """
     sums = np.cumsum(counts, dtype=np.uint64)
     part_of = np.zeros(len(positions), np.int64)

@@ -70,18 +70,7 @@ class RunIdentity:
 
 
 class Feed:
-    """The samples of a dataset under the settings of a loader; what the settings leave open is decided here.
-
-    Attributes:
-        topology: Which rank of how many this is, with batches of which size.
-        seed: Of the order and of the random choices.
-        cpus: Whose number of decoding threads there are: this rank's CPUs, or the number that was given.
-        output: Type, layout and scale of the pixels, as the dataset's mode has them where the settings do not say.
-        read_ahead: How much is fetched ahead.
-        fields: The fields that batches have.
-        samples: Which samples there are.
-        run: What a state must agree with: which samples, in which order.
-    """
+    """The samples of a dataset under the settings of a loader; what the settings leave open is decided here."""
 
     def __init__(self, dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> None:
         self.dataset, self.settings = dataset, settings
@@ -105,7 +94,7 @@ class Feed:
         identity, length, most = samples.identity, samples.size, settings.max_samples
         if most is not None and most < length:
             identity, length = f"{identity}/first-{most}", most
-        self.run = RunIdentity(identity, self.seed, name, length)
+        self.run = RunIdentity(identity, self.seed, name, length)  # what a state must agree with
         # The length of an epoch is decided here alone: loaders, adapters and reading ahead count the steps that fit
         # into it. A limit in steps, which depends on ranks and batch size, comes here: after `run`, so that states do
         # not depend on it.

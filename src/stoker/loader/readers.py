@@ -21,7 +21,7 @@ from stoker.fields import stored_values
 from stoker.format import FRAME_BYTES, ImagenetSchema
 from stoker.loader.read_ahead import NumberedFiles, RemoteFiles, read_through
 from stoker.loader.sample import Sample, label_of
-from stoker.loader.selection import is_whole, same_numbers, selection_name, values_at
+from stoker.loader.selection import same_numbers, selection_name, values_at
 from stoker.recipe import Recipe, convert, decode_as_stored, sniff
 from stoker.sources import SourceImage, features_beside
 from stoker.storage import from_uri, stoppable_pool
@@ -49,24 +49,14 @@ FILE_SCHEMA = replace(ImagenetSchema.layout, preset="files", features={})
 
 
 class SampleReader(ABC):
-    """Reads the samples of one split by number. Safe in any thread; ``numbers`` are those of some samples.
+    """Reads the samples of one split by number. Safe in any thread; ``numbers`` are those of some samples."""
 
-    Attributes:
-        schema: Which feature of a sample means what.
-        shards: The shards that hold them; none where they are files.
-        native: What the core reads them by.
-        remote: Their files, if they are in a store.
-        given: The images, if a program has them.
-        frame_bytes: What each sample takes beside its `sizes`.
-        lists_fields: Whether the schema has every field that samples have.
-    """
-
-    native: _native.RecordSet | _native.FileSet
-    shards: tuple[OpenShard, ...] = ()
-    remote: RemoteFiles | None = None
-    given: GivenImages | None = None
-    frame_bytes: ClassVar[int] = 0
-    lists_fields: ClassVar[bool] = True
+    native: _native.RecordSet | _native.FileSet  # what the core reads them by
+    shards: tuple[OpenShard, ...] = ()  # that hold them; none where they are files
+    remote: RemoteFiles | None = None  # their files, if they are in a store
+    given: GivenImages | None = None  # the images, if a program has them
+    frame_bytes: ClassVar[int] = 0  # what each sample takes beside its `sizes`
+    lists_fields: ClassVar[bool] = True  # whether the schema has every field that samples have
 
     def __init__(self, schema: SchemaInfo) -> None:
         self.schema = schema
@@ -149,8 +139,7 @@ class SampleReader(ABC):
     def box_labels(self) -> NDArray[np.int64]:
         """Labels of the objects of all samples of the split, end to end; one without has that of its image."""
 
-    @abstractmethod
-    def load_boxes(self) -> None:
+    def load_boxes(self) -> None:  # noqa: B027 - records hold theirs
         """Make the core know the boxes where samples do not hold theirs themselves."""
 
     @abstractmethod
@@ -256,7 +245,7 @@ class ShardRecords(SampleReader):
             return self.native.name_digests(key, available_cpus(), ahead, self._chosen(numbers))
 
     def _chosen(self, numbers: Numbers) -> NDArray[np.uint64] | None:
-        return None if is_whole(numbers, len(self.native)) else np.asarray(numbers).astype(np.uint64)
+        return None if same_numbers(numbers, range(len(self.native))) else np.asarray(numbers).astype(np.uint64)
 
     def object_counts(self) -> NDArray[np.uint32]:
         prefix = self.schema.box_prefix or ""
@@ -274,9 +263,6 @@ class ShardRecords(SampleReader):
                 labels = [_label(box, each.label) for each in samples for box in each.boxes]
             self._box_labels = np.array(labels, np.int64)
         return self._box_labels
-
-    def load_boxes(self) -> None:
-        pass  # records hold theirs
 
     def local_paths(self, numbers: Numbers) -> list[Path]:  # noqa: ARG002 - a shard holds any of them
         return [shard.local_path for shard in self.shards]

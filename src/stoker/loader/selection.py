@@ -81,11 +81,6 @@ def values_at(numbers: Numbers, values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return values[numbers.start : None if end < 0 else end : numbers.step]
 
 
-def is_whole(numbers: Numbers, size: int) -> bool:
-    """Return whether a selection has all samples of a split of so many, in their order."""
-    return isinstance(numbers, range) and numbers == range(size)
-
-
 def same_numbers(numbers: Numbers, others: Numbers) -> bool:
     """Return whether two selections are the same samples in the same order."""
     if isinstance(numbers, range) and isinstance(others, range):

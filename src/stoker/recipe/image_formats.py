@@ -138,10 +138,7 @@ def decode_with_pillow(
 def decode_in_own_mode(
     data: bytes, kind: str, check_pixels: Callable[[int, int], None], modes: frozenset[str]
 ) -> tuple[NDArray[Any], int]:
-    """Return the same in the mode that the image has, as far as it is one of RGB and these.
-
-    Of L, LA, RGBA and I;16 they are those that may be given; of LA, pixels are uint8 (H, W, 2).
-    """
+    """Return the same in the mode that the image has, as far as that is RGB or among these; of LA, uint8 (H, W, 2)."""
     with loaded(data, kind, check_pixels) as image:
         mode = mode_among(_own_mode(image), modes)
         pixels = pixels_of(image, "LA") if mode == "LA" else _in_mode(image, kind, cast("Mode", mode))
@@ -190,10 +187,7 @@ _LOSSLESS_WEBP_EFFORT = 50
 
 
 def encode_png(pixels: NDArray[Any]) -> bytes:
-    """Return a PNG of pixels as `decode_in_own_mode` gives them.
-
-    It is the same for the same pixels and version of Pillow.
-    """
+    """Return a PNG of pixels as `decode_in_own_mode` gives them."""
     out = io.BytesIO()
     image_of(pixels).save(out, "PNG", compress_level=_PNG_LEVEL)
     return out.getvalue()
@@ -210,11 +204,7 @@ def as_file(image: Image.Image) -> bytes:
 
 
 def encode_webp(pixels: NDArray[np.uint8], quality: int | None) -> bytes:
-    """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383.
-
-    It is the same for the same pixels and version of Pillow. A quality of None stores them without loss, also the
-    colours of transparent ones.
-    """
+    """Return a WebP of pixels (H, W, 3) or (H, W, 4) with sides up to 16,383; None as quality loses nothing."""
     lossless = quality is None
     settings = {"lossless": lossless, "quality": _LOSSLESS_WEBP_EFFORT if quality is None else quality}
     out = io.BytesIO()
@@ -258,10 +248,7 @@ def _missing_library(kind: str) -> str:
 
 
 def orientation(data: bytes, kind: str) -> int:
-    """Return how an image is seen upright, by EXIF or else XMP: 1 to 8; 1 when absent, and of TIFF, which Pillow turns.
-
-    The whole file is given; no pixel is decoded.
-    """
+    """Return how an image is seen upright, by EXIF or XMP: 1 to 8; 1 when absent, and of TIFF, which Pillow turns."""
     if kind in NATIVE_FORMATS:
         return _native.exif_orientation(data)
     if kind == "tiff":
@@ -271,10 +258,7 @@ def orientation(data: bytes, kind: str) -> int:
 
 
 def is_turned(data: bytes) -> bool:
-    """Return whether an image has an EXIF orientation that turns or mirrors it, and that decoding does not apply.
-
-    No pixel is decoded. A damaged header counts as none.
-    """
+    """Return whether an EXIF orientation, of a header that is whole, turns an image that decoding leaves as stored."""
     kind = sniff(data)
     try:
         return kind in FORMATS | NATIVE_FORMATS and orientation(data, kind) != 1
@@ -468,10 +452,7 @@ def _has_webp_alpha(data: bytes) -> bool:
 
 
 def is_whole_png(data: bytes) -> bool:
-    """Return whether the chunks of a PNG follow each other up to its end, and have their checksums.
-
-    Of one that is not whole, all pixels may be there nevertheless.
-    """
+    """Return whether the chunks of a PNG follow each other up to its end, and have their checksums."""
     view = memoryview(data)
     for kind, start, end in _png_chunks(data):
         if zlib.crc32(view[start:end]) != int.from_bytes(view[end : end + 4], "big"):

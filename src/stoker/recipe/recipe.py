@@ -46,16 +46,11 @@ class StoredSize:
     ==========  ====================================================================================
 
     The other side of a kept aspect is rounded to the nearest pixel, halves upwards, and is at least 1.
-
-    Attributes:
-        mode: See above.
-        width: Pixels.
-        height: Pixels; equal to ``width`` except with ``exact``.
     """
 
     mode: ResizeMode
     width: int
-    height: int
+    height: int  # equal to the width except with ``exact``
 
     def __post_init__(self) -> None:
         check_range(f"the size of {option('resize')}", self.width, 1, MAX_SIDE_PX)
@@ -74,22 +69,16 @@ class StoredSize:
 
 @dataclass(frozen=True, slots=True)
 class JpegEncode:
-    """How pixels become a baseline JPEG.
-
-    Attributes:
-        quality: 1..100 on libjpeg's scale.
-        subsampling: Of the chroma planes.
-        tables: ``optimal``: Huffman tables made for each image. ``standard``: those of the standard (annex K), as
-            Pillow, OpenCV and TensorFlow write them unless told otherwise: the same pixels in about 3 % more bytes, in
-            a fifth less time.
-    """
+    """How pixels become a baseline JPEG."""
 
     format: ClassVar[StoredFormat] = "jpeg"
     modes: ClassVar[frozenset[str]] = _RGB
     max_side: ClassVar[int] = MAX_SIDE_PX
 
-    quality: int = 90
-    subsampling: Subsampling = "4:2:0"
+    quality: int = 90  # 1..100 on libjpeg's scale
+    subsampling: Subsampling = "4:2:0"  # of the chroma planes
+    # ``optimal``: Huffman tables made for each image. ``standard``: those of the standard (annex K), as Pillow, OpenCV
+    # and TensorFlow write them: the same pixels in about 3 % more bytes, in a fifth less time
     tables: Tables = "optimal"
 
     def __post_init__(self) -> None:
@@ -102,10 +91,7 @@ class JpegEncode:
 
 @dataclass(frozen=True, slots=True)
 class RawEncode:
-    """Pixels are stored as they are, three uint8 each.
-
-    ``HWC`` is row after row of RGB pixels, ``CHW`` all of red, then green, then blue.
-    """
+    """Pixels are stored as three uint8 each: row after row, or as ``CHW`` all of red, then green, then blue."""
 
     format: ClassVar[StoredFormat] = "raw"
     modes: ClassVar[frozenset[str]] = _RGB
@@ -171,39 +157,20 @@ class Recipe:
     and ``webp:lossless``, those that are PNG or WebP already are kept. With ``restart``, every stored JPEG has restart
     markers: without ``resize`` those that would be kept are transcoded without loss, with it they are encoded, also
     those that ``max`` does not shrink.
-
-    Attributes:
-        resize: Size to store; None keeps it.
-        encode: How every image is stored; None chooses by its source, as said above.
-        filter: Resampling filter. Bicubic by default: with antialiasing it keeps more detail than bilinear (which
-            blurs twice when the training transform is resized again) and costs less and rings less than lanczos. All
-            but the last three are Pillow's. ``tf1-align-corners`` and ``tf1-legacy`` are TensorFlow 1's
-            ``resize_bilinear`` with and without ``align_corners``, cut down to uint8; ``tf2-nearest`` is
-            TensorFlow 2's, which picks another neighbour than Pillow where a sample lies on an edge. They are for
-            output that must equal an older program's.
-        check: How an image whose bytes are kept is checked: ``header`` walks all markers or chunks to the end of the
-            file; ``entropy`` also decodes all compressed data, without making pixels of a JPEG; ``decode`` decodes
-            every pixel, which refuses the same files as ``entropy`` and takes longer.
-        exif: ``keep`` stores the pixels as they are stored; ``apply`` turns them as the EXIF orientation says.
-        max_pixels: An image with more is rejected before memory is taken for it.
-        restart: Whether stored JPEGs have restart markers, so that a reader can cut out a part without decoding what
-            lies before it. See `stoker._native.transcode_jpeg` for those whose pixels are kept. All data of every image
-            are read then, whatever ``check`` says.
-        decode: ``exact``: as libjpeg's accurate integer decode, which Pillow has. ``fast``: as
-            `stoker.Loader` does with ``decode="fast"``.
-        formats: What the readers take. Without ``encode``, an image in another format becomes PNG where they take
-            that, otherwise a JPEG of quality 100 without chroma subsampling, or with ``resize`` of quality 90.
     """
 
-    resize: StoredSize | None = None
-    encode: Encode | None = None
+    resize: StoredSize | None = None  # None keeps the size
+    encode: Encode | None = None  # None chooses by the source
+    # More detail than bilinear, which blurs twice when the training transform resizes again; rings less than lanczos
     filter: Filter = "bicubic"
+    # Of a kept image: ``header`` walks all markers or chunks to the end of the file; ``entropy`` also decodes all data,
+    # without making pixels of a JPEG; ``decode`` decodes every pixel, which refuses the same files and takes longer
     check: Check = "header"
     exif: Exif = "keep"
     max_pixels: int = MAX_PIXELS
-    restart: bool = False
+    restart: bool = False  # all data of every image are read then, whatever ``check`` says
     decode: DecodeMode = "exact"
-    formats: frozenset[str] = KEPT_FORMATS
+    formats: frozenset[str] = KEPT_FORMATS  # what the readers take; other images become PNG if that is, otherwise JPEG
 
     def __post_init__(self) -> None:
         check_range(option("max_pixels"), self.max_pixels, 1, 2**32)
@@ -222,11 +189,7 @@ class Recipe:
             raise ConfigError(f"filter {self.filter!r} is unknown; use one of {', '.join(FILTERS)}")
 
     def encode_of(self, *, is_lossy: bool, is_whole: bool) -> Encode:
-        """Return how an image is stored that is not kept.
-
-        Lossy is a JPEG, or a lossy WebP without transparency; whole one whose pixels are all stored as they are in the
-        file.
-        """
+        """Return how an image is stored that is not kept; whole: with all of its pixels, as they are in the file."""
         if self.encode is not None:
             return self.encode
         if "png" not in self.formats or (is_lossy and not is_whole):

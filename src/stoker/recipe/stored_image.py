@@ -116,14 +116,10 @@ class _Header:
 def convert(data: bytes | NDArray[Any], recipe: Recipe, crop: Box | None = None) -> StoredImage:
     """Return the stored form of one source image. Pure: the same input and recipe give the same result anywhere.
 
-    PNG and WebP that are encoded are the same for the same version of Pillow.
-
-    Args:
-        data: The bytes of its file, or its pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3
-            for RGB and 4 with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are what a PNG of
-            them is.
-        recipe: What happens to it.
-        crop: Part of the image that is meant, in fractions of it as it is stored, before any EXIF orientation.
+    The image is its file, or pixels: uint8 (H, W) or (H, W, C), where C is 1 for grey, 2 with alpha, 3 for RGB and 4
+    with alpha; or uint16 (H, W) or (H, W, 1), grey. Pixels that are not RGB are what a PNG of them is. ``crop`` is the
+    part that is meant, before any EXIF orientation. PNG and WebP that are encoded are the same for the same version of
+    Pillow.
     """
     if not isinstance(data, bytes):
         pixels = as_image(data)
@@ -371,11 +367,7 @@ atexit.register(_storing_of.cache_clear)  # what of the extension outlives the i
 
 
 def plain_storing(recipe: Recipe) -> _native.JpegStoring | None:
-    """Return what makes records of plain JPEGs in one call, as `convert` and the rest would; None if nothing does.
-
-    Plain are JPEGs that any reader decodes to RGB, as far as they need not be turned; see
-    `stoker._native.build_records`.
-    """
+    """Return what makes records of plain JPEGs in one call, as `convert` would; None if nothing does."""
     encode = recipe.encode_of(is_lossy=True, is_whole=False)
     may_keep = recipe.resize is None or (recipe.resize.mode == "max" and not recipe.restart)
     if may_keep and recipe.check != "header":
@@ -554,10 +546,7 @@ def is_stored_mask(data: bytes, bits: int) -> bool:
 
 
 def store_mask(ids: NDArray[Any], recipe: Recipe, image: StoredImage) -> bytes:
-    """Return a mask as it is stored: turned, cut and resized as its image was, to the nearest pixel, as a grey PNG.
-
-    ``ids`` are as large as the source of the image.
-    """
+    """Return a mask, as large as the source of its image, as a grey PNG: turned, cut and resized as that was."""
     pixels = turn(ids[:, :, None], image.geometry.orientation)
     if recipe.resize is not None and recipe.resize.mode == "square":
         pixels, _ = _cut_square(pixels, image.geometry.window)
