@@ -223,11 +223,7 @@ def check_seconds(seconds: float) -> None:
 
 
 def available_cpus() -> int:
-    """Return how many CPUs this process may use, at least 1.
-
-    Those of its affinity mask, and no more than its control groups allow it time of, rounded up; never the size of the
-    machine.
-    """
+    """Return how many CPUs this process may use, by its affinity mask and its control groups: at least 1."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     limit = cpu_limit()
     return allowed if limit is None else max(1, min(allowed, math.ceil(limit)))
@@ -286,16 +282,12 @@ def _read(path: Path) -> str | None:
 
 
 def user_cache_directory() -> Path | None:
-    """Return where caches of this user lie.
-
-    That is ``$STOKER_CACHE_DIR``, else ``$XDG_CACHE_HOME/stoker``, else ``~/.cache/stoker``; None where there is no
-    such folder. A relative ``$XDG_CACHE_HOME`` is ignored, as the XDG Base Directory Specification asks for.
-    """
+    """Return where caches of this user lie; None where there is no such folder."""
     own = os.environ.get("STOKER_CACHE_DIR")
     if own:
         return Path(own).absolute()
     shared = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if shared.is_absolute():
+    if shared.is_absolute():  # a relative one is ignored, as the XDG Base Directory Specification asks for
         return shared / "stoker"
     try:
         return Path.home() / ".cache" / "stoker"

@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 
 
 def printable(text: str) -> str:
-    """Return text that any terminal can show: what is not printable, such as a stray byte of a name, is escaped.
-
-    No text of a file may command the terminal that shows it.
-    """
+    """Return text that cannot command a terminal: what is not printable, such as a stray byte of a name, is escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)

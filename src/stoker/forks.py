@@ -32,10 +32,7 @@ os.register_at_fork(after_in_child=_count_fork)
 
 
 class PerProcess(Generic[_T]):
-    """A value for each process: a forked one finds its own, newly made, any but None. Safe from any thread.
-
-    Of several threads that ask first at the same time, all get the same.
-    """
+    """A value for each process, the same for all threads: a forked one finds its own, newly made, any but None."""
 
     def __init__(self, make: Callable[[], _T]) -> None:
         self._make = make

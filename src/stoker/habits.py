@@ -261,10 +261,7 @@ def answer_as_transform(cls: type[_T]) -> None:
 
 
 def needs_transform(function: _Function) -> _Function:
-    """Let a function whose ``transform`` must be given run without it, as ``...``, to say what to give.
-
-    It is a keyword, or the last argument that goes by position.
-    """
+    """Let a function run without the ``transform`` that it needs, as ``...``, so that it can say what to give."""
     if "transform" in function.__code__.co_varnames[: function.__code__.co_argcount]:
         function.__defaults__ = (...,)
     else:

@@ -101,11 +101,7 @@ def random_numbers(seed: int, *counter: int) -> tuple[int, int]:
 
 
 def chosen_tail(tail: Tail | None, *, drop_last: bool, world_size: int) -> Tail:
-    """Return what happens to a rest where ``tail`` may be left out and ``drop_last`` is another word for ``"drop"``.
-
-    Left out, one rank gets a smaller last batch. Several repeat samples, marked as not valid: each rank then makes as
-    many steps as the others, all with full batches, and no loss is averaged over an empty one.
-    """
+    """Return what happens to the rest: by default a smaller batch on one rank, repeated samples on several."""
     refuse_contradicting({"drop_last=True": drop_last, f"tail={tail!r}": tail not in (None, "drop")})
     if drop_last:
         return "drop"
@@ -234,11 +230,13 @@ def take_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
     if left >= topology.global_batch:
         indices = order.take(consumed + topology.rank * topology.batch_size, topology.batch_size)
         consumed += topology.global_batch
-        return Step(indices, _all_valid(len(indices)), consumed, steps_left(order.length, consumed, topology) == 0)
+        return Step(
+            indices, np.ones(len(indices), np.bool_), consumed, steps_left(order.length, consumed, topology) == 0
+        )
     if topology.tail == "short":
         first, last = (left * rank // topology.world_size for rank in (topology.rank, topology.rank + 1))
         indices = order.take(consumed + first, last - first)
-        return Step(indices, _all_valid(len(indices)), order.length, last=True)
+        return Step(indices, np.ones(len(indices), np.bool_), order.length, last=True)
     return _filled_step(order, consumed, topology)
 
 
@@ -269,14 +267,8 @@ def _filled_step(order: EpochOrder, consumed: int, topology: Topology) -> Step:
         indices = np.concatenate([run, order.take(0, count - len(run))])
     else:
         indices = order.take(0, order.length)[positions % order.length]
-    valid = positions < order.length if topology.tail == "pad" else _all_valid(count)
+    valid = positions < order.length if topology.tail == "pad" else np.ones(count, np.bool_)
     return Step(indices, valid, order.length, last=True)
-
-
-def _all_valid(count: int) -> NDArray[np.bool_]:
-    valid = np.empty(count, np.bool_)
-    valid.fill(True)  # noqa: FBT003 - a value
-    return valid
 
 
 def random_sample(most: int, total: int, seed: int = 0) -> NDArray[np.int64]:

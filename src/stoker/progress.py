@@ -28,11 +28,7 @@ _QUICK_SECONDS = 1.0  # a call that takes no longer has no bar
 
 @contextmanager
 def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **display: Any) -> Iterator[Progress]:
-    """Show the progress of images, or the like, while the ``with`` block runs.
-
-    ``verb`` says what is done, as ``building``; ``bad`` what those are that are counted apart. The rest are settings of
-    the `ProgressDisplay`.
-    """
+    """Show the progress of images, or the like, while the ``with`` block runs; see `ProgressDisplay`."""
     with ProgressDisplay(**display) as shown:
         started = time.monotonic()
 
@@ -52,11 +48,7 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected", **dis
 def progress_of_call(
     verb: str, given: Progress | Literal[False] | None, what: str = "images"
 ) -> AbstractContextManager[Progress | None]:
-    """Return what keeps the progress of a function of `stoker` shown while its ``with`` block runs.
-
-    The caller has given None for a bar on a terminal or in a notebook, once the call has taken a second; False for
-    nothing; or a function to be called.
-    """
+    """Return a context that shows the progress of a call as its caller wants: None is a bar where there is a person."""
     if given is None:
         return shown_progress(verb, what, has_lines=False, delay_seconds=_QUICK_SECONDS)
     if given is not False and not callable(given):
@@ -65,11 +57,7 @@ def progress_of_call(
 
 
 class ProgressDisplay:
-    """One bar for each task on a terminal, while it moves; elsewhere lines. Use it as a context; one thread.
-
-    Without ``has_lines`` nothing is printed where there is neither a terminal nor a notebook. There a task that takes
-    no longer than ``delay_seconds`` has no bar.
-    """
+    """One bar for each task on a terminal or in a notebook, after ``delay_seconds``; else lines. For one thread."""
 
     def __init__(self, *, is_shown: bool = True, has_lines: bool = True, delay_seconds: float = 0) -> None:
         self._console = Console(stderr=True, highlight=False, markup=False, emoji=False, force_jupyter=False)

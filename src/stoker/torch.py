@@ -505,16 +505,12 @@ class _BatchNumbers:
 
 
 class _Progress:
-    """What Accelerate asks of the loader that is being iterated, for ``accumulate`` and ``gather_for_metrics``.
-
-    Attributes:
-        steps: Batches of this epoch that are still to come.
-        remainder: Samples of all ranks in the last one that are no repeats, from the first rank on; 0: no repeats.
-    """
+    """What Accelerate asks of the loader that is being iterated, for ``accumulate`` and ``gather_for_metrics``."""
 
     def __init__(self, loader: Loader) -> None:
         feed, consumed = loader.feed, loader.state_dict()["consumed"]
-        self.steps = feed.steps_after(consumed)
+        self.steps = feed.steps_after(consumed)  # still to come
+        # Samples of all ranks in the last one that are no repeats, from the first rank on; 0: no repeats.
         self.remainder = unrepeated(feed.samples.length, consumed, feed.topology)
 
     @property

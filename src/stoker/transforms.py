@@ -125,15 +125,9 @@ Shifts = Annotated[
 
 
 class Operation(Settings):
-    """An operation on pixels: a frozen dataclass, whose fields are its settings.
+    """An operation on pixels: a frozen dataclass, whose fields are its settings; the core has one of the same name."""
 
-    The operation of the same name in ``src/native/core/operations`` carries it out.
-
-    Attributes:
-        modes: In which it has a meaning.
-    """
-
-    modes: ClassVar[tuple[Mode, ...]] = ("RGB", "L", "RGBA", "I;16")
+    modes: ClassVar[tuple[Mode, ...]] = ("RGB", "L", "RGBA", "I;16")  # in which it has a meaning
 
     __repr__ = short_text
 

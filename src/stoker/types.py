@@ -104,21 +104,14 @@ class BatchForm:
 
 
 class Field(ABC):
-    """What every record has under one name; `stoker.fields` has the kinds. Immutable.
-
-    Attributes:
-        kind: Name of the kind in manifests.
-        is_image: Whether a value is a file with as many pixels as the image of its record.
-        missing: What stands for a value that is null; None where that is an error.
-        missing_shown: The same in words.
-    """
+    """What every record has under one name; `stoker.fields` has the kinds. Immutable."""
 
     __slots__ = ()
 
-    kind: ClassVar[str]
-    is_image: ClassVar[bool] = False
-    missing: ClassVar[Any] = None
-    missing_shown: ClassVar[str] = ""
+    kind: ClassVar[str]  # name of the kind in manifests
+    is_image: ClassVar[bool] = False  # whether a value is a file with as many pixels as the image of its record
+    missing: ClassVar[Any] = None  # what stands for a value that is null; None where that is an error
+    missing_shown: ClassVar[str] = ""  # the same in words
 
     @property
     def summary(self) -> str:

@@ -57,10 +57,7 @@ _KEY_DIGITS = 32
 
 
 def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
-    """Return 32 hex digits that stand for the samples of a dataset: changed files are never served from old bytes.
-
-    The key depends on what `stoker.loader.Dataset.stamps` says of it, and on the bytes of each sample.
-    """
+    """Return 32 hex digits that stand for the samples of a dataset, by `Dataset.stamps` and the bytes of each."""
     digest = hashlib.sha256()
     for part in _wholes(dataset):
         for stamp in part.stamps():
@@ -404,10 +401,7 @@ class CacheDirectory:
         self.path = path
 
     def create(self) -> None:
-        """Make the directory, unless it is there.
-
-        Nothing is written where another tag lies, or files of a cache without their tag.
-        """
+        """Make the directory, unless it is there; refuse what has another tag, or files of a cache without theirs."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.is_tagged():
             return

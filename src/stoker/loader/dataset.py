@@ -760,11 +760,7 @@ class _Record:
 
 
 class ClassNames:
-    """Names and texts by class index: from ``labels.txt`` where there is one, otherwise from the records themselves.
-
-    A class that nothing names is called by its label, as ``12``. With ``of_boxes`` they are the classes of boxes, where
-    these have names of their own.
-    """
+    """Names and texts of classes, or with ``of_boxes`` of those of boxes: from a list, or else from the records."""
 
     def __init__(self, datasets: Sequence[Dataset], *, of_boxes: bool = False) -> None:
         self._base = datasets[0].schema.label_base

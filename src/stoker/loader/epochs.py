@@ -573,16 +573,14 @@ class _Samples:
         return chosen
 
     def _arranged(self, epoch: int) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the samples in an order of the epoch's own, and the running sums of their weights in it.
-
-        Those of two epochs are kept, since batches of the next are begun before the last ones of this are done.
-        """
+        """Return the samples in an order of the epoch's own, and the running sums of their weights in it."""
         for known, order, ends in self._latest:
             if known == epoch:
                 return order, ends
         count = len(self._weights)
         order = _native.permute(0, count, count, _epoch_words(self._seed, epoch)[0], 0)
         ends = _running_sums(self._weights[order])
+        # Batches of the next epoch are begun before the last ones of this are done.
         self._latest = ((epoch, order, ends), *self._latest[:1])
         return order, ends
 
@@ -706,10 +704,7 @@ def upcoming(samples: Samples, topology: Topology, position: Position) -> Iterat
 
 
 def _group(order: EpochOrder, position: int) -> int:
-    """Return the same number for positions of one window of blocks, or where blocks do not matter, of one epoch.
-
-    That is near enough: a last block that is shorter moves the edges by less than a block.
-    """
+    """Return the same number for positions of one window of blocks (nearly), or of one epoch without blocks."""
     if not isinstance(order.shuffle, BlockShuffle):
         return order.epoch % 2**31
     span = order.shuffle.block * order.shuffle.window

@@ -145,10 +145,10 @@ class Feed:
 
 
 def chosen_fields(dataset: Dataset | Mix, wanted: Sequence[str] | Mapping[str, Field]) -> dict[str, Field]:
-    """Return the fields that batches of a dataset are to have; of a mix, all of its parts must have them.
+    """Return the fields that batches are to have, by name, of a dataset or of all parts of a mix.
 
-    Wanted are their names; or with a name the field itself, for another form of the same stored values. Records that
-    Stoker did not write say nothing of fields: of them those are taken that are given.
+    A mapping gives fields another form of the same stored values. Records that Stoker did not write say nothing of
+    fields: of them those are taken that are given.
     """
     if isinstance(wanted, str) or not isinstance(wanted, Mapping | Sequence):
         raise ConfigError(f"fields is {wanted!r}; it must be a list of names, such as fields=['caption'], or a mapping")
@@ -225,15 +225,11 @@ def _check_box_classes(mixed: Mix) -> None:
 
 
 def _default_seed(world_size: int) -> int:
-    """Return the seed of a loader that was given none, below 2**63.
-
-    On several ranks it is 0, because they must agree. On one it is a new one for each loader: from PyTorch's generator
-    if the program has imported PyTorch, as its own loader does, so that ``torch.manual_seed`` repeats a program;
-    otherwise from the system.
-    """
+    """Return the seed of a loader that was given none, below 2**63: a new one, on several ranks 0."""
     torch: Any = sys.modules.get("torch")
     if world_size > 1:
         return 0
     if torch is None:
         return int.from_bytes(os.urandom(8), "little") >> 1
+    # As PyTorch's own loader does, so that ``torch.manual_seed`` repeats a program.
     return int(torch.empty((), dtype=torch.int64, device="cpu").random_())

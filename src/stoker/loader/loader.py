@@ -379,10 +379,7 @@ def _warn_of_repeated_epoch(run: RunIdentity, rank: int, epoch: int) -> None:
 
 
 def loader_of(dataset: Dataset | Mix, settings: LoaderSettings, *, seed: int | None = None) -> Loader:
-    """Return a loader with settings that are checked already, as adapters have them.
-
-    ``seed`` is that of a loaded state, for settings without one.
-    """
+    """Return a loader with settings that are checked already, and the seed of a loaded state where these have none."""
     loader = Loader.__new__(Loader)
     loader._open(dataset, settings, seed=seed)
     return loader

@@ -137,10 +137,7 @@ def draw_pixel_boxes(picture: Image.Image, extent: tuple[int, int], corners: NDA
 
 
 def draw_mask(picture: Image.Image, ids: NDArray[Any]) -> None:
-    """Draw a mask of class ids, (H, W), onto a picture of the same image: a colour over each pixel whose id is not 0.
-
-    Ids that follow each other look different.
-    """
+    """Draw a mask of class ids, (H, W), onto a picture of the same image: a colour for each id but 0."""
     rows, columns = (
         ((np.arange(side) + 0.5) * (many / side)).astype(np.int64)
         for side, many in zip((picture.height, picture.width), ids.shape, strict=True)
@@ -183,11 +180,7 @@ def class_title(classes: Sequence[ClassLabel], label: int) -> str:
 
 
 def original_pixels(image: NDArray[Any], output: Output | None, mode: Mode = "RGB") -> NDArray[np.uint8]:
-    """Return one image of a batch as it was before its type, layout and scale were changed, for people: `visible`.
-
-    The first or the last of its three axes are one, three or four channels. Without an ``output`` floats are stretched
-    to 0..255.
-    """
+    """Return one image of a batch for people, as it was before its `Output`; without one floats are stretched."""
     if _channels_are_first(image, output, mode):
         image = image.transpose(1, 2, 0)
     if image.dtype in (np.uint8, np.uint16):
@@ -251,10 +244,7 @@ def notebook_figure(picture: Image.Image | str, lines: Sequence[str]) -> str:
 
 
 def notebook_batch(batch: Any) -> str:
-    """Return the HTML of a batch, or of what has its fields, in arrays that NumPy can read.
-
-    It has its first images with labels and boxes, whatever their type, layout and scale.
-    """
+    """Return the HTML of the first images of a batch, or of what has its fields, in arrays that NumPy can read."""
     title = f"<b>{escaped(repr(batch)[1:-1])}</b>"
     more = len(batch) - min(len(batch), _MAX_SAMPLES)
     try:

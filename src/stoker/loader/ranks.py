@@ -276,8 +276,8 @@ def _readable(read: Callable[[], Ranks | None]) -> Ranks | None:
 
 def _launched(outer: Ranks, inner: Ranks) -> bool:
     """Whether the processes that a launcher has started are launchers themselves, of equally many each."""
-    local = os.environ.get("LOCAL_WORLD_SIZE", "")
-    return local.isascii() and local.isdigit() and outer.world_size * int(local) == inner.world_size
+    local = _count(os.environ.get("LOCAL_WORLD_SIZE"))
+    return local is not None and outer.world_size * local == inner.world_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,11 +294,7 @@ class CpuShare:
 
 
 def cpu_share() -> CpuShare:
-    """Return the CPUs of the launcher divided by the ranks on its node, but no more than this process may use.
-
-    A launcher may bind every rank to CPUs of its own, or to those of a socket that it shares with others. So what is
-    divided are not the CPUs of this process, but those of the process that started the ranks.
-    """
+    """Return the CPUs of the launcher, which may bind ranks to some, divided by the ranks on its node."""
     own, limit = available_cpus(), cpu_limit()
     ranks, variable = _local_ranks()
     together = own if variable is None else _launchers_cpus(variable) or own
@@ -362,11 +358,7 @@ def _slurm_tasks() -> int | None:
 
 
 def _launchers_cpus(variable: str) -> int | None:
-    """Return how many CPUs the launcher may use; None where the system does not say.
-
-    It is the nearest process above this one that does not have the variable which it gives to all ranks; between them
-    may be shells. The environment of another user's process cannot be read: that is the daemon of a cluster.
-    """
+    """Return how many CPUs the nearest process above may use that lacks a variable of all ranks; None if unknown."""
     mark = f"\0{variable}=".encode()
     process = os.getppid()
     try:

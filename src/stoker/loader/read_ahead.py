@@ -106,10 +106,7 @@ class ReadAhead:
 
 
 class NumberedFiles(ABC):
-    """So many files of one dataset, by the numbers that the core has for them: ``first`` and those that follow.
-
-    The numbers are unique in this process. Immutable, and safe from any thread.
-    """
+    """So many files of one dataset: ``first`` and those that follow, unique in this process. Safe from any thread."""
 
     def __init__(self, count: int) -> None:
         self.first = _native.number_remote_files(count)
@@ -155,10 +152,7 @@ class Upcoming:
 
 
 class Planner:
-    """Turns what comes next into ranges, window by window. Safe from any thread.
-
-    At most ``most_ahead`` samples are planned beyond those that were released.
-    """
+    """Turns what comes next into ranges, window by window, ``most_ahead`` samples at most. Safe from any thread."""
 
     def __init__(self, ranges: _native.RemoteRanges, locate: Locate, limits: RangeLimits, most_ahead: int) -> None:
         self._ranges = ranges
@@ -247,10 +241,7 @@ class Planner:
 
 
 class Prefetcher:
-    """Fetches what comes next, on threads of its own.
-
-    `begin`, `ensure_planned` and `release` belong to one consumer thread.
-    """
+    """Fetches what comes next, on threads of its own, for one thread of a consumer."""
 
     def __init__(
         self,

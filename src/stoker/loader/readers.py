@@ -431,12 +431,10 @@ class ImageFiles(SampleReader):
         self.object_counts()
 
     def _boxes_as_stored(self) -> Iterator[list[Box] | str]:
-        """Yield the boxes of each image, or what is wrong with them.
-
-        Where some of a few images were annotated upright, the headers of all are read to turn their boxes back.
-        """
+        """Yield the boxes of each image, or what is wrong with them."""
         count = len(self._table)
         read = partial(self._boxes_of, has_header=False)
+        # Where some of a few images were annotated upright, the headers of all are read to turn their boxes back.
         some = range(0, count if "annotated" in self._table.columns else 0, -(-count // _LOOKED_AT) or 1)
         if [index for index in some if read(index) != self._boxes_of(index, has_header=True)]:
             warnings.warn(f"{self._tree.root}: {self._tree.warnings[-1]}", SourceWarning, stacklevel=4)

@@ -40,10 +40,7 @@ def single_index(index: object) -> int | None:
 
 
 def select(numbers: Numbers, index: Any, name: str) -> Numbers:
-    """Return the numbers at some of the positions of a selection, which messages call ``name``.
-
-    The index is a slice, positions (negative ones count from the end), or a boolean for each position.
-    """
+    """Return the numbers at positions of a selection called ``name``: a slice, integers, or a boolean for each."""
     if isinstance(index, slice):
         chosen = numbers[index]
         return chosen if isinstance(chosen, range) else _evenly_spaced(chosen)

@@ -189,10 +189,7 @@ class LoaderSettings(Settings):
 
 
 def settings_given(function: str, arguments: dict[str, Any]) -> LoaderSettings:
-    """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line.
-
-    ``function`` is its name, as people type it; the argument ``unknown`` holds the keywords that it does not have.
-    """
+    """Return the settings among the arguments of a function, which are taken by ``locals()`` in its first line."""
     refuse_unknown(function, arguments["unknown"], arguments, LOADERS)
     refuse_no_transform(function, arguments["transform"])
     return LoaderSettings.among(arguments)

@@ -132,10 +132,7 @@ def listed_shards(directory: Location, listed: Sequence[Shard], *, plain: bool) 
 def open_listed(
     records: _native.RecordSet, shards: Sequence[OpenShard], listed: Sequence[Shard]
 ) -> tuple[OpenShard, ...]:
-    """Look at plain shards, which are those of `listed_shards`, and open what is not as listed one by one.
-
-    Returned are the shards as they are; their reader is corrected.
-    """
+    """Look at plain shards of `listed_shards`, open those again that are not as listed, and correct their reader."""
 
     def open_again(number: int) -> OpenShard:
         shard = shards[number]
@@ -261,10 +258,7 @@ class _StoreFolder:
 def _open_objects(
     shards: Sequence[_ListedObject], *, plain: bool | None = None, counts: Sequence[int] | None = None
 ) -> tuple[OpenShard, ...]:
-    """Open shards, many at a time; unless ``plain`` says so, their first bytes tell whether they are compressed.
-
-    With ``counts``, of their records, the index of a shard need not be looked at when it is kept.
-    """
+    """Open shards, many at a time; unless ``plain`` says so, their first bytes tell whether they are compressed."""
     with stoppable_pool(_CONNECTIONS, "stoker-open") as pool:
         if plain is None:
             kinds = set(pool.map(_is_plain, shards))
@@ -305,11 +299,7 @@ def _is_plain(shard: _ListedObject) -> bool:
 
 
 def _scan(path: Location, size_bytes: int) -> NDArray[np.uint64]:
-    """Return where the records of a shard lie, uint64 (N, 2) of (offset, size) of each whole frame, in bytes.
-
-    The checksum of every length is verified, those of payloads are left to later reads. Payloads that are longer than a
-    chunk of 8 MiB are not fetched.
-    """
+    """Return (offset, size) of each whole frame, uint64 (N, 2); checks lengths, and skips long payloads."""
     rows: list[tuple[int, int]] = []
     at, start, chunk = 0, 0, memoryview(b"")
     while at < size_bytes:
