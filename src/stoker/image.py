@@ -21,13 +21,9 @@ from stoker.recipe import (
     FORMATS,
     MAX_PIXELS,
     NATIVE_FORMATS,
-    JpegEncode,
-    PngEncode,
     RawEncode,
-    as_image,
     dimensions,
-    encode_png,
-    encode_webp,
+    encode_pixels,
     is_whole_png,
     not_an_image,
     orientation,
@@ -49,7 +45,6 @@ if TYPE_CHECKING:
 __all__ = ["ImageInfo", "decode", "encode", "info"]
 
 _MOST_EDGE = 2**31 - 1
-_GREY, _COLORS, _COLORS_ALPHA = 1, 3, 4  # channels
 
 
 def decode(  # noqa: PLR0913 - settings by name
@@ -300,19 +295,4 @@ def encode(pixels: NDArray[Any], encode: str = "jpeg:90") -> bytes:
     chosen = parse_encode(encode)
     if isinstance(chosen, RawEncode):
         raise ConfigError(f"encode is {encode!r}, which is pixels as they are; use jpeg, png or webp")
-    shaped = as_image(pixels, ConfigError)
-    if max(shaped.shape[:2]) > chosen.max_side:
-        message = f"{shaped.shape[1]} x {shaped.shape[0]} pixels do not fit"
-        raise ConfigError(f"{message}; the sides of a file of format {chosen.format} end at {chosen.max_side}")
-    channels = shaped.shape[2]
-    rows = np.ascontiguousarray(shaped)
-    if isinstance(chosen, PngEncode):
-        return encode_png(rows)
-    fits = (_GREY, _COLORS) if isinstance(chosen, JpegEncode) else (_GREY, _COLORS, _COLORS_ALPHA)
-    if channels not in fits or pixels.dtype != np.uint8:
-        message = f"{chosen.format} does not hold {pixels.dtype} pixels of {channels} channels"
-        raise ConfigError(f"{message}; use png, or convert the pixels first")
-    if isinstance(chosen, JpegEncode):
-        pixels = rows[:, :, 0] if channels == _GREY else rows
-        return _native.encode_jpeg(pixels, chosen.quality, chosen.subsampling, optimize=chosen.tables == "optimal")
-    return encode_webp(np.repeat(rows, _COLORS, axis=2) if channels == _GREY else rows, chosen.quality)
+    return encode_pixels(pixels, chosen)

@@ -52,6 +52,7 @@ class SampleReader(ABC):
     """Reads the samples of one split by number. Safe in any thread; ``numbers`` are those of some samples."""
 
     native: _native.RecordSet | _native.FileSet  # what the core reads them by
+    fingerprint: str  # stands for what is stored, and for its order
     shards: tuple[OpenShard, ...] = ()  # that hold them; none where they are files
     remote: RemoteFiles | None = None  # their files, if they are in a store
     given: GivenImages | None = None  # the images, if a program has them
@@ -60,11 +61,6 @@ class SampleReader(ABC):
 
     def __init__(self, schema: SchemaInfo) -> None:
         self.schema = schema
-
-    @property
-    @abstractmethod
-    def fingerprint(self) -> str:
-        """Stands for what is stored, and for its order."""
 
     @property
     @abstractmethod
@@ -167,6 +163,8 @@ class ShardRecords(SampleReader):
     def __init__(self, shards: tuple[OpenShard, ...], schema: SchemaInfo) -> None:
         super().__init__(schema)
         self.shards = shards
+        sizes = ";".join(f"{shard.path.name}:{shard.size_bytes}" for shard in shards)
+        self.fingerprint = f"{_native.crc32c(sizes.encode()):08x}"
         self._box_labels: NDArray[np.int64] | None = None
         self.native = _native.RecordSet()
         for shard in shards:
@@ -182,11 +180,6 @@ class ShardRecords(SampleReader):
 
     def __str__(self) -> str:
         return format_count(len(self.shards), "shard")
-
-    @property
-    def fingerprint(self) -> str:
-        sizes = ";".join(f"{shard.path.name}:{shard.size_bytes}" for shard in self.shards)
-        return f"{_native.crc32c(sizes.encode()):08x}"
 
     @property
     def sizes(self) -> NDArray[np.uint64]:
@@ -292,9 +285,9 @@ class ImageFiles(SampleReader):
         self._object_counts: NDArray[np.uint32] | None = None
         self._box_labels = np.empty(0, np.int64)
         rows = self._rows = tree.rows_as_listed(split)
-        self._fingerprint = tree.fingerprint()
+        self.fingerprint = tree.fingerprint()
         if not same_numbers(rows, tree.splits[split]):  # another order than that of a build
-            self._fingerprint += f"[{selection_name(rows)}]"
+            self.fingerprint += f"[{selection_name(rows)}]"
         table = tree.table.take(rows)
         extents = self._source.extents(table)
         if extents.load is not None:
@@ -323,10 +316,6 @@ class ImageFiles(SampleReader):
 
     def __str__(self) -> str:
         return "files" if self.given is None else "memory"
-
-    @property
-    def fingerprint(self) -> str:
-        return self._fingerprint
 
     @property
     def sizes(self) -> NDArray[np.uint64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 
 from stoker import _native
-from stoker.errors import ImageError, ImageTooLargeError, StokerError
+from stoker.errors import ConfigError, ImageError, ImageTooLargeError, StokerError
 from stoker.recipe.geometry import Geometry, centre_square, object_corners, turn, turn_corners, window_of
 from stoker.recipe.image_formats import (
     FORMATS,
@@ -410,17 +410,35 @@ def _store(pixels: Pixels, unmade: StoredImage, recipe: Recipe, encode: Encode) 
     if isinstance(encode, RawEncode):
         axes = pixels if encode.order == "HWC" else np.ascontiguousarray(pixels.transpose(2, 0, 1))
         return replace(image, data=axes.tobytes(), order=encode.order)
+    _check_sides(width, height, encode, ImageError)
+    return replace(image, data=_encoded(pixels, encode, restart=recipe.restart))
+
+
+def encode_pixels(pixels: NDArray[Any], encode: JpegEncode | PngEncode | WebpEncode) -> bytes:
+    """Return an image file of an array that is an image; `ConfigError` where it does not hold such pixels."""
+    rows = np.ascontiguousarray(as_image(pixels, ConfigError))
+    height, width, channels = rows.shape
+    _check_sides(width, height, encode, ConfigError)
+    if not isinstance(encode, PngEncode):
+        is_grey, fits = channels == 1, (1, 3) if isinstance(encode, JpegEncode) else (1, 3, 4)
+        if channels not in fits or rows.dtype != np.uint8:
+            message = f"{encode.format} does not hold {rows.dtype} pixels of {channels} channels"
+            raise ConfigError(f"{message}; use png, or convert the pixels first")
+        if is_grey:
+            rows = rows[:, :, 0] if isinstance(encode, JpegEncode) else np.repeat(rows, 3, axis=2)
+    return _encoded(rows, encode)
+
+
+def _check_sides(width: int, height: int, encode: Encode, error: type[StokerError]) -> None:
     if max(width, height) > encode.max_side:
         fits = f"fit into a {_NAMES[encode.format]}, whose sides end at {encode.max_side}"
-        raise ImageError(f"{width}x{height} pixels do not {fits}")
-    return replace(image, data=_encoded(pixels, encode, recipe))
+        raise error(f"{width}x{height} pixels do not {fits}")
 
 
-def _encoded(pixels: Pixels, encode: JpegEncode | PngEncode | WebpEncode, recipe: Recipe) -> bytes:
+def _encoded(pixels: Pixels, encode: JpegEncode | PngEncode | WebpEncode, *, restart: bool = False) -> bytes:
     if isinstance(encode, JpegEncode):
-        return _native.encode_jpeg(
-            pixels, encode.quality, encode.subsampling, restart=recipe.restart, optimize=encode.tables == "optimal"
-        )
+        optimize = encode.tables == "optimal"
+        return _native.encode_jpeg(pixels, encode.quality, encode.subsampling, restart=restart, optimize=optimize)
     return encode_png(pixels) if isinstance(encode, PngEncode) else encode_webp(pixels, encode.quality)
 
 
