@@ -15,7 +15,7 @@
 
 All raise `SourceError` for what is damaged or cannot be used; `ConfigError` for what the user says that does not fit,
 or a package that is not installed; `OSError` for what cannot be read, a ``StorageError`` where a store cannot be
-reached. Docstrings say what is raised besides.
+reached. Docstrings of what this package exports say which, others what is more.
 """
 
 from __future__ import annotations

@@ -117,7 +117,16 @@ class Annotations(ABC):
 
     @abstractmethod
     def read(self, item: Item, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-        """Return the boxes of an image, none without annotation, given its class, if it has one, and all classes."""
+        """Return the boxes of one image; an image without annotation has none.
+
+        Args:
+            item: The image.
+            class_name: Its class; empty when it has none.
+            class_names: The whole label set.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
 
     @abstractmethod
     def flaws(self, item: Item, class_name: bytes) -> int:
@@ -132,7 +141,8 @@ class Annotations(ABC):
     def from_json(cls, described: Mapping[str, Any], table: ItemTable, classes: int) -> Self:
         """Return what `to_json` has described, of images in a table and so many classes.
 
-        `KeyError`, `TypeError` or `ValueError` if it is damaged, or the table lacks a column.
+        Raises:
+            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
         """
         kinds: dict[str, Callable[[Any], Any]] = {"bool": bool, "bytes": to_bytes, "str": str}
         annotations = cls(
@@ -241,10 +251,19 @@ class NamedBoxes(list[NamedBox]):
 
 
 def read_boxes(path: bytes, class_name: bytes, class_names: Collection[bytes]) -> list[Box]:
-    """Return the boxes in an XML file, as fractions of the sides of its image; none if there is no such file.
+    """Return the boxes of one image, as fractions of its width and height.
 
-    Boxes that name another class of the label set than that of the image are dropped; names outside it are kept,
-    because ImageNet's files often carry a breed's name instead of its id.
+    Boxes that name another class of the label set are dropped; names outside it are kept, because ImageNet's files
+    often carry a breed's name instead of its id.
+
+    Args:
+        path: The XML file, or its URL. An image without one has no boxes.
+        class_name: Class of the image.
+        class_names: The whole label set.
+
+    Raises:
+        SourceError: The file is damaged, or a number in it is not finite.
+        StorageError: Its store cannot be reached.
     """
     return [named.box for named in _read(path) if _is_of(named.name, class_name, class_names)]
 

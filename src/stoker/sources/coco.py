@@ -37,6 +37,7 @@ from stoker.sources.names import (
     SPLIT_FOLDERS,
     SPLIT_WORDS,
     find_moved,
+    path_below,
     path_ends,
     path_parts,
     shown_names,
@@ -230,11 +231,6 @@ def unused_beside(look: Look, base: Location, folders: Sequence[Location]) -> It
             is_left_out = child in used or child.name == _ANNOTATIONS or child.name.startswith(".")
             if not (is_left_out or is_dataset(child) or (look.without is not None and child.is_same(look.without))):
                 yield path_below(child, base)
-
-
-def path_below(path: Location, base: Location) -> bytes:
-    """Return a path relative to a folder that it is or lies in."""
-    return os.fsencode("/".join(path.parts[len(base.parts) :]))
 
 
 def _stem(path: Location) -> str:

@@ -377,6 +377,9 @@ def find_files(patterns: Iterable[str]) -> list[bytes]:
 
     ``*`` and ``?`` match inside a name, ``**`` any number of folders. Names that begin with a dot match only a pattern
     that says so. Links stay links.
+
+    Raises:
+        SourceError: No file matches, or the name of one cannot stand in a list.
     """
     paths: set[bytes] = set()
     shown = []
@@ -474,7 +477,13 @@ def is_config(path: Location) -> bool:
 
 
 def read_config(path: Location) -> PipelineConfig:
-    """Read a configuration. Paths in it are relative to its folder."""
+    """Read a configuration. Paths in it are relative to its folder.
+
+    Raises:
+        ConfigError: A value has the wrong type or is out of range, or a key of the section has no effect.
+        SourceError: It is not JSON, or has no section ``data``.
+        OSError: It cannot be read.
+    """
     if path.size() > _MAX_CONFIG_BYTES:
         message = f"{path} is larger than {_MAX_CONFIG_BYTES} bytes, so it is not a configuration"
         raise SourceError(f"{message}; {_OTHERS}", path=str(path))

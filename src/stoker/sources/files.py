@@ -189,7 +189,7 @@ class Skipped:
     ignored: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)  # warnings for the user, in the order in which they were found
 
-    def warn(self, names: Sequence[bytes], message: str) -> None:
+    def warn(self, names: Sequence[bytes | str], message: str) -> None:
         """Add a warning about some names, if there are any; ``{names}`` in it stands for the first few."""
         if names:
             self.warnings.append(message.replace("{names}", shown_names(names)))
@@ -205,7 +205,11 @@ class Skipped:
 
 
 def is_dataset(folder: Location) -> bool:
-    """Return whether a folder is a dataset that Stoker has built or is building."""
+    """Return whether a folder is a dataset that Stoker has built or is building.
+
+    Raises:
+        StorageError: The store cannot be reached.
+    """
     if (folder / JOURNAL_NAME).lexists() if folder.is_local else (folder / BUILD_FOLDER).is_dir():
         return True
     manifest = folder / MANIFEST_NAME  # other programs write files of that name, too

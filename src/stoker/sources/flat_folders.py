@@ -163,7 +163,7 @@ def _list(look: Look, contents: _Contents) -> Source:
         builder.warnings.append(f"not read: {belonging}")
     if b"" not in contents.listings:
         names = [name for name in look.look_into(contents.base).files if not is_submission(name)]
-        tables = [os.fsencode(name) for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
+        tables = [name for name in names if name.lower().endswith(_ANNOTATIONS[1:])]
         builder.skipped.warn(tables, "beside the splits and not used: {names}")
     divide_by_lists(builder, look)
     return builder.finish()

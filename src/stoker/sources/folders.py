@@ -305,12 +305,12 @@ def _warn_of_annotations(look: Look, builder: SourceBuilder, splits: dict[str, _
     bare = {split for split, folder in splits.items() if folder.classes is None and folder.labels is None}
     tables = (name for name in look.look_into(base).files if name.endswith(".csv"))
     names = [name for name in tables if split_in_name(base / name) in bare]
-    warn([*map(os.fsencode, names)], "not used is {names}, though images of test have no classes; give it to read it")
+    warn(names, "not used is {names}, though images of test have no classes; give it to read it")
     classes = [folder.path + name for folder in splits.values() for name in (folder.classes or ())[:1]]
     files = look.look_into(base / os.fsdecode(classes[0])).files if classes else []
     stems = Counter(name.rpartition(".")[0] for name in files)
     beside = [name for name in files if name.lower().endswith((".txt", ".json")) and stems[name.rpartition(".")[0]] > 1]
-    warn([*map(os.fsencode, beside)], f"not read beside the images of the classes: {{names}}; {CONVERT}")
+    warn(beside, f"not read beside the images of the classes: {{names}}; {CONVERT}")
 
 
 def _refuse_coco(look: Look) -> None:

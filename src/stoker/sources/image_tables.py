@@ -235,7 +235,7 @@ def find_tables(
     chosen = [best, *(own[0] for own in of_splits if len(own) == 1 and own[0].image == best.image)]
     if split_column is not None:
         chosen = [best]
-    if unread := [os.fsencode(table.path.name) for table in seen if not (table in chosen or table.says_nothing)]:
+    if unread := [table.path.name for table in seen if not (table in chosen or table.says_nothing)]:
         warnings.append(f"not read, though they name the images: {shown_names(unread)}")
     named = split_alone(best.path, warnings) if len(chosen) == 1 and split_column is None else "train"
     return [
@@ -300,7 +300,7 @@ def _tables_that_name(
     texts = [table for table in seen if table.is_text and len(table.rows[0]) > 1]
     seen = [table for table in seen if not table.is_text] or texts
     if len({table.words for table in seen if table.is_text}) > 1:
-        names = shown_names([os.fsencode(table.path.name) for table in seen])
+        names = shown_names([table.path.name for table in seen])
         few = min(seen, key=lambda table: (len(table.rows[0]), table.split not in (None, "train")))
         message = f"several texts in {base} name the images ({names}); give the one that has the classes, such as"
         raise SourceError(f"{message} {few.path}, {_NO_CLASSES}", path=look.root)

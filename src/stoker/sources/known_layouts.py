@@ -125,7 +125,7 @@ def check_class_folders(
             return []  # which `folders` refuses as what they are
         message = f"{root} has folders whose names are no classes ({format_some(names, _FEW)})"
         message += "; splits are called train, validation, test"
-        annotations = [*coco_of_classes(look), *(os.fsencode(file.name) for file in near if is_coco(file))]
+        annotations: list[bytes | str] = [*coco_of_classes(look), *(file.name for file in near if is_coco(file))]
         message += f"; for boxes give a COCO file: {shown_names(annotations)}" if annotations else ""
         links = _links(look, base, names) if base.is_local and [*levels] == [base] else ""
         message += f"; to read them as splits, type: {links}" if links else ""

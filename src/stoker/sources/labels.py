@@ -152,10 +152,16 @@ def bundled_label_map() -> LabelMap:
 
 
 def read_label_map(where: str) -> LabelMap:
-    """Read a label map, or return ImageNet's for the word ``imagenet``; a file of that name is ``./imagenet``.
+    """Read a label map; its kind is recognised by its content.
 
-    Its kind is recognised by its content. `ConfigError` if it names a class twice or one that cannot be written into
-    ``labels.txt``, or its labels have gaps.
+    Args:
+        where: The list, or the word ``imagenet`` for the one that comes with Stoker; a file of that name is
+            ``./imagenet``.
+
+    Raises:
+        SourceError: It does not exist, or is not one of the lists above.
+        ConfigError: It names a class twice or one that cannot be written into ``labels.txt``, or its labels have gaps.
+        OSError: It cannot be read.
     """
     if where == BUNDLED_LIST:
         return bundled_label_map()

@@ -128,7 +128,16 @@ def list_source(
 
 
 def write_listing(path: Location, tree: Source, about: Mapping[str, Any]) -> None:
-    """Write a source to a file, whole or not at all, in place of any there is; ``about`` is what else the file says."""
+    """Write a source to a file, whole or not at all, in place of any there is.
+
+    Args:
+        path: The file; its folder must exist if it is on this machine.
+        tree: The source.
+        about: What else the file says, as JSON has it.
+
+    Raises:
+        OSError: The disk is full, the store has gone, or the like.
+    """
     staged = path.parent.stage(path.name)
     try:
         writer = _Writer(staged)
@@ -154,6 +163,9 @@ def read_listing(path: Location) -> tuple[dict[str, Any], Source] | None:
 
     The columns stay in a copy of the file in the folder for temporary files, which the system reads as it is needed and
     which disappears with the process.
+
+    Raises:
+        OSError: The file cannot be read, or there is no space for the copy.
     """
     with scratch_file(_WHY) as scratch:
         try:

@@ -85,10 +85,6 @@ def _other_folders(folder: Location, known: frozenset[bytes], without: Location 
             yield name
 
 
-def _holds_folders(look: Look) -> bool:
-    return look.layout is not None and any(_other_folders(look.layout.base, NOT_CLASSES, look.without))
-
-
 class FolderContents(NamedTuple):
     """What lies in a folder: names without hidden ones, sorted, of many only some."""
 
@@ -120,7 +116,10 @@ class Look:
     @property
     def holds_folders(self) -> bool:
         """Whether it is a folder in which folders lie that could be classes or splits."""
-        return self.once(_holds_folders)
+        if self.layout is None:
+            return False
+        base = self.layout.base
+        return self._once("folders", lambda: any(_other_folders(base, NOT_CLASSES, self.without)))
 
     def files_near(self, base: Location) -> list[Location]:
         """Return the files that may be lists or annotations: those in a folder, and some of the folders for these."""
@@ -131,35 +130,33 @@ class Look:
 
     def beside_images(self, folder: Location) -> list[Child]:
         """Return what lies in a folder but the files called as images are, sorted; each folder is listed once."""
-        key = "beside images", folder
-        if key not in self._results:
-            self._results[key] = [
-                child for child in folder.children() if child.is_folder or not is_image_name(child.name)
-            ]
-        children: list[Child] = self._results[key]
-        return children
+        return self._once(
+            ("beside images", folder),
+            lambda: [child for child in folder.children() if child.is_folder or not is_image_name(child.name)],
+        )
 
     def once(self, find: Callable[[Look], T]) -> T:
         """Return what a function finds out about the path; each function is called once."""
-        if find not in self._results:
-            self._results[find] = find(self)
-        result: T = self._results[find]
-        return result
+        return self._once(find, lambda: find(self))
 
     def folders_in(self, where: bytes) -> list[bytes]:
         """Return what `stoker.sources.files.folders_in` does; each folder is listed once."""
-        if where not in self._results:
-            self._results[where] = folders_in(where)
-        names: list[bytes] = self._results[where]
-        return names
+        return self._once(where, lambda: folders_in(where))
 
     def look_into(self, folder: Location) -> FolderContents:
         """Return some of what lies in a folder; each is listed once."""
-        if folder not in self._results:
-            some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
-            shown = [(name, is_folder) for name, is_folder in sorted(some) if name[0] != "."]
-            folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
-            ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
-            self._results[folder] = FolderContents(folders, files, max(ends, key=lambda end: ends[end], default=""))
-        contents: FolderContents = self._results[folder]
-        return contents
+        return self._once(folder, lambda: _contents_of(folder))
+
+    def _once(self, key: object, find: Callable[[], T]) -> T:
+        if key not in self._results:
+            self._results[key] = find()
+        result: T = self._results[key]
+        return result
+
+
+def _contents_of(folder: Location) -> FolderContents:
+    some = {(os.fsdecode(name), is_folder) for name, is_folder in islice(seen_in(folder.to_uri()), _LOOKED_AT)}
+    shown = [(name, is_folder) for name, is_folder in sorted(some) if name[0] != "."]
+    folders, files = ([name for name, is_folder in shown if is_folder is kind] for kind in (True, False))
+    ends = Counter((folder / name).suffix for name in files if not is_sidecar(os.fsencode(name)))
+    return FolderContents(folders, files, max(ends, key=lambda end: ends[end], default=""))

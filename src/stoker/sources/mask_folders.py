@@ -28,11 +28,19 @@ from stoker.config import format_count, option_with
 from stoker.errors import ImageError, SourceError
 from stoker.fields import Mask
 from stoker.recipe import Recipe, mask_ids
-from stoker.sources.coco import find_coco, path_below
+from stoker.sources.coco import find_coco
 from stoker.sources.drawn_masks import EXAMPLES, Colours, are_coloured, read_colours
 from stoker.sources.files import images_among
 from stoker.sources.items import GrowingBlobs
-from stoker.sources.names import IMAGE_WORDS, MASK_WORDS, SPLIT_WORDS, divide_suffix, is_image_name, without_year
+from stoker.sources.names import (
+    IMAGE_WORDS,
+    MASK_WORDS,
+    SPLIT_WORDS,
+    divide_suffix,
+    is_image_name,
+    path_below,
+    without_year,
+)
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
@@ -145,7 +153,7 @@ def _claim(look: Look) -> _Contents | None:
     others = [folder.path for folder in known if folder.split == _OTHER]
     tables = [name for name in look.look_into(root).files if name.lower().endswith(_TABLES) and name not in EXAMPLES]
     message = "beside images and masks, not used: {names}; lists of splits are called train.txt, val.txt and test.txt"
-    builder.skipped.warn([*map(os.fsencode, tables)], message)
+    builder.skipped.warn(tables, message)
     return _Contents(builder, pairs, mask, colours, others)
 
 

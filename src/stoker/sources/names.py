@@ -185,7 +185,7 @@ def _longest_end(
     return b"", {}
 
 
-def shown_names(names: Sequence[bytes]) -> str:
+def shown_names(names: Sequence[bytes | str]) -> str:
     """Return a few names for a message."""
     return format_some(names, _SHOWN, os.fsdecode)
 
@@ -226,3 +226,8 @@ def replace_last(parts: list[bytes], name: bytes, new: bytes) -> bool:
         return False
     parts[len(parts) - 1 - parts[::-1].index(name)] = new
     return True
+
+
+def path_below(path: Location, base: Location) -> bytes:
+    """Return a path relative to a folder that it is or lies in."""
+    return os.fsencode("/".join(path.parts[len(base.parts) :]))

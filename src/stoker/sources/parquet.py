@@ -26,7 +26,7 @@ from stoker.fields import Array, Bytes, Float, Int, Json, Label, Labels, Mask, T
 from stoker.sources.files import MAX_FILE_BYTES
 from stoker.sources.items import GrowingColumn, chunks
 from stoker.sources.labels import LabelMap, has_control_character
-from stoker.sources.names import SPLIT_WORDS, are_splits, splits_among
+from stoker.sources.names import SPLIT_WORDS, are_splits, path_below, splits_among
 from stoker.sources.parquet_files import (
     PARQUET_SUFFIX,
     Columns,
@@ -128,7 +128,7 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
             builder.skipped.ignored["of another split"] += 1
         else:
             rows.add(path, split)
-    other = sorted(os.fsencode(path.name) for path, split in files.items() if split is None)
+    other = sorted(path.name for path, split in files.items() if split is None)
     builder.skipped.warn(other, "not of train, validation or test, so not used: {names}")
     missing = _missing(files)
     builder.skipped.warn(missing, "their names say that there are more files, and these are not there: {names}")
@@ -137,7 +137,7 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     return builder.finish_in(rows.finish())
 
 
-def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
+def _missing(files: Mapping[Location, str | None]) -> list[str]:
     """Return the names of files that are missing by the count in the names of others; of very many only some."""
     groups: dict[tuple[Location, str, int], set[int]] = {}
     for path in files:
@@ -145,10 +145,10 @@ def _missing(files: Mapping[Location, str | None]) -> list[bytes]:
         if named:
             group = path.parent, named["split"], int(named["count"])
             groups.setdefault(group, set()).add(int(named["number"]))
-    missing = []
+    missing: list[str] = []
     for (_, split, count), numbers in groups.items():
         absent = (number for number in range(min(count, 2 * len(numbers) + 10)) if number not in numbers)
-        missing += [os.fsencode(f"{split}-{number:05d}-of-{count:05d}{PARQUET_SUFFIX}") for number in absent]
+        missing += [f"{split}-{number:05d}-of-{count:05d}{PARQUET_SUFFIX}" for number in absent]
     return missing
 
 
@@ -308,7 +308,7 @@ class _Rows:
 
     def __init__(self, builder: SourceBuilder, folder: Location) -> None:
         self._builder = builder
-        self._folder = len(folder.parts)
+        self._folder = folder
         self._first: tuple[Location, _Head] | None = None
         self._label: str | None = None
         self._files = GrowingColumn("i")
@@ -330,7 +330,7 @@ class _Rows:
         self._builder.archives.append(path.to_uri())
         self._digests.append(file.digest)
         self._nulls += file.nulls([name for name, field in head.columns.fields.items() if field.missing is not None])
-        name = b"/".join(os.fsencode(part) for part in path.parts[self._folder :])
+        name = path_below(path, self._folder)
         sizes = _sizes(file, head.columns)
         collector, before = self._builder.collector, len(self._builder.collector)
         for row, (label, image_path) in enumerate(self._labels_and_paths(file, head)):

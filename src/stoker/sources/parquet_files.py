@@ -72,7 +72,11 @@ _MAX_NAME = 120
 
 
 def import_pyarrow() -> tuple[ModuleType, ModuleType]:
-    """Return ``pyarrow`` and ``pyarrow.parquet``; `ConfigError` if it is not installed."""
+    """Return ``pyarrow`` and ``pyarrow.parquet``.
+
+    Raises:
+        ConfigError: It is not installed.
+    """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an extra
         import pyarrow.compute  # noqa: PLC0415

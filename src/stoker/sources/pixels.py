@@ -25,13 +25,23 @@ _KEEP = Recipe()
 
 
 class RecordPixels:
-    """The image of a record, as a recipe has stored it, and what that makes of others beside it; see `Pixels`."""
+    """The image of a record, and what a recipe makes of others beside it; see `stoker.types.Pixels`.
+
+    Args:
+        recipe: What happens to all of them.
+        stored: What it has made of the image.
+    """
 
     def __init__(self, recipe: Recipe, stored: StoredImage) -> None:
         self._recipe, self._stored = recipe, stored
 
     def image(self, name: str, value: Any) -> EncodedImage:
-        """Return another image as it is stored; refuse one that is none, or not as large."""
+        """Return another image as it is stored.
+
+        Raises:
+            SourceError: It is none, or not as large.
+            OSError: Its file cannot be read, for another reason than that it is not there.
+        """
         with _of_field(name):
             given = read_image(name, value)[0]
             converted = convert(given if isinstance(given, (bytes, np.ndarray)) else as_file(given), self._recipe)
@@ -39,7 +49,12 @@ class RecordPixels:
         return EncodedImage(converted.data, converted.storing.format, converted.height, converted.width)
 
     def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
-        """Return a mask of the image as it is stored; refuse one that is none, or not as large."""
+        """Return a mask of the image as it is stored.
+
+        Raises:
+            SourceError: It is none, or not as large.
+            OSError: Its file cannot be read, for another reason than that it is not there.
+        """
         wanted = self._stored.source_size
 
         def check_size(width: int, height: int) -> None:
@@ -77,10 +92,20 @@ class _KeptPixels(RecordPixels):
 
 
 def features_beside(data: bytes, fields: Mapping[str, Field], values: Mapping[str, Any]) -> Features:
-    """Return the features of the extra fields of an image that stays as it is, as a build stores them by default.
+    """Return the features of the extra fields of an image that stays as it is.
 
-    But a mask that is a grey PNG already is not encoded anew. The file of the image is used only where a field is an
-    image or a mask, which must be as large.
+    They are those that a build with default settings stores, but for a mask that is a grey PNG already: it is not
+    encoded anew.
+
+    Args:
+        data: The file of the image; used only where a field is an image or a mask, which must be as large.
+        fields: What they are.
+        values: As the source gives them.
+
+    Raises:
+        SourceError: As `stoker.fields.encode_fields`.
+        ImageError: What a build would reject the image for.
+        OSError: A file cannot be read, for another reason than that it is not there.
     """
     has_images = any(field.is_image for field in fields.values())
     return encode_fields(fields, values, _KeptPixels(_KEEP, convert(data, _KEEP)) if has_images else None)

@@ -196,7 +196,12 @@ class Reader(ABC):
 
     @abstractmethod
     def load(self, item: Item) -> SourceImage:
-        """Return an image and its values, and its boxes where they are not annotations beside it."""
+        """Return an image and its values, and its boxes where they are not annotations beside it.
+
+        Raises:
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
+            StokerError: It is damaged, too large, or no longer what was listed.
+        """
 
     def plain_file(self, item: Item) -> bytes | None:  # noqa: ARG002 - most have none
         """Return the path of a file on this machine that is all there is of an item; None if there is more, or none."""
@@ -207,7 +212,11 @@ class Reader(ABC):
         return ""
 
     def boxes(self, item: Item) -> list[Box]:  # noqa: ARG002 - most have none
-        """Return the boxes of an item that are no annotations beside it."""
+        """Return the boxes of an item that are no annotations beside it.
+
+        Raises:
+            SourceError: They are damaged.
+        """
         return []
 
 
@@ -216,7 +225,16 @@ class IndexedReader(Reader):
 
     @abstractmethod
     def values(self, item: Item, names: Collection[str] | None = None) -> dict[str, Any]:
-        """Return the values of fields of an item as the source has them, unchecked; None for what is missing."""
+        """Return the values of the fields of an item as the source has them, unchecked; None for what is missing.
+
+        Args:
+            item: The item.
+            names: Of the fields that are wanted; None: all.
+
+        Raises:
+            SourceError: A value is damaged, or not there any more.
+            OSError: It cannot be read.
+        """
 
     def content(self, numbers: NDArray[np.int64]) -> bytes:  # noqa: ARG002 - of most the identity of the source does
         """Return what changes with any value of some items, by their numbers, where nothing else of the source does."""
@@ -227,7 +245,13 @@ class IndexedReader(Reader):
 
     @abstractmethod
     def extents(self, table: ItemTable) -> Extents:
-        """Return where images lie; `ConfigError` if there is no space for what has to be unpacked."""
+        """Return where images lie.
+
+        Raises:
+            SourceError: A file is damaged.
+            ConfigError: There is no space for what has to be unpacked.
+            OSError: A file cannot be read.
+        """
 
 
 class StoredReader(IndexedReader):
@@ -249,7 +273,12 @@ class StoredReader(IndexedReader):
 
     @abstractmethod
     def image(self, item: Item) -> bytes:
-        """Return the bytes of an image."""
+        """Return the bytes of an image.
+
+        Raises:
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
+            SourceError: It is too large, or no longer what was listed.
+        """
 
     @abstractmethod
     def digest(self, table: ItemTable) -> bytes:
@@ -262,17 +291,26 @@ class StoredReader(IndexedReader):
     @classmethod
     @abstractmethod
     def from_json(cls, described: Mapping[str, Any], table: ItemTable) -> Self:
-        """Return what `to_json` has described, for the items of a table.
+        """Return what `to_json` has described.
 
-        `KeyError`, `TypeError` or `ValueError` if it is damaged, or the table lacks a column.
+        Args:
+            described: By `to_json`.
+            table: Of the items that are to be read.
+
+        Raises:
+            ConfigError: A field is none.
+            KeyError, TypeError, ValueError: It is damaged, or the table lacks a column.
         """
 
 
 class FileReader(StoredReader):
-    """Reads images that are files of their own, and values that a table says of them: ``cells``, if there are any.
+    """Reads images that are files of their own, and values that a table says of them.
 
-    The folder ``base`` that the paths are relative to is absolute, links resolved, or a URL such as
-    ``s3://photos/train`` without a slash at the end.
+    Args:
+        base: Folder that the paths of files are relative to: absolute, links resolved, or a URL such as
+            ``s3://photos/train`` without a slash at the end.
+        latency: What reading a file waits for.
+        cells: How the column ``cells`` of the items is read; None without extra fields.
     """
 
     name = "files"
@@ -319,7 +357,13 @@ class FileReader(StoredReader):
 
 
 class ArchiveReader(StoredReader):
-    """Reads images that are parts of larger files, ``archives``: the column ``archive`` of an item is their number."""
+    """Reads images that are parts of larger files, whose number is the column ``archive`` of an item.
+
+    Args:
+        base: Folder of the files.
+        archives: Absolute paths or URLs of the files.
+        fields: The extra fields that items have, by name.
+    """
 
     def __init__(self, base: bytes, archives: tuple[bytes, ...], fields: Mapping[str, Field]) -> None:
         self.base, self.archives, self.fields = base, archives, fields

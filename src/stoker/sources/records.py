@@ -401,9 +401,14 @@ def _add_pixels(digest: Any, image: Any) -> None:
 
 
 def given_splits(source: Given | Mapping[str, Given], split: str | None) -> dict[str, Given]:
-    """Return the records of each split, in the order of the splits: those of a mapping, or of one split.
+    """Return the records of each split, in the order of the splits.
 
-    That is ``split``, or else train, or of a `stoker.Dataset` its own.
+    Args:
+        source: Records, or a mapping from names of splits to them.
+        split: Which split the records are; None for train, or of a `stoker.Dataset` its own.
+
+    Raises:
+        ConfigError: A split is unknown or is named twice, or something cannot be gone through.
     """
     if not isinstance(source, Mapping):
         own = getattr(source, "split", "train") if hasattr(source, "source_of") else "train"
@@ -593,11 +598,21 @@ def list_records(
     readers: int = 1,
     with_labels: bool = False,
 ) -> Source:
-    """Return sequences of records as a source; find out the fields if none are chosen.
+    """Return sequences of records as a source.
 
     Only some records are read, unless their labels are text and nothing says which classes there are, or the class of
-    each is needed before any image is loaded (``with_labels``): then the labels of all are. So many ``readers`` may
-    read a record at the same time.
+    each is needed before any image is loaded: then the labels of all are.
+
+    Args:
+        given: The sequences, by split.
+        chosen: What their fields are; None to find out.
+        progress: Called after every few records whose labels are read.
+        readers: How many threads may read a record at the same time.
+        with_labels: Whether the table has the class of each record.
+
+    Raises:
+        ConfigError: The fields are not those of records, or cannot be found out.
+        SourceError: There are no records, or the first one cannot be read.
     """
     known = _Sequences.look(given, chosen, progress)
     labels = _class_ids(known, progress) if with_labels else None
@@ -624,11 +639,20 @@ def index_records(
     chosen: Mapping[str, Field] | None = None,
     progress: Progress | None = None,
 ) -> Source:
-    """Return one of several sequences of records as a source to be read in any order, as often as somebody asks.
+    """Return one of some sequences of records as a source to be read in any order, as often as somebody asks.
 
     Its table has the class of each record, and the path and the bytes of its image as far as they are known without
-    making pixels. Records are read for that, once, unless their library states it; a list has them at hand. The names
-    of classes are those of all sequences.
+    making pixels. Records are read for that, once, unless their library states it; a list has them at hand.
+
+    Args:
+        given: The sequences, by split; names of classes are those of all.
+        split: Which of them.
+        chosen: What their fields are; None to find out.
+        progress: Called after every few records that are read.
+
+    Raises:
+        ConfigError: The fields are not those of records, or cannot be found out.
+        SourceError: There are no records, the first one cannot be read, or a class is none.
     """
     known = _Sequences.look(given, chosen, progress)
     if known.fields.is_guess and len(known.given[split]):
@@ -786,14 +810,22 @@ def _readable(records: RecordSequence, position: int) -> Mapping[str, Any] | Non
 
 
 class RecordStream(RecordReader):
-    """Reads iterables of records, each once and in order; finds out the fields if none are chosen.
+    """Reads iterables of records, each of which is gone through once, in order.
 
     The column ``record`` of an item is its record, or what is wrong with it. For one thread, but for `load`.
+
+    Args:
+        given: The iterables, by split.
+        chosen: What their fields are; None to find out.
 
     Attributes:
         names: The splits, in order.
         size_bytes: Bytes of the images that were taken.
         shard_digests: What stands for the values of each shard; filled in by whoever makes the shards.
+
+    Raises:
+        ConfigError: The fields are not those of records, or cannot be found out.
+        SourceError: There are no records, or the first one is none.
     """
 
     def __init__(self, given: Mapping[str, Given], chosen: Mapping[str, Field] | None) -> None:
@@ -932,7 +964,11 @@ def version_of(records: Any) -> str:
 
 
 def open_datasets(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `stoker.Dataset` of each split; none where all are records of a program. Refuse a mixture."""
+    """Return the `stoker.Dataset` of each split; none where all are records of a program.
+
+    Raises:
+        ConfigError: Some are these, and some are those.
+    """
     ours = {split: records for split, records in given.items() if hasattr(records, "source_of")}
     if ours and len(ours) < len(given):
         other = next(split for split in given if split not in ours)

@@ -161,8 +161,12 @@ class Source:
     def fingerprint(self) -> str:
         """Return 32 hex digits that change with any file name, size, label, object, class, text, split or value.
 
-        Of annotations without classes those of `_READ_ANNOTATIONS` images of each split decide. It does not change with
-        dates or paths, but for URLs of web servers: the same images have the same fingerprint in folders and in tars.
+        Of annotations without classes those of `_READ_ANNOTATIONS` images of each split decide. It does
+        not change with dates or paths, but for URLs of web servers: the same images have the same fingerprint in
+        folders and in tars.
+
+        Raises:
+            StorageError: The store of the annotations cannot be reached.
         """
         if self.reader.identity:
             return self.reader.identity
@@ -250,7 +254,13 @@ class Source:
         return dataclasses.replace(self, table=table, splits={}, ignored={}, listing_warnings=())
 
     def load(self, item: Item, split: str) -> SourceImage:
-        """Return one image and its annotation."""
+        """Return one image and its annotation.
+
+        Raises:
+            OSError: It cannot be read; a ``StorageError``, if its store cannot be reached.
+            StokerError: It is larger than 1 GiB, its archive is shorter than it was, its URL leads to none, or its
+                record is damaged.
+        """
         image = self.reader.load(item)
         if split not in self.boxes:
             return image
@@ -271,7 +281,17 @@ class Source:
         return 0 if source is None else source.flaws(item, self.classes[item.label] if item.label >= 0 else b"")
 
     def read_boxes(self, item: Item, split: str, data: object = None) -> list[Box]:
-        """Return the boxes of one image; if its file is given, those of an upright image as it is stored."""
+        """Return the boxes of one image.
+
+        Args:
+            item: The image.
+            split: Its split.
+            data: The bytes of its file, by which boxes of an upright image are turned as it is stored. Default: as the
+                annotation has them.
+
+        Raises:
+            SourceError: The annotation is damaged.
+        """
         source = self.boxes.get(split)
         if source is None:
             return self.reader.boxes(item)
@@ -306,6 +326,10 @@ def with_objects(tree: Source, progress: Progress | None = None) -> Source:
 
     An image without boxes, or with a damaged annotation, stays one row that means the whole image. The objects of an
     image follow one another in the order of its annotation. Every annotation is read once.
+
+    Args:
+        tree: A source of whole images.
+        progress: Called after every few images.
     """
     images, objects = GrowingColumn("q"), GrowingColumn("i")
     splits = {}

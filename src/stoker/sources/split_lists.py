@@ -164,7 +164,7 @@ def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Locatio
             for each in lists:
                 each.find(path)
         known = [each for each in lists if 2 * len(each.images) >= min(len({*each.lines.values()}), len(collector)) > 0]
-        unused = [os.fsencode(each.path.name) for each in known if each.split is None]
+        unused = [each.path.name for each in known if each.split is None]
         message = f"{folder} has lists called after splits that are not used: {{names}}; name the one of each split"
         builder.skipped.warn(unused, f"{message} train.txt, val.txt or test.txt to read it")
         for each in known:
@@ -173,9 +173,9 @@ def divide_by_lists(builder: SourceBuilder, look: Look, tables: Sequence[Locatio
             _divide(builder, read, paths)
             return [each.path for each in read]
         message = f"may say splits, and are not read: {{names}} in {folder}; write train.txt, val.txt and test.txt"
-        builder.skipped.warn([*map(os.fsencode, unclear)], f"{message}, with the name of an image on each line")
+        builder.skipped.warn(unclear, f"{message}, with the name of an image on each line")
         if not is_beside:
-            unread = [name for name in map(os.fsencode, (*of_splits.values(), *others)) if name not in unused]
+            unread = [name for name in (*of_splits.values(), *others) if name not in unused]
             message = f"not read, as their lines begin with no names of images: {{names}} in {folder}"
             builder.skipped.warn(unread, message)
     return []

@@ -77,7 +77,14 @@ class TarBytes(ABC):
 
 
 class FileWindow(TarBytes):
-    """A part of a file that is a tar: the whole file, which stays the caller's, or a tar inside it."""
+    """A part of a file that is a tar: the whole file, or a tar inside it.
+
+    Args:
+        file: Open for reading; stays the caller's.
+        start: Where the part begins.
+        size: Its length; the caller has made sure that it lies in the file.
+        where: What it is called in messages.
+    """
 
     def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
         super().__init__(where, size)
@@ -171,6 +178,10 @@ def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
 
     Names are as the tar spells them: not safe to be joined to any path. Sizes are checked against the end of a tar
     whose size is known.
+
+    Raises:
+        SourceError: It is damaged or cut short; the message says where.
+        OSError: It cannot be read.
     """
     source.budget = _MAX_HEADER_BYTES
     try:

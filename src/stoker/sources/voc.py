@@ -236,7 +236,7 @@ class _Images:
             unused = {*names} - {path.name for path in lists.values()}
             if lists.keys() >= {"train", "validation"}:
                 unused.discard(BOTH)
-            others = [os.fsencode(name[:-4]) for name in sorted(unused) if not _OF_A_CLASS.fullmatch(name[:-4])]
+            others = [name[:-4] for name in sorted(unused) if not _OF_A_CLASS.fullmatch(name[:-4])]
             if lists:
                 self._builder.skipped.warn(others, f"lists of no split in {folder}, not used: {{names}}")
                 return lists

@@ -24,7 +24,15 @@ from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
 from stoker.sources.items import GrowingBlobs
 from stoker.sources.labels import has_control_character
-from stoker.sources.names import divide_suffix, find_moved, own_names, replace_last, splits_among, without_own
+from stoker.sources.names import (
+    divide_suffix,
+    find_moved,
+    own_names,
+    path_parts,
+    replace_last,
+    splits_among,
+    without_own,
+)
 from stoker.sources.reader import Cells, json_bytes
 from stoker.sources.source import Kind, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
@@ -188,8 +196,12 @@ def _contents(path: Location, document: Mapping[str, Any]) -> _Contents:
     folders = {split: _folders(path, key, document.get(key)) for key, split in _SPLITS.items()}
     base, below = path.parent.resolve(), document.get("path")
     below = below if isinstance(below, str) else ""
-    if (parts := _parts(below)) and ".." not in parts and not is_absolute(os.fsencode(below)):
-        inner = (base / "/".join(parts)).resolve()
+    if (
+        (parts := path_parts(os.fsencode(below).replace(b"\\", b"/")))
+        and b".." not in parts
+        and not is_absolute(os.fsencode(below))
+    ):
+        inner = (base / os.fsdecode(b"/".join(parts))).resolve()
         base = inner if inner.is_dir() and inner.lies_in(base) else base
     return _Contents(path, base, names, folders)
 
@@ -286,24 +298,19 @@ def _masks(builder: SourceBuilder, contents: _Contents) -> Cells:
     return Cells((("mask", mask),), drawn=("yolo", len(contents.names)))
 
 
-def _parts(name: str) -> list[str]:
-    """Return the parts of a path as a key of a store has them: none is empty or ``.``."""
-    return [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
-
-
 def _below(path: Location, base: Location, name: str, own: Collection[bytes]) -> bytes:
     """Return the path of a folder below a base.
 
     Files of Roboflow lead one folder too high: ``../train/images`` lies beside the file.
     """
-    parts = _parts(os.fsdecode(without_own(os.fsencode(name), own)))
-    if parts[:1] == [".."] and not (base.parent / "/".join(parts[1:])).is_dir():
+    parts = path_parts(without_own(os.fsencode(name), own).replace(b"\\", b"/"))
+    if parts[:1] == [b".."] and not (base.parent / os.fsdecode(b"/".join(parts[1:]))).is_dir():
         parts = parts[1:]
-    if is_absolute(os.fsencode(name)) or ".." in parts:
+    if is_absolute(os.fsencode(name)) or b".." in parts:
         _refuse(path, f"{name!r} is no folder in {base}; give paths of folders relative to that")
-    if not name.endswith(".txt") and (base / "/".join(parts)).is_file():
+    if not name.endswith(".txt") and (base / os.fsdecode(b"/".join(parts))).is_file():
         _refuse(path, f"{name!r} is a file; give the folder of the images, or a list *.txt of their paths")
-    return os.fsencode("/".join(parts))
+    return b"/".join(parts)
 
 
 class _Listed:
