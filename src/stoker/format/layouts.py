@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from stoker.config import check_range, format_some, option
 from stoker.errors import ConfigError
@@ -13,32 +12,13 @@ from stoker.fields import check_extra
 from stoker.types import BOX_SIDES, FeatureSpec, SchemaInfo
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stoker.types import Box, Features, Field, ImageEncoding, LabelEncoding, StoredFormat, TensorOrder
 
 
 _OBJECT_PREFIX = "image/object/"
 BOX_PREFIX = _OBJECT_PREFIX + "bbox/"
-_ONE_BYTES, _ONE_INT64 = FeatureSpec("bytes", 1), FeatureSpec("int64", 1)
-_SHARED = {
-    "image/channels": _ONE_INT64,
-    "image/class/label": _ONE_INT64,
-    "image/class/text": _ONE_BYTES,
-    "image/colorspace": _ONE_BYTES,
-    "image/encoded": _ONE_BYTES,
-    "image/filename": _ONE_BYTES,
-    "image/format": _ONE_BYTES,
-    "image/height": _ONE_INT64,
-    "image/width": _ONE_INT64,
-}
-_BOXES = {
-    BOX_PREFIX + "label": FeatureSpec("int64", None),
-    **{BOX_PREFIX + side: FeatureSpec("float", None) for side in sorted(BOX_SIDES)},
-}
-_DLBS_BYTES = ("class/synset", "class/text", "colorspace", "encoded", "filename", "format", "order")
-_DLBS_INT64 = ("channels", "class/label", "height", "width")
-_DLBS = {f"image/{key}": _ONE_BYTES for key in _DLBS_BYTES} | {f"image/{key}": _ONE_INT64 for key in _DLBS_INT64}
 _SYNSET = re.compile(rb"n[0-9]{8}")
 _LABEL_KEY = "image/class/label"
 _OBJECT_LABEL_KEY = _OBJECT_PREFIX + "class/label"
@@ -46,7 +26,7 @@ _TFDS_BOXES = "objects/bbox"
 _WITHOUT_A_CLASS = {
     *(f"image/{key}" for key in ("channels", "colorspace", "encoded", "filename", "format", "height", "width")),
     *("image/key/sha256", "image/order", "image/source_id"),
-    *(key for key in _BOXES if key != BOX_PREFIX + "label"),
+    *(BOX_PREFIX + side for side in BOX_SIDES),
 }
 """Keys of records that have none: what else they hold may be a class, which must not be lost."""
 _SHOWN_KEYS = 20
@@ -71,13 +51,76 @@ class StoredSample:
     fields: Features = field(default_factory=dict)
 
 
+def format_name(stored: str) -> bytes:
+    """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
+    return b"tensor" if stored == "raw" else stored.upper().encode()
+
+
+def _stored_label(label: int, label_base: int) -> int:
+    """Return the number that a record holds for a class: -1 for none, whatever the base."""
+    return label + label_base if label >= 0 else -1
+
+
+def _one_hot(sample: StoredSample) -> list[int]:
+    return [int(label == sample.label) for label in range(sample.classes)]
+
+
+def _box_labels(sample: StoredSample, base: int) -> list[int]:
+    """Return the labels of the boxes: that of the image, unless a box has one of its own."""
+    return [_stored_label(sample.label if box.label is None else box.label, base) for box in sample.boxes]
+
+
+_BYTES, _INT64, _INT64S = FeatureSpec("bytes", 1), FeatureSpec("int64", 1), FeatureSpec("int64", None)
+_FLOATS = FeatureSpec("float", None)
+
+# What a record may hold under a key: its kind and length, and its values, given a sample and the label base.
+_Value = tuple[FeatureSpec, "Callable[[StoredSample, int], list[Any]]"]
+_VALUES: dict[str, _Value] = {
+    "channels": (_INT64, lambda *_: [3]),
+    "class/label": (_INT64, lambda sample, base: [_stored_label(sample.label, base)]),
+    "class/synset": (_BYTES, lambda sample, _: [sample.class_name]),
+    "class/text": (_BYTES, lambda sample, _: [sample.class_text]),
+    "colorspace": (_BYTES, lambda *_: [b"RGB"]),
+    "encoded": (_BYTES, lambda sample, _: [sample.image]),
+    "filename": (_BYTES, lambda sample, _: [sample.filename]),
+    "format": (_BYTES, lambda sample, _: [format_name(sample.format)]),
+    "height": (_INT64, lambda sample, _: [sample.height]),
+    "object/bbox/label": (_INT64S, _box_labels),
+    "object/bbox/xmax": (_FLOATS, lambda sample, _: [box.xmax for box in sample.boxes]),
+    "object/bbox/xmin": (_FLOATS, lambda sample, _: [box.xmin for box in sample.boxes]),
+    "object/bbox/ymax": (_FLOATS, lambda sample, _: [box.ymax for box in sample.boxes]),
+    "object/bbox/ymin": (_FLOATS, lambda sample, _: [box.ymin for box in sample.boxes]),
+    "one-hot": (_INT64S, lambda sample, _: _one_hot(sample)),
+    "one-hot bytes": (_BYTES, lambda sample, _: [bytes(_one_hot(sample))]),
+    "order": (_BYTES, lambda sample, _: [sample.order.encode()]),
+    "width": (_INT64, lambda sample, _: [sample.width]),
+}
+_BOXES = ("object/bbox/label", *(f"object/bbox/{side}" for side in BOX_SIDES))
+_SHARED = ("channels", "class/label", "class/text", "colorspace", "encoded", "filename", "format", "height", "width")
+_SHARED_VALUES = {f"image/{value}": _VALUES[value] for value in _SHARED}
+
+
+def _layout(preset: str, values: Mapping[str, _Value], image_key: str, label_key: str, **more: Any) -> SchemaInfo:
+    features = {key: values[key][0] for key in sorted(values)}
+    return SchemaInfo(preset, features, image_key, label_key, **({"filename_key": None, "label_base": 0} | more))
+
+
+def _image_class_layout(preset: str, values: Mapping[str, _Value], box_prefix: str | None = None) -> SchemaInfo:
+    """Return a layout that shares the ``image/...`` keys of Google's."""
+    more: dict[str, Any] = {"filename_key": "image/filename", "box_prefix": box_prefix}
+    if "image/order" in values:
+        more |= {"image_encoding": "raw"} | {f"{key}_key": f"image/{key}" for key in ("height", "width", "order")}
+    return _layout(preset, values, "image/encoded", _LABEL_KEY, **more)
+
+
 @dataclass(frozen=True, slots=True)
-class Schema(ABC):
+class Schema:
     """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread.
 
     Attributes:
         label_base: Number of the first class: 0 or 1.
         stores: What the images in its records must be.
+        values: What its records hold under which key.
         layout: What a reader needs to know where labels start at 0 and there are no extra fields.
 
     Raises:
@@ -86,6 +129,7 @@ class Schema(ABC):
 
     label_base: int = 0
     stores: ClassVar[ImageEncoding] = "file"
+    values: ClassVar[Mapping[str, _Value]]
     layout: ClassVar[SchemaInfo]
 
     def __post_init__(self) -> None:
@@ -95,9 +139,12 @@ class Schema(ABC):
         """Return what a reader needs to know, for a dataset of so many classes."""
         return replace(self.layout, label_base=self.label_base)
 
-    @abstractmethod
     def to_features(self, sample: StoredSample) -> Features:
-        """Return the features of one record."""
+        """Return the features of one record, those of its extra fields last."""
+        base = self.label_base
+        features: Features = {key: (spec.kind, value(sample, base)) for key, (spec, value) in self.values.items()}
+        features.update(sample.fields)
+        return features
 
     def with_fields(self, fields: Mapping[str, Field]) -> Schema:
         """Return the schema with the extra fields of a source."""
@@ -106,24 +153,6 @@ class Schema(ABC):
         names = ", ".join(fields)
         message = f"preset {self.layout.preset} has no place for the fields of the source: {names}"
         raise ConfigError(f"{message}; omit {option('preset')}, or use {option('preset')} imagenet")
-
-
-def _image_class_layout(preset: str, features: dict[str, FeatureSpec], box_prefix: str | None = None) -> SchemaInfo:
-    """Return a layout that shares the ``image/...`` keys of Google's."""
-    raw = "image/order" in features
-    return SchemaInfo(
-        preset=preset,
-        features=dict(sorted(features.items())),
-        image_key="image/encoded",
-        label_key=_LABEL_KEY,
-        filename_key="image/filename",
-        label_base=0,
-        image_encoding="raw" if raw else "file",
-        height_key="image/height" if raw else None,
-        width_key="image/width" if raw else None,
-        order_key="image/order" if raw else None,
-        box_prefix=box_prefix,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +172,10 @@ class ImagenetSchema(Schema):
         ConfigError: Two fields have the same key, or one that of the image.
     """
 
-    layout: ClassVar[SchemaInfo] = _image_class_layout(
-        "imagenet", _SHARED | _BOXES | {"image/class/synset": _ONE_BYTES}, BOX_PREFIX
-    )
+    values: ClassVar[Mapping[str, _Value]] = _SHARED_VALUES | {
+        f"image/{value}": _VALUES[value] for value in ("class/synset", *_BOXES)
+    }
+    layout: ClassVar[SchemaInfo] = _image_class_layout("imagenet", values, BOX_PREFIX)
 
     fields: Mapping[str, Field] = field(default_factory=dict)
 
@@ -160,21 +190,6 @@ class ImagenetSchema(Schema):
             features |= kind.features(name)
         return replace(Schema.info(self, classes), features=dict(sorted(features.items())), fields=self.fields)
 
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the 15 features of one record, and those of its fields."""
-        boxes = sample.boxes
-        labels = [sample.label if box.label is None else box.label for box in boxes]
-        return _shared_features(sample, self.label_base) | {
-            "image/class/synset": ("bytes", [sample.class_name]),
-            "image/class/text": ("bytes", [sample.class_text]),
-            BOX_PREFIX + "label": ("int64", [_stored_label(label, self.label_base) for label in labels]),
-            BOX_PREFIX + "xmax": ("float", [box.xmax for box in boxes]),
-            BOX_PREFIX + "xmin": ("float", [box.xmin for box in boxes]),
-            BOX_PREFIX + "ymax": ("float", [box.ymax for box in boxes]),
-            BOX_PREFIX + "ymin": ("float", [box.ymin for box in boxes]),
-            **sample.fields,
-        }
-
     def with_fields(self, fields: Mapping[str, Field]) -> Schema:
         """Return the schema with the extra fields of a source, which stand beside the 15 keys."""
         return replace(self, fields=fields) if fields else self
@@ -188,26 +203,16 @@ class NvidiaSchema(Schema):
         label_base: Number of the first class: 0, or 1 as the original writes it.
     """
 
-    layout: ClassVar[SchemaInfo] = _image_class_layout("imagenet-nvidia", _SHARED)
-
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the 9 features of one record."""
-        return _shared_features(sample, self.label_base) | {"image/class/text": ("bytes", [sample.class_name])}
+    values: ClassVar[Mapping[str, _Value]] = _SHARED_VALUES | {"image/class/text": _VALUES["class/synset"]}
+    layout: ClassVar[SchemaInfo] = _image_class_layout("imagenet-nvidia", values)
 
 
 @dataclass(frozen=True, slots=True)
 class DogsSchema(Schema):
     """Preset ``dogs-onehot``: ``image`` is a JPEG, ``label`` a list of int64, one for each class, of zeros and a 1."""
 
-    layout: ClassVar[SchemaInfo] = SchemaInfo(
-        preset="dogs-onehot",
-        features={"image": _ONE_BYTES},
-        image_key="image",
-        label_key="label",
-        filename_key=None,
-        label_base=0,
-        label_encoding="one-hot",
-    )
+    values: ClassVar[Mapping[str, _Value]] = {"image": _VALUES["encoded"], "label": _VALUES["one-hot"]}
+    layout: ClassVar[SchemaInfo] = _layout("dogs-onehot", values, "image", "label", label_encoding="one-hot")
 
     def __post_init__(self) -> None:
         if self.label_base != 0:
@@ -219,10 +224,6 @@ class DogsSchema(Schema):
         """Return the two keys."""
         return replace(self.layout, features={**self.layout.features, "label": FeatureSpec("int64", classes)})
 
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the two features of one record."""
-        return {"image": ("bytes", [sample.image]), "label": ("int64", _one_hot(sample))}
-
 
 @dataclass(frozen=True, slots=True)
 class TfdsSchema(Schema):
@@ -232,22 +233,12 @@ class TfdsSchema(Schema):
         label_base: Number of the first class: 0, which is what a ``ClassLabel`` means, or 1.
     """
 
-    layout: ClassVar[SchemaInfo] = SchemaInfo(
-        preset="tfds",
-        features={"file_name": _ONE_BYTES, "image": _ONE_BYTES, "label": _ONE_INT64},
-        image_key="image",
-        label_key="label",
-        filename_key="file_name",
-        label_base=0,
-    )
-
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the three features of one record."""
-        return {
-            "file_name": ("bytes", [sample.filename]),
-            "image": ("bytes", [sample.image]),
-            "label": ("int64", [_stored_label(sample.label, self.label_base)]),
-        }
+    values: ClassVar[Mapping[str, _Value]] = {
+        "file_name": _VALUES["filename"],
+        "image": _VALUES["encoded"],
+        "label": _VALUES["class/label"],
+    }
+    layout: ClassVar[SchemaInfo] = _layout("tfds", values, "image", "label", filename_key="file_name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,15 +250,10 @@ class DlbsSchema(Schema):
     """
 
     stores: ClassVar[ImageEncoding] = "raw"
-    layout: ClassVar[SchemaInfo] = _image_class_layout("dlbs", _DLBS)
-
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the 11 features of one record."""
-        return _shared_features(sample, self.label_base) | {
-            "image/class/synset": ("bytes", [sample.class_name]),
-            "image/class/text": ("bytes", [sample.class_text]),
-            "image/order": ("bytes", [sample.order.encode()]),
-        }
+    values: ClassVar[Mapping[str, _Value]] = _SHARED_VALUES | {
+        f"image/{value}": _VALUES[value] for value in ("class/synset", "order")
+    }
+    layout: ClassVar[SchemaInfo] = _image_class_layout("dlbs", values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,63 +267,17 @@ class TinySchema(Schema):
     """
 
     stores: ClassVar[ImageEncoding] = "raw"
-    layout: ClassVar[SchemaInfo] = SchemaInfo(
-        preset="tiny-imagenet",
-        features={
-            "channel": _ONE_INT64,
-            "height": _ONE_INT64,
-            "image_raw": _ONE_BYTES,
-            "label": _ONE_INT64,
-            "label_one_hot": _ONE_BYTES,
-            "width": _ONE_INT64,
-        },
-        image_key="image_raw",
-        label_key="label",
-        filename_key=None,
-        label_base=0,
-        image_encoding="raw",
-        height_key="height",
-        width_key="width",
-    )
-
-    def to_features(self, sample: StoredSample) -> Features:
-        """Return the six features of one record."""
-        return {
-            "channel": ("int64", [3]),
-            "height": ("int64", [sample.height]),
-            "image_raw": ("bytes", [sample.image]),
-            "label": ("int64", [_stored_label(sample.label, self.label_base)]),
-            "label_one_hot": ("bytes", [bytes(_one_hot(sample))]),
-            "width": ("int64", [sample.width]),
-        }
-
-
-def format_name(stored: str) -> bytes:
-    """Return what ``image/format`` says of an image: ``tensor`` for ``raw``, otherwise the format in capitals."""
-    return b"tensor" if stored == "raw" else stored.upper().encode()
-
-
-def _shared_features(sample: StoredSample, label_base: int) -> Features:
-    """Return the features that all layouts with ``image/...`` keys have, but for ``image/class/text``."""
-    return {
-        "image/channels": ("int64", [3]),
-        "image/class/label": ("int64", [_stored_label(sample.label, label_base)]),
-        "image/colorspace": ("bytes", [b"RGB"]),
-        "image/encoded": ("bytes", [sample.image]),
-        "image/filename": ("bytes", [sample.filename]),
-        "image/format": ("bytes", [format_name(sample.format)]),
-        "image/height": ("int64", [sample.height]),
-        "image/width": ("int64", [sample.width]),
+    values: ClassVar[Mapping[str, _Value]] = {
+        "channel": _VALUES["channels"],
+        "height": _VALUES["height"],
+        "image_raw": _VALUES["encoded"],
+        "label": _VALUES["class/label"],
+        "label_one_hot": _VALUES["one-hot bytes"],
+        "width": _VALUES["width"],
     }
-
-
-def _stored_label(label: int, label_base: int) -> int:
-    """Return the number that a record holds for a class: -1 for none, whatever the base."""
-    return label + label_base if label >= 0 else -1
-
-
-def _one_hot(sample: StoredSample) -> list[int]:
-    return [int(label == sample.label) for label in range(sample.classes)]
+    layout: ClassVar[SchemaInfo] = _layout(
+        "tiny-imagenet", values, "image_raw", "label", image_encoding="raw", height_key="height", width_key="width"
+    )
 
 
 @dataclass(frozen=True, slots=True)
