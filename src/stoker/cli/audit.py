@@ -62,7 +62,7 @@ def _print(report: AuditReport) -> None:
     classes = format_count(len(report.classes), "class")
     output.line(f"{report.path}: {format_count(report.images, 'image')}, {format_size(size)}, {classes}")
     rows = [
-        (name, f"{s.images:,}", format_size(s.size_bytes), f"{s.unreadable:,}", _numbers(s.mean), _numbers(s.std))
+        (name, s.images, format_size(s.size_bytes), s.unreadable, _numbers(s.mean), _numbers(s.std))
         for name, s in report.splits.items()
     ]
     output.table(["split", ">images", ">bytes", ">unreadable", "mean", "std"], rows)

@@ -260,8 +260,7 @@ def _print_rejects(report: BuildReport | PartReport, rest: str) -> None:
 def _print_splits(report: BuildReport) -> None:
     manifest = report.manifest
     rows = [
-        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes), f"{s.rejects:,}")
-        for name, s in manifest.splits.items()
+        (name, s.records, len(s.shards), format_size(s.size_bytes), s.rejects) for name, s in manifest.splits.items()
     ]
     output.table(["split", ">records", ">shards", ">bytes", ">rejects"], rows)
     output.line(", ".join(filter(None, [format_count(manifest.classes, "class"), manifest.schema.label_note])))
@@ -271,5 +270,4 @@ def _print_splits(report: BuildReport) -> None:
     output.line(f"{format_count(report.items, 'image')} in {format_seconds(report.seconds)}: {rate}{resumed}")
     if manifest.formats.keys() - {"jpeg", "raw"} or manifest.recipe["kind"] == "restart":
         output.line(f"stored: {output.formats_line(manifest)}")
-    if manifest.converted:
-        output.line(output.converted_line(manifest))
+    output.facts(output.converted(manifest))

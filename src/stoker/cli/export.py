@@ -57,10 +57,7 @@ def run(args: argparse.Namespace) -> int:
             }
         )
         return 0
-    rows = [
-        (name, f"{split.records:,}", f"{split.files:,}", format_size(split.size_bytes))
-        for name, split in report.splits.items()
-    ]
+    rows = [(name, s.records, s.files, format_size(s.size_bytes)) for name, s in report.splits.items()]
     output.table(("split", "records", "files", "size"), rows)
     lines = [f"rejected: {reject.key}: {reject.reason}" for reject in report.rejects]
     output.some(lines, _SHOWN, "--json lists them all")

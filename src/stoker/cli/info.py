@@ -148,30 +148,22 @@ def _print_dataset(info: DatasetInfo) -> None:
     output.line(f"{info.path}: finished dataset {manifest.dataset_id}, written by stoker {manifest.stoker_version}")
     if info.being_built:
         output.line("a build has begun here and not ended, so shards may be gone; if it was stopped, run it again")
-    items = format_count(source.items, "item")
-    output.line(f"source: {items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}")
-    if source.ignored:
-        output.line(f"ignored in the source: {output.counted(source.ignored)}")
-    output.line(f"recipe: {_setting(manifest.recipe)}")
-    output.line(f"checked: {_checked(manifest)}")
-    if manifest.formats:
-        output.line(f"stored: {output.formats_line(manifest)}")
-    if manifest.converted:
-        output.line(output.converted_line(manifest))
-    if manifest.encoders:
-        output.line("encoded by: " + ", ".join(f"{name} {version}" for name, version in manifest.encoders.items()))
-    if manifest.annotation_errors:
-        output.line(f"damaged annotations: {manifest.annotation_errors:,}; their images have no boxes")
-    output.line(f"seed: {manifest.seed}")
+    items, damaged = format_count(source.items, "item"), f"{manifest.annotation_errors:,}; their images have no boxes"
+    output.facts(
+        {
+            "source": f"{items}, {format_size(source.size_bytes)}, fingerprint {source.fingerprint}",
+            "ignored in the source": output.counted(source.ignored),
+            "recipe": _setting(manifest.recipe),
+            "checked": _checked(manifest),
+            "stored": output.formats_line(manifest),
+            **output.converted(manifest),
+            "encoded by": _setting(manifest.encoders),
+            "damaged annotations": damaged if manifest.annotation_errors else "",
+            "seed": str(manifest.seed),
+        }
+    )
     rows = [
-        (
-            name,
-            len(s.shards),
-            f"{s.records:,}",
-            format_size(s.size_bytes),
-            _mean_size(s.size_bytes, s.records),
-            s.rejects,
-        )
+        (name, len(s.shards), s.records, format_size(s.size_bytes), _mean_size(s.size_bytes, s.records), s.rejects)
         for name, s in manifest.splits.items()
     ]
     output.line("")
@@ -241,10 +233,10 @@ def _print_histogram(
 def _class_row(known: ClassCount, splits: Sequence[str], most: int) -> tuple[object, ...]:
     text = known.text if len(known.text) <= 32 else known.text[:29] + "..."
     return (
-        known.label,
+        str(known.label),
         known.name,
         text,
-        *(f"{known.counts.get(name, 0):,}" for name in splits),
+        *(known.counts.get(name, 0) for name in splits),
         output.bar(known.total / max(1, most), _BAR),
     )
 
@@ -264,8 +256,10 @@ def _print_foreign(info: ForeignInfo) -> None:
     output.line(f"{info.path}: TFRecords without a manifest")
     rows = []
     for name, split in info.splits.items():
-        records = "?" if split.records is None else f"{split.records:,}"
-        missing = format_some(split.missing, 5, "{:05d}".format)
+        records, missing = (
+            "?" if split.records is None else split.records,
+            format_some(split.missing, 5, "{:05d}".format),
+        )
         rows.append((name, split.shards, records, format_size(split.size_bytes), missing or "none"))
     output.table(["split", ">shards", ">records", ">bytes", "missing shards"], rows)
     uncounted = [split for split in info.splits.values() if split.records is None]
@@ -289,7 +283,7 @@ def _print_foreign(info: ForeignInfo) -> None:
             " or ".join(seen.kinds),
             seen.shortest if seen.shortest == seen.longest else f"{seen.shortest} to {seen.longest}",
             format_size(seen.size_bytes / seen.records) if "bytes" in seen.kinds else "",
-            "all" if seen.records == info.looked_at else f"{seen.records:,}",
+            "all" if seen.records == info.looked_at else seen.records,
         )
         for key, seen in info.keys.items()
     ]
@@ -299,7 +293,7 @@ def _print_foreign(info: ForeignInfo) -> None:
 def _print_images(info: ImagesInfo) -> None:
     output.line(f"{info.path}: images, not built")
     rows = [
-        (name, f"{s.images:,}", format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), f"{s.unlabelled:,}")
+        (name, s.images, format_size(s.size_bytes), _mean_size(s.size_bytes, s.images), s.unlabelled)
         for name, s in info.splits.items()
     ]
     output.table(["split", ">images", ">bytes", ">an image", ">without a class"], rows)
@@ -308,8 +302,7 @@ def _print_images(info: ImagesInfo) -> None:
     output.line(f"names end in: {output.counted(endings)}" + (f" and {more:,} others" if more else ""))
     for line in output.boxes_lines(info.path, info.boxes):
         output.line(line)
-    if info.ignored:
-        output.line(f"ignored: {output.counted(info.ignored)}")
+    output.facts({"ignored": output.counted(info.ignored)})
     for warning in info.warnings:
         output.line(f"warning: {warning}")
     _print_fields(info.fields, info.examples, "of the first image")

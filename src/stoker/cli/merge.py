@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> int:
     if report.outcome == "complete":
         output.line(f"{args.destination} is complete already: dataset {manifest.dataset_id}, nothing to do")
         return 0
-    rows = [
-        (name, f"{s.records:,}", f"{len(s.shards):,}", format_size(s.size_bytes)) for name, s in manifest.splits.items()
-    ]
+    rows = [(name, s.records, len(s.shards), format_size(s.size_bytes)) for name, s in manifest.splits.items()]
     output.table(("split", "records", "shards", "size"), rows)
     parts = [f"{format_count(report.copied_shards, 'shard')} {'linked' if args.link else 'copied'}"]
     parts += [f"{report.rewritten_shards:,} with new class ids"] * (report.rewritten_shards > 0)

@@ -129,22 +129,20 @@ def shown_progress(verb: str, what: str = "images", bad: str = "rejected") -> Ab
     return progress.shown_progress(verb, what, bad, is_shown=not is_quiet())
 
 
-def reasons(rejects: Sequence[Reject]) -> list[tuple[str, str]]:
+def reasons(rejects: Sequence[Reject]) -> list[tuple[int, str]]:
     """Return how often images were rejected for which reason, the most frequent first; the last row is all the rest."""
     counts = Counter(reject.reason for reject in rejects).most_common()
     shown, rest = counts[:_REASONS], counts[_REASONS:]
-    rows = [(f"{count:,}", reason) for reason, count in shown]
-    if rest:
-        rows.append((f"{sum(count for _, count in rest):,}", f"{len(rest):,} other reasons"))
-    return rows
+    others = [(sum(count for _, count in rest), f"{len(rest):,} other reasons")] if rest else []
+    return [*((count, reason) for reason, count in shown), *others]
 
 
-def converted_line(manifest: Manifest) -> str:
-    """Return what a build did to the images that it could not keep, and how many there were of which kind."""
+def converted(manifest: Manifest) -> dict[str, str]:
+    """Return what a build did to the images that it could not keep, and how many of which kind: a fact, or none."""
     title = "converted to JPEG" if manifest.formats.keys() <= {"jpeg"} else "converted"
     if manifest.schema.image_encoding == "raw":
         title = "decoded from other kinds"
-    return f"{title}: {counted(manifest.converted)}{loss_of_turning(manifest.converted)}"
+    return {title: counted(manifest.converted) + loss_of_turning(manifest.converted)} if manifest.converted else {}
 
 
 def loss_of_turning(sources: Collection[str]) -> str:
@@ -193,6 +191,13 @@ def line(text: str) -> None:
     _console(sys.stdout).print(shown)
 
 
+def facts(told: Mapping[str, str]) -> None:
+    """Print a line for each fact, by its title; nothing for one that is empty."""
+    for title, text in told.items():
+        if text:
+            line(f"{title}: {text}")
+
+
 def detail(text: str) -> None:
     """Print one line that is not the result; nothing with ``--quiet``."""
     if not is_quiet():
@@ -208,13 +213,13 @@ def some(lines: Sequence[str], count: int = 20, rest: str = "--json lists them a
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; columns whose head starts with ``>`` are set to the right."""
+    """Print a table; columns whose head starts with ``>`` are set to the right, thousands are set apart."""
     drawn = Table(box=None, pad_edge=False, header_style="cyan")
     for column in columns:
         right = column.startswith(">")
         drawn.add_column(column.removeprefix(">"), justify="right" if right else "left", no_wrap=True)
     for row in rows:
-        drawn.add_row(*(printable(str(cell)) for cell in row))
+        drawn.add_row(*(f"{cell:,}" if isinstance(cell, int) else printable(str(cell)) for cell in row))
     console = _console(sys.stdout)
     with console.capture() as captured:
         console.print(drawn)

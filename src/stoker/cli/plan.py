@@ -101,9 +101,9 @@ def _print(report: BuildForecast) -> None:
     rows = [
         (
             s.name,
-            f"{len(s.rows):,}",
+            len(s.rows),
             format_size(s.size_bytes),
-            f"{len(s.shard_names):,}",
+            len(s.shard_names),
             format_size((s.size_bytes * per_byte or len(s.rows) * per_item) / len(s.shard_names)),
         )
         for s in report.plan.splits
@@ -111,21 +111,19 @@ def _print(report: BuildForecast) -> None:
     output.table(["split", ">items", ">bytes", ">shards", ">about a shard"], rows)
     output.line(f"shards: {report.plan.shard_rule}")
     whole = "" if survey.looked_at == report.items else f" (of {survey.looked_at:,} files looked at)"
-    output.line("content: " + output.counted(survey.formats) + whole)
-    if survey.storings:
-        stored = output.counted(
-            {_stored(storing, report.settings.recipe): count for storing, count in survey.storings.items()}
-        )
-        output.line(f"stored: {stored}{whole}")
-    if survey.turned:
-        output.line(f"EXIF orientation: {format_count(survey.turned, 'image')}{whole}; {_turning(report)}")
-    if report.settings.source.drop_duplicates is not None:
-        output.line(f"duplicates: {format_count(report.dropped, 'item')} will be left out, and listed as rejects")
-    if tree.ignored:
-        output.line(f"ignored: {output.counted(tree.ignored)}")
-    if tree.fields:
-        fields = (f"{name} ({field.summary})" for name, field in tree.fields.items())
-        output.line(f"fields: {', '.join(fields)}")
+    stored = {_stored(storing, report.settings.recipe): count for storing, count in survey.storings.items()}
+    turned = f"{format_count(survey.turned, 'image')}{whole}; {_turning(report)}" if survey.turned else ""
+    dropped = f"{format_count(report.dropped, 'item')} will be left out, and listed as rejects"
+    output.facts(
+        {
+            "content": output.counted(survey.formats) + whole,
+            "stored": output.counted(stored) + whole if stored else "",
+            "EXIF orientation": turned,
+            "duplicates": "" if report.settings.source.drop_duplicates is None else dropped,
+            "ignored": output.counted(tree.ignored),
+            "fields": ", ".join(f"{name} ({field.summary})" for name, field in tree.fields.items()),
+        }
+    )
     for line in output.boxes_lines(tree.root, {name: boxes.where for name, boxes in tree.boxes.items()}):
         output.line(line)
     rejected = {reject.key for reject in survey.rejects}
