@@ -103,22 +103,15 @@ class Outcome:
 
 
 class ItemConverter:
-    """Turns items into framed records. Safe in any thread.
-
-    It can be pickled, and travels without the list of items and without ``known``.
-
-    Attributes:
-        is_local: Whether no image waits for a network.
-        known: Outcomes of single items of a split that are there already. Read-only once items are converted.
-        dropped: Items of a split that are left out without being read, which travel, too. Read-only as well.
-    """
+    """Turns items into framed records. Safe in any thread. Pickled without the list of items and without ``known``."""
 
     def __init__(self, tree: Source, recipe: Recipe, schema: Schema) -> None:
         self.tree = tree
         self.recipe = recipe
         self.schema = schema.with_fields(tree.fields)
-        self.is_local = tree.latency == "disk"
+        self.is_local = tree.latency == "disk"  # whether no image waits for a network
         self._stores_boxes = schema.info(0).box_prefix is not None
+        # Items of a split whose outcomes are there already, and that are left out without being read. Read-only later.
         self.known: Mapping[tuple[Item, str], Outcome] = {}
         self.dropped: Mapping[tuple[Item, str], ItemReject] = {}
         self._templates = _Templates()

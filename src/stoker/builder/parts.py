@@ -55,15 +55,10 @@ _DEAD_SECONDS = 20.0  # without a sign of life
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the parts that a build is divided into.
+    """One of the parts that a build is divided into."""
 
-    Attributes:
-        number: Which, from 0.
-        count: How many there are; 0 of `NO_PART`.
-    """
-
-    number: int
-    count: int
+    number: int  # which, from 0
+    count: int  # how many there are; 0 of `NO_PART`
 
     def __str__(self) -> str:
         return f"part {self.number} of {self.count}"

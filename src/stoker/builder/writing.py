@@ -33,19 +33,12 @@ if TYPE_CHECKING:
 
 
 class Task(ABC):
-    """A dataset to write: what differs between builds, records without a length and merges.
-
-    Attributes:
-        destination: Where it will lie.
-        settings: Everything that decides its bytes, as the journal has it.
-        shard_names: Names of all shards, in the order of the dataset; of records without a length once all are made.
-        max_rejects: Number of rejects above which the manifest is withheld; None for any.
-    """
+    """A dataset to write: what differs between builds, records without a length and merges."""
 
     destination: Location
-    settings: dict[str, Any]
-    shard_names: Sequence[str] = ()
-    max_rejects: int | None = None
+    settings: dict[str, Any]  # everything that decides its bytes, as the journal has it
+    shard_names: Sequence[str] = ()  # of all shards, in order; of records without a length once all are made
+    max_rejects: int | None = None  # number of rejects above which the manifest is withheld; None for any
 
     def settings_when_finished(self) -> dict[str, Any]:
         """Return the settings that its manifest has, as far as only its records tell them."""
@@ -83,15 +76,10 @@ class Task(ABC):
 
 
 class Tally:
-    """Counts the items of a run, and shows its progress.
-
-    Attributes:
-        items: Items that this run has converted.
-        size_bytes: Their source bytes.
-    """
+    """Counts the items of a run, and shows its progress."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
-        self.items = self.size_bytes = 0
+        self.items = self.size_bytes = 0  # items that this run has converted, and their source bytes
         self._total, self._progress = total, progress
         self._done = self._rejects = 0
 

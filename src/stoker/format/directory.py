@@ -178,15 +178,10 @@ _MAX_LABELS_BYTES = 2**28
 
 @dataclass(frozen=True, slots=True)
 class ClassLabel:
-    """One class.
+    """One class."""
 
-    Attributes:
-        name: Name of the class folder; bytes that are not UTF-8 as surrogate escapes.
-        text: The class in words; empty when unknown.
-    """
-
-    name: str
-    text: str
+    name: str  # of the class folder; bytes that are not UTF-8 as surrogate escapes
+    text: str  # the class in words; empty when unknown
 
 
 def write_labels(

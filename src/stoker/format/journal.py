@@ -87,17 +87,11 @@ class ShardResult:
 
 
 class Journal(ABC):
-    """The journal of one destination; for one thread at a time.
+    """The journal of one destination; for one thread at a time."""
 
-    Attributes:
-        has_lock: Whether no other build can write to the destination as long as the journal is open.
-        settings: Of the build that was begun here; None if none was.
-        results: The shards that are complete.
-    """
-
-    has_lock: ClassVar[bool]
-    settings: dict[str, Any] | None = None
-    results: list[ShardResult]
+    has_lock: ClassVar[bool]  # whether no other build can write to the destination as long as the journal is open
+    settings: dict[str, Any] | None = None  # of the build that was begun here; None if none was
+    results: list[ShardResult]  # the shards that are complete
 
     def __enter__(self) -> Self:
         return self

@@ -115,22 +115,12 @@ def _image_class_layout(preset: str, values: Mapping[str, _Value], box_prefix: s
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread.
+    """A preset: turns samples into features, and says what it writes. Immutable; safe in any thread."""
 
-    Attributes:
-        label_base: Number of the first class: 0 or 1.
-        stores: What the images in its records must be.
-        values: What its records hold under which key.
-        layout: What a reader needs to know where labels start at 0 and there are no extra fields.
-
-    Raises:
-        ConfigError: It has no such label base.
-    """
-
-    label_base: int = 0
-    stores: ClassVar[ImageEncoding] = "file"
-    values: ClassVar[Mapping[str, _Value]]
-    layout: ClassVar[SchemaInfo]
+    label_base: int = 0  # number of the first class: 0 or 1
+    stores: ClassVar[ImageEncoding] = "file"  # what the images in its records must be
+    values: ClassVar[Mapping[str, _Value]]  # what its records hold under which key
+    layout: ClassVar[SchemaInfo]  # as `info` has it where labels start at 0 and there are no extra fields
 
     def __post_init__(self) -> None:
         check_range(option("label_base"), self.label_base, 0, 1)

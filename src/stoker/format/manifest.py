@@ -375,19 +375,23 @@ class _Node:
     def node(self, key: str) -> _Node:
         return _Node(self.value.get(key), f"{self.name}{key}.", self.path)
 
-    def counts(self, key: str) -> dict[str, int]:
+    def values(self, key: str, read: Callable[[_Node, str], _T]) -> dict[str, _T]:
+        """Return what each key of an inner object holds, which ``read`` reads and checks."""
         inner = self.node(key)
-        return {name: inner.count(name) for name in inner.value}
+        return {name: read(inner, name) for name in inner.value}
+
+    def counts(self, key: str) -> dict[str, int]:
+        return self.values(key, _Node.count)
 
     def nodes(self, key: str, make: Callable[[_Node], _T]) -> dict[str, _T]:
-        inner = self.node(key)
-        for name in inner.value:
+        for name in self.node(key).value:
             if not _is_text(name):
                 raise _damaged(self.path, f"{self.name}{key}", f"has the name {_shown(name)}, which is not text")
-        return {name: make(inner.node(name)) for name in inner.value}
+        return self.values(key, lambda inner, name: make(inner.node(name)))
 
 
 def _manifest(content: _Node, version: int) -> Manifest:
+    content.value = {"shard_names": "default", "formats": {}, "encoders": {}} | content.value
     source = content.node("source")
     return Manifest(
         stoker_version=content.get("stoker_version", str),
@@ -400,24 +404,14 @@ def _manifest(content: _Node, version: int) -> Manifest:
         converted=content.counts("converted"),
         annotation_errors=content.count("annotation_errors"),
         compression=cast("Compression", content.choice("compression", get_args(Compression))),
-        shard_names=content.get("shard_names", str) if "shard_names" in content.value else "default",
+        shard_names=content.get("shard_names", str),
         limit=content.count("limit") if content.value.get("limit") is not None else None,
         splits=content.nodes("splits", _split),
         files={} if version == 1 else _files(content),
         version=version,
-        formats=_formats(content) if "formats" in content.value else {},
-        encoders=_encoders(content) if "encoders" in content.value else {},
+        formats=content.values("formats", _Node.counts),
+        encoders=content.values("encoders", lambda encoders, name: encoders.get(name, str)),
     )
-
-
-def _formats(content: _Node) -> FormatCounts:
-    formats = content.node("formats")
-    return {name: formats.counts(name) for name in formats.value}
-
-
-def _encoders(content: _Node) -> dict[str, str]:
-    encoders = content.node("encoders")
-    return {name: encoders.get(name, str) for name in encoders.value}
 
 
 def _files(content: _Node) -> dict[str, ListedFile]:
@@ -497,6 +491,7 @@ def _feature(node: _Node) -> FeatureSpec:
 
 
 def _split(node: _Node) -> Split:
+    node.value = {"unlabelled": 0, "box_counts": {}} | node.value
     shards = tuple(
         _shard(_Node(value, f"{node.name}shards[{number}].", node.path))
         for number, value in enumerate(node.get("shards", list))
@@ -504,23 +499,20 @@ def _split(node: _Node) -> Split:
     counts = node.get("class_counts", list)
     if not all(type(count) is int and count >= 0 for count in counts):
         raise _damaged(node.path, f"{node.name}class_counts", "holds something that is not a count")
-    unlabelled = node.count("unlabelled") if "unlabelled" in node.value else 0
-    boxes = _box_counts(node)
-    split = Split(
-        node.count("records"), node.count("bytes"), node.count("rejects"), tuple(counts), shards, unlabelled, boxes
-    )
+    records, size_bytes, rejects, unlabelled = map(node.count, ("records", "bytes", "rejects", "unlabelled"))
+    split = Split(records, size_bytes, rejects, tuple(counts), shards, unlabelled, _box_counts(node))
     for key, total in (
         ("records", sum(shard.records for shard in shards)),
         ("records", sum(counts) + unlabelled),
         ("bytes", sum(shard.size_bytes for shard in shards)),
     ):
-        if node.count(key) != total:
+        if node.value[key] != total:
             raise node.wrong(key, f"is not the sum over the shards or classes, {total}")
     return split
 
 
 def _box_counts(node: _Node) -> dict[int, int]:
-    counts = node.counts("box_counts") if "box_counts" in node.value else {}
+    counts = node.counts("box_counts")
     for label in counts:
         if not _CLASS_ID.fullmatch(label):
             raise _damaged(node.path, f"{node.name}box_counts", f"has {_shown(label)}, which is not the id of a class")

@@ -409,14 +409,19 @@ def _indexed(
 
 
 def _against_manifest(path: Location, listed: Shard, size: int, records: int, checksum: int) -> list[Problem]:
-    wrong = []
-    if size != listed.size_bytes:
-        wrong.append(f"has {size} bytes; the manifest says {listed.size_bytes}")
-    if records != listed.records:
-        wrong.append(f"has {records} records; the manifest says {listed.records}")
-    if checksum != listed.crc32c:
-        wrong.append(f"has the CRC-32C {checksum:08x}; the manifest says {listed.crc32c:08x}")
-    return [file_problem(path, what) for what in wrong]
+    pairs = {
+        ("has", " bytes"): (size, listed.size_bytes),
+        ("has", " records"): (records, listed.records),
+        ("has the CRC-32C", ""): (f"{checksum:08x}", f"{listed.crc32c:08x}"),
+    }
+    return list(_differing(path, pairs))
+
+
+def _differing(path: Location, pairs: Mapping[tuple[str, str], tuple[object, object]]) -> Iterator[Problem]:
+    """Yield a problem for each number that is not as the manifest says, given both by the words around the number."""
+    for (before, after), (there, listed) in pairs.items():
+        if there != listed:
+            yield file_problem(path, f"{before} {there}{after}; the manifest says {listed}")
 
 
 def _checksum(path: Path) -> int:
@@ -582,13 +587,9 @@ def _count_problems(root: Location, manifest: Manifest, labels: Mapping[str, Cou
     path = root / MANIFEST_NAME
     for name, split in manifest.splits.items():
         seen = labels.get(name, Counter())
-        for label, count in enumerate(split.class_counts):
-            if seen[label] != count:
-                what = f"split {name} has {seen[label]} records of class {label}; the manifest says {count}"
-                yield file_problem(path, what)
-        if seen[-1] != split.unlabelled:
-            what = f"split {name} has {seen[-1]} records without a class; the manifest says {split.unlabelled}"
-            yield file_problem(path, what)
+        labelled = {f" of class {label}": (seen[label], count) for label, count in enumerate(split.class_counts)}
+        counts = labelled | {" without a class": (seen[-1], split.unlabelled)}
+        yield from _differing(path, {(f"split {name} has", f" records{what}"): both for what, both in counts.items()})
     if manifest.source.items != manifest.records + manifest.rejects:
         what = f"{manifest.records} records and {manifest.rejects} rejects are not the {manifest.source.items} items"
         yield file_problem(path, f"{what} of the source")
@@ -602,10 +603,10 @@ def _count_problems(root: Location, manifest: Manifest, labels: Mapping[str, Cou
         yield file_problem(path, str(error))
         return
     rejected = Counter(reject.split for reject in rejects)
-    for name, split in manifest.splits.items():
-        if rejected[name] != split.rejects:
-            what = f"has {rejected[name]} rejects of split {name}; the manifest says {split.rejects}"
-            yield file_problem(path, what)
+    splits = manifest.splits.items()
+    yield from _differing(
+        path, {("has", f" rejects of split {name}"): (rejected[name], s.rejects) for name, s in splits}
+    )
 
 
 def _companion_problems(root: Location, manifest: Manifest) -> Iterator[Problem]:

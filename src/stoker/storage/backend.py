@@ -61,15 +61,7 @@ class Blob:
 
 
 class StoreError(Exception):
-    """A request failed. Seen by `stoker.storage.retrying.RetryingStore` only, which makes an ``OSError`` of it.
-
-    Attributes:
-        retry: Whether the same request may succeed later.
-        busy: Whether the store asks for fewer requests.
-        answered: Whether the store was there to say so.
-        advice: What to do once it is given up.
-        wait_seconds: How long the store asks to wait before the next request.
-    """
+    """A request failed. Seen by `stoker.storage.retrying.RetryingStore` only, which makes an ``OSError`` of it."""
 
     def __init__(
         self,
@@ -82,11 +74,9 @@ class StoreError(Exception):
         wait_seconds: float = 0.0,
     ) -> None:
         super().__init__(problem)
-        self.advice = advice
-        self.wait_seconds = wait_seconds
-        self.retry = retry
-        self.busy = busy
-        self.answered = answered
+        self.retry, self.busy = retry, busy  # may the same request succeed later? does the store ask for fewer?
+        self.answered = answered  # whether the store was there to say so
+        self.advice, self.wait_seconds = advice, wait_seconds  # once it is given up; before the next request
 
 
 def missing_client(scheme: str, extra: str, error: ImportError) -> ConfigError:
@@ -105,17 +95,12 @@ class Backend(ABC):
 
     Every method raises ``FileNotFoundError`` where there is no such object, ``PermissionError`` where the store
     refuses, and `StoreError` for everything else.
-
-    Attributes:
-        name: Scheme and bucket, such as ``s3://photos``.
-        has_listings: Whether it tells what lies below a prefix; otherwise it can only be read from, by names that are
-            known.
     """
 
-    has_listings = True
+    has_listings = True  # whether it tells what lies below a prefix; otherwise it is only read from, by known names
 
     def __init__(self, name: str, settings: StoreSettings) -> None:  # noqa: ARG002 - some take none
-        self.name = name
+        self.name = name  # scheme and bucket, such as ``s3://photos``
 
     @abstractmethod
     def entries(self, prefix: str, after: str | None) -> Iterator[Entry]:

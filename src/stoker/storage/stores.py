@@ -133,17 +133,12 @@ _WHERE = ("endpoint", "account_name")
 
 @dataclass(slots=True)
 class Given:
-    """What was given in this process.
+    """What was given in this process."""
 
-    Attributes:
-        settings: By `scope_of` of a store.
-        queries: By URL without its query; it is that of everything below, too.
-        commits: Of the repositories of the Hugging Face Hub, by URL with a revision.
-    """
-
-    settings: dict[str, StoreSettings] = field(default_factory=dict, repr=False)
+    settings: dict[str, StoreSettings] = field(default_factory=dict, repr=False)  # by `scope_of` of a store
+    # by URL without its query; that of everything below, too
     queries: dict[str, str] = field(default_factory=dict, repr=False)
-    commits: dict[str, str] = field(default_factory=dict)
+    commits: dict[str, str] = field(default_factory=dict)  # of repositories of the Hub, by URL with a revision
 
     def __reduce__(self) -> tuple[Callable[..., Given], tuple[dict[str, Any], ...]]:
         return _received, (dict(self.settings), dict(self.queries), dict(self.commits))
