@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL").required = False
     text = "new or empty directory, or that of an unfinished build; or its URL (gs://, s3://, hdfs://)"
     parser.add_argument("destination", help=text).required = False
-    options.add_source(parser)
+    options.add_declared(parser, "which images", "source", "selection")
     options.add_dataset(parser)
-    group = options.add_running(parser)
+    group = options.add_declared(parser, "how it runs", "running")
     options.add_overwrite(group)
     options.add_engine(group)
     text = "build part N of M, numbered from 0, while other processes build the others; auto: in an array of Slurm or"

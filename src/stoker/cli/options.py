@@ -28,44 +28,30 @@ _ALL = -1
 _LITERAL = re.compile(r"``(.+?)``")
 
 
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add everything that says which images there are, and of which class."""
-    _add_declared(add_selection(parser), "source")
-
-
-def add_selection(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add what chooses among the images, wherever they come from; return its group."""
-    return _add_declared(parser.add_argument_group("which images"), "selection")
-
-
 def add_dataset(parser: argparse.ArgumentParser) -> None:
     """Add everything that says how images are stored, and in which shards."""
-    stored = _add_declared(parser.add_argument_group("what is stored"), "stored")
+    stored = add_declared(parser, "what is stored", "stored")
     stored.add_argument("--img-size", type=int, metavar="N", help="the same as --resize square:N")
     stored.add_argument("--quality", type=int, metavar="Q", help="the same as --encode jpeg:Q")
-    _add_declared(parser.add_argument_group("shards"), "shards")
+    add_declared(parser, "shards", "shards")
 
 
-def add_running(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Add how a build runs, and what a person may agree to; return the group."""
-    return _add_declared(parser.add_argument_group("how it runs"), "running")
-
-
-def _add_declared(group: argparse._ArgumentGroup, name: str) -> argparse._ArgumentGroup:
-    """Add the settings of builds that are declared as options of a group."""
+def add_declared(parser: argparse.ArgumentParser, title: str, *names: str) -> argparse._ArgumentGroup:
+    """Add the settings of builds that are declared as options of some groups under a title, and return its group."""
+    group = parser.add_argument_group(title)
     for setting in declared(BuildOptions):
         command = setting.command
-        if command is None or command.group != name:
+        if command is None or command.group not in names:
             continue
-        names, text = command.names or (option_of(setting.name),), _help(setting)
+        options, text = command.names or (option_of(setting.name),), _help(setting)
         if bool in setting.types:
             action = "store_true" if setting.default is False else argparse.BooleanOptionalAction
-            group.add_argument(*names, action=action, help=text)
+            group.add_argument(*options, action=action, help=text)
             continue
         choices = setting.words or command.choices or None
         kind = int if int in setting.types and str not in setting.types else str
         more = {"choices": choices, "metavar": command.metavar, "default": setting.default}
-        group.add_argument(*names, type=kind, help=text, **more)
+        group.add_argument(*options, type=kind, help=text, **more)
     return group
 
 
@@ -152,7 +138,7 @@ def add_record(parser: argparse.ArgumentParser, *, base: str = "--label-base") -
 def add_opening(parser: argparse.ArgumentParser) -> None:
     """Add what a person says about what is opened: about TFRecords of other origin, or about images."""
     add_record(parser)
-    _add_declared(parser.add_argument_group("images that are not built"), "source")
+    add_declared(parser, "images that are not built", "source")
 
 
 def source_options(args: argparse.Namespace) -> SourceOptions:

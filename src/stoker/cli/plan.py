@@ -25,9 +25,9 @@ EXAMPLES = ("stoker plan photos", "stoker plan photos --resize short:256 --encod
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("source", help=f"{SOURCE_KINDS}; or its URL")
-    options.add_source(parser)
+    options.add_declared(parser, "which images", "source", "selection")
     options.add_dataset(parser)
-    options.add_running(parser)
+    options.add_declared(parser, "how it runs", "running")
 
 
 def run(args: argparse.Namespace) -> int:

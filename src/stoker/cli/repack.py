@@ -27,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "new or empty directory, or that of an unfinished build; or its URL"
     parser.add_argument("destination", help=text)
     options.add_record(parser, base="--from-label-base")
-    options.add_selection(parser)
+    options.add_declared(parser, "which images", "selection")
     options.add_dataset(parser)
-    options.add_overwrite(options.add_running(parser))
+    options.add_overwrite(options.add_declared(parser, "how it runs", "running"))
 
 
 def run(args: argparse.Namespace) -> int:
