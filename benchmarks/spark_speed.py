@@ -30,7 +30,7 @@ import stoker.spark
 from benchmarks.rivals.serving import descendants, tree_seconds
 from benchmarks.rivals.turns import busy_seconds
 from stoker.builder import BuildSettings, LocalEngine, build_tree, open_source
-from stoker.cli.options import add_dataset, add_source, build_settings
+from stoker.cli.options import add_dataset, add_declared, build_settings
 from stoker.spark import started_session
 from tests.servers import spark_cluster
 
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     args, options_of_build = parser.parse_known_args()
     of_build = argparse.ArgumentParser(prog="stoker build")
-    add_source(of_build)
+    add_declared(of_build, "which images", "source", "selection")
     add_dataset(of_build)
     with tempfile.TemporaryDirectory(prefix="stoker-tree-") as folder:
         tree = copied(args.source, Path(folder, args.source.name), args.copies)

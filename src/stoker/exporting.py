@@ -19,6 +19,7 @@ import time
 import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -356,7 +357,7 @@ def _box(box: Box, names: Sequence[str] = ()) -> dict[str, float | int | str | N
     return values | ({"class": names[box.label or 0]} if named else {})
 
 
-class _Writer(ABC):
+class _Writer(AbstractContextManager["_Writer"], ABC):
     """Writes the records of a split, in the ``with`` block; a file that holds several ends after ``shard_bytes``."""
 
     def __init__(self, folder: Path, split: str, dataset: Dataset, shard_bytes: int) -> None:
@@ -367,9 +368,6 @@ class _Writer(ABC):
         self._shard_bytes = shard_bytes
         self.has_boxes = _has_boxes(dataset)
         self.records = self.files = self.size_bytes = 0
-
-    def __enter__(self) -> _Writer:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(is_complete=kind is None)

@@ -23,7 +23,7 @@ import threading
 import time
 import zlib
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -218,7 +218,7 @@ class _Results(AccumulatorParam["list[ShardResult]"]):
         return value1
 
 
-class _Jobs:
+class _Jobs(AbstractContextManager["_Jobs"]):
     """The jobs of one build, in threads; a group that is cancelled when the ``with`` block is left, for any reason.
 
     For one thread at a time, which must be that of the caller: the jobs run in its pool of a fair scheduler.
@@ -232,9 +232,6 @@ class _Jobs:
         self._run_as_caller = inheritable_thread_target(session)(self._run)
         self._running: set[Future[list[ShardResult]]] = set()
         self._stopping = False
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._stopping = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import weakref
 import zlib
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -90,7 +91,7 @@ def holds_records(path: LocationLike) -> bool:
         return False
 
 
-class InflatedShard:
+class InflatedShard(AbstractContextManager["InflatedShard"]):
     """The uncompressed bytes of a shard in a file without a name. It is closed when the last reference dies."""
 
     def __init__(self, descriptor: int) -> None:
@@ -105,9 +106,6 @@ class InflatedShard:
     def close(self) -> None:
         """Give the bytes back. Idempotent."""
         self._close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -213,7 +211,7 @@ class FramedRecords:
             start += size
 
 
-class ShardWriter:
+class ShardWriter(AbstractContextManager["ShardWriter"]):
     """Writes a TFRecord shard and its index.
 
     The bytes go to ``NAME.tmp-...``, or, if the dataset lies in a store, to a scratch file of this machine. `commit`
@@ -240,9 +238,6 @@ class ShardWriter:
         self._sizes: list[int] = []
         self._size_bytes = 0
         self._crc32c = 0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.abort()

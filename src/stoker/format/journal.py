@@ -22,8 +22,9 @@ import os
 import re
 import stat
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 from stoker import _native
 from stoker.config import option
@@ -86,20 +87,17 @@ class ShardResult:
     boxes: Mapping[int, int] = field(default_factory=dict)
 
 
-class Journal(ABC):
+class Journal(AbstractContextManager["Journal"], ABC):
     """The journal of one destination; for one thread at a time."""
 
     has_lock: ClassVar[bool]  # whether no other build can write to the destination as long as the journal is open
     settings: dict[str, Any] | None = None  # of the build that was begun here; None if none was
     results: list[ShardResult]  # the shards that are complete
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def close(self) -> None:  # noqa: B027 - a folder holds nothing open
+    def close(self) -> None:
         """Let other builds write to the destination. Idempotent."""
 
     @abstractmethod

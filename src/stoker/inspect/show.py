@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,6 @@ from stoker.transforms import ImageTransform, ObjectCrops, RandomResizedCrop
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
-    from typing import Self
 
     from numpy.typing import NDArray
 
@@ -319,7 +318,7 @@ class TransformedSample:
     colors: tuple[tuple[str, float], ...]  # how the colours are changed, in that order: what is changed, and the factor
 
 
-class SampleTransformer:
+class SampleTransformer(AbstractContextManager["SampleTransformer"]):
     """Applies a transform to single samples, with the engine of a loader. Use it as a context."""
 
     def __init__(self, dataset: Dataset, transform: SheetTransform, seed: int) -> None:
@@ -367,9 +366,6 @@ class SampleTransformer:
         """Return how many samples the transform makes of one image."""
         samples = self._feed.samples
         return len(samples.of_image(index)) if isinstance(samples, Objects) else 1
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self._engine.close()
