@@ -286,20 +286,3 @@ def test_files_of_other_programs_do_not_hide_a_class(tmp_path: Path) -> None:
     (source / "b/b_0.JPEG").rename(source / "b/below/b_0.JPEG")
     tree = list_source(str(source))
     assert (tree.classes, len(tree.table)) == (expected.classes, len(expected.table))
-
-
-def test_a_tree_of_links_is_the_same_dataset(tmp_path: Path) -> None:
-    source = write_tree(tmp_path / "src", {"a": 2, "b": 1})
-    links = tmp_path / "links"
-    links.mkdir()
-    (links / "b").symlink_to(source / "b")
-    (links / "a").mkdir()
-    for name in ("a_0.JPEG", "a_1.JPEG"):
-        (links / "a" / name).symlink_to(source / "a" / name)
-    (tmp_path / "root").symlink_to(links)
-    reports = [run(root, tmp_path / f"out-{number}") for number, root in enumerate((source, tmp_path / "root"))]
-    assert reports[0].manifest.dataset_id == reports[1].manifest.dataset_id
-    (links / "c").symlink_to("nowhere")
-    report = run(tmp_path / "root", tmp_path / "out")
-    assert report.outcome == "withheld"
-    assert [(reject.key, "leads nowhere" in reject.reason) for reject in report.rejects] == [("c", True)]

@@ -142,29 +142,6 @@ def test_an_interrupted_build_of_mixed_formats_ends_with_the_same_bytes(tmp_path
         assert contents(tmp_path / f"out{items}") == contents(tmp_path / "whole")
 
 
-def test_batches_of_mixed_formats_are_those_of_the_folder(tmp_path: Path) -> None:
-    source = mixed_tree(tmp_path / "src")
-    (source / "b/cut.png").unlink()
-    build(settings(source, Recipe()), tmp_path / "out")
-    in_shards, in_folder = stoker.open(tmp_path / "out", "train"), stoker.open(source)
-    wanted = {sample.source.rpartition("/")[2]: sample.decode() for sample in in_folder}
-    transform = stoker.Resize(24)
-    batches = [list(stoker.Loader(dataset, 5, transform=transform)) for dataset in (in_shards, in_folder)]
-    for sample in in_shards:
-        assert (sample.decode() == wanted[sample.source]).all(), sample.source
-    rows = [
-        {
-            dataset[int(index)].source.rpartition("/")[2]: image
-            for b in part
-            for image, index in zip(b.images, b.indices, strict=True)
-        }
-        for dataset, part in zip((in_shards, in_folder), batches, strict=True)
-    ]
-    assert rows[0].keys() == rows[1].keys()
-    for name, image in rows[0].items():
-        assert (image == rows[1][name]).all(), name
-
-
 def test_plan_build_and_info_name_what_becomes_of_the_images(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

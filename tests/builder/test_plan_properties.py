@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,14 +10,10 @@ from trees import settings_for
 
 from stoker.builder.plan import Plan, RecordSize, make_plan, plan_settings
 from stoker.builder.settings import SourceSettings
-from stoker.config import format_seconds, format_size, parse_size
 from stoker.errors import ConfigError, SourceError
 from stoker.sources import ItemTable, Source
 from stoker.sources.items import Blobs
 from stoker.sources.reader import FileReader
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SOURCE = SourceSettings("root")
 
@@ -148,34 +142,3 @@ def test_threads_and_accepted_rejects_do_not_decide_the_bytes() -> None:
     assert plan_settings(make_plan(tree, first, RecordSize(1.0)), first) == plan_settings(
         make_plan(tree, second, RecordSize(1.0)), second
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("1", 1), ("128MB", 128_000_000), ("1.5 GiB", 3 * 2**29), ("64kib", 65536), (" 2 TB ", 2 * 10**12)],
-)
-def test_sizes(text: str, size: int) -> None:
-    assert parse_size(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "MB", "-1", "1XB", "0", "0.1", "1e3", "9" * 30])
-def test_what_is_not_a_size(text: str) -> None:
-    with pytest.raises(ConfigError, match="size"):
-        parse_size(text)
-
-
-def test_numbers_for_people(tmp_path: Path) -> None:
-    assert [format_size(n) for n in (0, 999, 1000, 123_456_789, 10**15)] == [
-        "0 B",
-        "999 B",
-        "1.0 KB",
-        "123.5 MB",
-        "1000.0 TB",
-    ]
-    assert [format_seconds(s) for s in (0.2, 59.2, 61, 3600, 7384)] == [
-        "0.2 s",
-        "1 min 00 s",
-        "1 min 01 s",
-        "1 h 00 min",
-        "2 h 03 min",
-    ]

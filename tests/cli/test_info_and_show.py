@@ -198,14 +198,6 @@ def test_both_say_which_class_has_which_label(tmp_path: Path, capsys: pytest.Cap
     assert "gone.txt does not exist" in printed(capsys, "show", tmp_path / "src", *words, code=2)
 
 
-def test_boxes_can_be_left_out(manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sheets = []
-    for words in ((), ("--no-boxes",)):
-        printed(capsys, "show", tmp_path / "birds", "--out", tmp_path / "a.png", *words)
-        sheets.append((tmp_path / "a.png").read_bytes())
-    assert sheets[0] != sheets[1]
-
-
 def test_show_names_damaged_samples_and_still_writes(
     manifest: Manifest, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

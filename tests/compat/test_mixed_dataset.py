@@ -15,8 +15,7 @@ import pytest
 from PIL import Image
 
 import stoker
-from mixed_images import CLASSES, COUNTS, FILES, class_of, whole, write_folder
-from reference import transform
+from mixed_images import COUNTS, FILES, class_of, whole, write_folder
 from stoker.cli.main import main
 from stoker.format import read_manifest
 from stoker.inspect import verify_dataset
@@ -79,45 +78,6 @@ def test_records_hold_the_bytes_that_can_be_kept_and_the_pixels_of_all(built: Pa
         assert (sample.decode() == whole(FILES[name])).all(), name
 
 
-@pytest.mark.parametrize("shown", [stoker.Resize(24), stoker.TopLeft(16), stoker.CenterCrop(20, 28)])
-def test_batches_have_the_pixels_of_pillow(built: Path, folder: Path, shown: stoker.Resize) -> None:
-    expected = {
-        name: transform.show(Image.fromarray(whole(FILES[name])), shown, transform.Draws(0, 0, 0)) for name in NAMES
-    }
-    for source in (built, folder):
-        samples = stoker.open(source)
-        with stoker.Loader(samples, 8, transform=shown, threads=2) as loader:
-            seen = []
-            for batch in loader:
-                for row, index in enumerate(batch.indices):
-                    name = name_of(samples[int(index)])
-                    assert (batch.images[row] == expected[name]).all(), (name, source)
-                    assert batch.labels[row] == LABELS[name]
-                    seen.append(name)
-        assert sorted(seen) == NAMES
-
-
-def test_a_run_goes_on_where_it_stopped(built: Path) -> None:
-    def loader(threads: int) -> stoker.Loader:
-        crop = stoker.RandomResizedCrop(24, hflip=0.5)
-        return stoker.Loader(stoker.open(built), 4, shuffle=True, seed=7, transform=crop, threads=threads)
-
-    with loader(1) as uninterrupted:
-        whole_run = [(batch.indices.tolist(), batch.images) for epoch in range(2) for batch in uninterrupted]
-    with loader(2) as stopped:
-        batches = iter(stopped)
-        for _ in range(3):
-            next(batches)
-        state = stopped.state_dict()
-    with loader(2) as resumed:
-        resumed.load_state_dict(state)
-        rest = [(batch.indices.tolist(), batch.images) for epoch in range(2) for batch in resumed]
-    assert len(rest) == len(whole_run) - 3
-    for (indices, images), (expected, pixels) in zip(rest, whole_run[3:], strict=True):
-        assert indices == expected
-        assert (images == pixels).all()
-
-
 def by_tensorflow(data: bytes, name: bytes) -> np.ndarray:
     """Pixels as TensorFlow reads them: of JPEGs with the DCT that Pillow has, all 16 bits, and WebP with its alpha."""
     if name == b"JPEG":
@@ -147,19 +107,3 @@ def test_tensorflow_reads_the_same_images_labels_and_counts(built: Path) -> None
             assert (pixels == whole(FILES[name])).all(), name
     assert sorted(seen) == NAMES
     assert Counter(kind.lower() for kind in seen.values()) == STORED
-
-
-def test_batches_of_tensorflow_are_those_of_the_loader(built: Path) -> None:
-    samples, shown = stoker.open(built), stoker.Resize(24)
-    with stoker.Loader(samples, 8, transform=shown) as loader:
-        expected = [(batch.images, batch.labels) for batch in loader]
-    batches = list(stoker.tensorflow.dataset(samples, 8, transform=shown).as_numpy_iterator())
-    assert len(batches) == len(expected)
-    for (images, labels), (pixels, numbers) in zip(batches, expected, strict=True):
-        assert (images == pixels).all()
-        assert (labels == numbers).all()
-
-
-def test_classes_are_those_of_the_folders(built: Path, folder: Path) -> None:
-    for source in (built, folder):
-        assert [known.name for known in stoker.open(source).classes] == list(CLASSES)

@@ -11,13 +11,13 @@ from stoker.errors import ConfigError
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1", 1), (" 2 kb ", 2000), ("1.5 GiB", 3 * 2**29), ("128MB", 128_000_000), ("4194304TiB", MAX_SIZE)],
+    [("1", 1), (" 2 kb ", 2000), ("64kib", 65536), ("1.5 GiB", 3 * 2**29), ("4194304TiB", MAX_SIZE)],
 )
 def test_a_size_is_a_number_and_a_unit(text: str, size: int) -> None:
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["MB", "-1", "1,5GB", "1 XB", "1e9", "0", "0.5", "4194305TiB", "9" * 400, "٣"])
+@pytest.mark.parametrize("text", ["MB", "-1", "1XB", "1,5GB", "1 XB", "1e9", "0", "0.5", "4194305TiB", "9" * 400, "٣"])
 def test_what_is_not_a_size_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(ConfigError, match=text[:20]):
         parse_size(text)

@@ -299,12 +299,10 @@ def test_masks_are_resized_as_pillow_does_to_the_nearest(resize: str, tmp_path: 
 @pytest.mark.parametrize("resize", [None, "square:8", "exact:13x31"])
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_masks_are_turned_with_their_image(orientation: int, resize: str | None, tmp_path: Path) -> None:
-    exif = PillowImage.Exif()
-    exif[274] = orientation
     recipe = Recipe(exif="apply", resize=None if resize is None else parse_resize(resize), encode=parse_encode("png"))
     eight = ids(orientation).astype(np.uint8)
     picture = PillowImage.fromarray(np.stack([eight] * 3, axis=2))  # a mask that shows what becomes of the image
-    image = pictures.encode(picture, format="PNG", exif=exif)
+    image = pictures.encode(picture, format="PNG", exif=pictures.exif(orientation))
     records = [{"image": image, "mask": eight, "right": image}]
     extra: dict[str, Field] = {"mask": fields.Mask(), "right": fields.Image()}
     report = build_records(tmp_path, records, extra, recipe=replace(recipe, filter="nearest"))
@@ -315,9 +313,7 @@ def test_masks_are_turned_with_their_image(orientation: int, resize: str | None,
 
 
 def test_jpegs_that_are_turned_or_resized_take_their_masks_along(tmp_path: Path) -> None:
-    exif = PillowImage.Exif()
-    exif[274] = 6
-    image = pictures.jpeg(WIDTH, HEIGHT, exif=exif)
+    image = pictures.jpeg(WIDTH, HEIGHT, exif=pictures.exif(6))
     records = [{"image": image, "mask": ids(1) % 256, "right": pictures.jpeg(HEIGHT, WIDTH)}]
     extra: dict[str, Field] = {"mask": fields.Mask(), "right": fields.Image()}
     for name, recipe in (

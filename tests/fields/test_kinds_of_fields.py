@@ -12,7 +12,7 @@ import pytest
 from small_cases import each
 from stoker import fields
 from stoker.errors import ConfigError
-from stoker.types import BatchForm, EncodedImage
+from stoker.types import BatchForm, EncodedImage, FeatureSpec
 
 if TYPE_CHECKING:
     from stoker.types import Field
@@ -40,6 +40,7 @@ class Row:
     field: Field
     given: Any
     read: Any
+    stored: Any  # its only feature, or all
     form: BatchForm
     summary: str
     shown: str
@@ -49,170 +50,54 @@ class Row:
     cell: tuple[str, Any] | None = None
 
 
+FILES = {
+    "x/encoded": ("bytes", [b"file"]),
+    "x/format": ("bytes", [b"PNG"]),
+    "x/height": ("int64", [3]),
+    "x/width": ("int64", [4]),
+}
+INT = BatchForm("dense", "int64", stored="int64")
+LABELS = BatchForm("ragged", "int64", fill=-1, stored="int64")
+PLANE = "struct<bytes: binary, path: string>"
+PADDED = BatchForm("padded", "int64", pad_to=2, fill=-1, stored="int64")
+HALVES = BatchForm("dense", "float16", (2,), group=4)
+FLOATS = BatchForm("dense", "float32", (2, 1), stored="float", group=2)
+INTS = BatchForm("ragged", "int64", stored="int64")
 ROWS = [
-    Row(
-        fields.Text(),
-        "é",
-        "é",
-        BatchForm("text"),
-        "text",
-        '"é"',
-        "é",
-        "string",
-        inferred="x",
-        cell=("7", "7"),
-    ),
-    Row(
-        fields.Bytes(),
-        b"ab",
-        b"ab",
-        BatchForm("bytes"),
-        "bytes",
-        "2 B",
-        "YWI=",
-        "binary",
-        inferred="x",
-    ),
-    Row(
-        fields.Json(),
-        {"a": (1,)},
-        {"a": [1]},
-        BatchForm("json"),
-        "json",
-        '{"a": [1]}',
-        {"a": [1]},
-        "string",
-        inferred="x",
-    ),
-    Row(
-        fields.Json("list[str]"),
-        ["a", None],
-        ["a", None],
-        BatchForm("json"),
-        "json",
-        '["a", null]',
-        ["a", None],
-        "list<item: string>",
-    ),
-    Row(
-        fields.Int(),
-        True,
-        1,
-        BatchForm("dense", "int64", stored="int64"),
-        "int",
-        "1",
-        1,
-        "int64",
-        inferred="x",
-        cell=("true", 1),
-    ),
-    Row(
-        fields.Int("uint8"),
-        255,
-        255,
-        BatchForm("dense", "int64", stored="int64"),
-        "int",
-        "255",
-        255,
-        "uint8",
-        cell=("255", 255),
-    ),
-    Row(
-        fields.Float(),
-        1,
-        1.0,
-        BatchForm("dense", "float32", stored="float"),
-        "float",
-        "1.0",
-        1.0,
-        "float",
-        cell=("1e3", 1000.0),
-    ),
-    Row(
-        fields.Label(["cat", "dog"]),
-        "dog",
-        1,
-        BatchForm("dense", "int64", stored="int64"),
-        "label of 2 classes",
-        "1 (dog)",
-        1,
-        "int64",
-    ),
-    Row(
-        fields.Label(),
-        7,
-        7,
-        BatchForm("dense", "int64", stored="int64"),
-        "label",
-        "7",
-        7,
-        "int64",
-        inferred="label",
-    ),
-    Row(
-        fields.Labels(["cat"]),
-        [0, "cat"],
-        np.array([0, 0]),
-        BatchForm("ragged", "int64", fill=-1, stored="int64"),
-        "labels of 1 class",
-        "0 (cat), 0 (cat)",
-        [0, 0],
-        "list<item: int64>",
-    ),
-    Row(
-        fields.Labels(pad_to=2),
-        [3],
-        np.array([3]),
-        BatchForm("padded", "int64", pad_to=2, fill=-1, stored="int64"),
-        "labels",
-        "3",
-        [3],
-        "list<item: int64>",
-    ),
-    Row(
-        *(
-            fields.Array("float16", (2,)),
-            [1, 2],
-            np.array([1, 2], "float16"),
-            BatchForm("dense", "float16", (2,), group=4),
-        ),
-        "array of float16 (2)",
-        "(2,): 1, 2",
-        [1.0, 2.0],
-        "fixed_size_list<item: float>[2]",
-    ),
-    Row(
-        fields.Array("int64", (None,)),
-        [1, 2],
-        np.array([1, 2]),
-        BatchForm("ragged", "int64", stored="int64"),
-        "array of int64 (any)",
-        "(2,): 1, 2",
-        [1, 2],
-        "list<item: int64>",
-        inferred="x",
-    ),
-    Row(
-        fields.Image(),
-        object(),
-        FILE,
-        BatchForm("image"),
-        "image",
-        "png, 4 x 3, 4 B",
-        None,
-        "struct<bytes: binary, path: string>",
-    ),
-    Row(
-        fields.Mask(16),
-        object(),
-        FILE,
-        BatchForm("mask", "uint16"),
-        "mask of 16 bits",
-        "png, 4 x 3, 4 B",
-        None,
-        "struct<bytes: binary, path: string>",
-    ),
-]
+    Row(fields.Text(), "é", "é", ("bytes", ["é".encode()]),
+        BatchForm("text"), "text", '"é"', "é", "string", "x", ("7", "7")),
+    Row(fields.Bytes(), b"ab", b"ab", ("bytes", [b"ab"]), BatchForm("bytes"), "bytes", "2 B", "YWI=", "binary", "x"),
+    Row(fields.Json(), {"b": (1, None), "a": "é"}, {"a": "é", "b": [1, None]},
+        ("bytes", ['{"a":"é","b":[1,null]}'.encode()]), BatchForm("json"), "json",
+        '{"a": "é", "b": [1, null]}', {"a": "é", "b": [1, None]}, "string", "x"),
+    Row(fields.Json("list[str]"), ["a", None], ["a", None], ("bytes", [b'["a",null]']),
+        BatchForm("json"), "json", '["a", null]', ["a", None], "list<item: string>"),
+    Row(fields.Int(), True, 1, ("int64", [1]), INT, "int", "1", 1, "int64", "x", ("true", 1)),
+    Row(fields.Int("uint8"), 255, 255, ("int64", [255]), INT, "int", "255", 255, "uint8", None, ("255", 255)),
+    Row(fields.Float(), 1, 1.0, ("float", [1.0]), BatchForm("dense", "float32", stored="float"),
+        "float", "1.0", 1.0, "float", None, ("1e3", 1000.0)),
+    Row(fields.Label(["cat", "dog"]), "dog", 1, ("int64", [1]), INT, "label of 2 classes", "1 (dog)", 1, "int64"),
+    Row(fields.Label(), 7, 7, ("int64", [7]), INT, "label", "7", 7, "int64", "label"),
+    Row(fields.Labels(["cat"]), [0, "cat"], np.array([0, 0]), ("int64", [0, 0]),
+        LABELS, "labels of 1 class", "0 (cat), 0 (cat)", [0, 0], "list<item: int64>"),
+    Row(fields.Labels(pad_to=2), [3], np.array([3]), ("int64", [3]), PADDED, "labels", "3", [3], "list<item: int64>"),
+    Row(fields.Array("float16", (2,)), [1, 2], np.array([1, 2], "float16"), ("bytes", [b"\0<\0@"]),
+        HALVES, "array of float16 (2)", "(2,): 1, 2", [1.0, 2.0], "fixed_size_list<item: float>[2]"),
+    Row(fields.Array("float32", (2, 1)), [[1], [2.5]], np.array([[1], [2.5]], "float32"), ("float", [1.0, 2.5]),
+        FLOATS, "array of float32 (2, 1)", "(2, 1): 1, 2.5", [[1.0], [2.5]],
+        "fixed_size_list<item: fixed_size_list<item: float>[1]>[2]"),
+    Row(fields.Array("uint16", (2,)), np.array([1, 258], ">u2"), np.array([1, 258], "uint16"),
+        ("bytes", [b"\1\0\2\1"]),
+        BatchForm("dense", "uint16", (2,), group=4), "array of uint16 (2)", "(2,): 1, 258", [1, 258],
+        "fixed_size_list<item: uint16>[2]"),
+    Row(fields.Array("bool", ()), True, np.array(True), ("bytes", [b"\1"]),
+        BatchForm("dense", "bool", ()), "array of bool ()", "(): 1", True, "bool"),
+    Row(fields.Array(np.dtype(">i8"), (None,)), [1, 2], np.array([1, 2]), ("int64", [1, 2]),
+        INTS, "array of int64 (any)", "(2,): 1, 2", [1, 2], "list<item: int64>", "x"),
+    Row(fields.Image(), object(), FILE, FILES, BatchForm("image"), "image", "png, 4 x 3, 4 B", None, PLANE),
+    Row(fields.Mask(16), object(), FILE, FILES,
+        BatchForm("mask", "uint16"), "mask of 16 bits", "png, 4 x 3, 4 B", None, PLANE),
+]  # fmt: skip
 NAMES = [repr(row.field) for row in ROWS]
 
 
@@ -228,7 +113,11 @@ def test_a_manifest_says_it(row: Row) -> None:
 @each("row", ROWS)
 def test_a_record_holds_it(row: Row) -> None:
     features = row.field.encode("x", row.given, Beside())
-    assert features.keys() == row.field.features("x").keys()
+    assert features == (row.stored if isinstance(row.stored, dict) else {"x": row.stored})
+    specs = row.field.features("x")
+    assert features.keys() == specs.keys()
+    for key, (kind, held) in features.items():
+        assert specs[key] == FeatureSpec(kind, specs[key].length and len(held))
     read = row.field.decode("x", features)
     assert np.array_equal(read, row.read) if isinstance(row.read, np.ndarray) else read == row.read
     assert row.field.show(read) == row.shown

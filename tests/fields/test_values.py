@@ -18,7 +18,7 @@ from reference import example
 from small_cases import each
 from stoker import _native, fields
 from stoker.errors import ConfigError, ExampleError, SourceError
-from stoker.types import Box, EncodedImage, FeatureSpec
+from stoker.types import Box
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,53 +80,6 @@ def test_what_is_stored_comes_back_from_canonical_bytes(drawn: tuple[fields.Valu
     assert kind == field.spec.kind
     assert field.spec.length in (None, len(stored))
     assert fields.from_json(json.loads(json.dumps(field.to_json()))) == field == pickle.loads(pickle.dumps(field))
-
-
-class Beside:
-    """The image of a record, of which every value makes the same file; see `stoker.types.Pixels`."""
-
-    def __init__(self, stored: EncodedImage) -> None:
-        self.stored = stored
-
-    def image(self, name: str, value: Any) -> EncodedImage:
-        del name, value
-        return self.stored
-
-    def mask(self, name: str, value: Any, bits: int) -> EncodedImage:
-        del name, value, bits
-        return self.stored
-
-
-def test_what_stands_in_a_record() -> None:
-    picture = EncodedImage(b"...", "png", 3, 4)
-    beside = Beside(picture)
-    for field, value, stored in (
-        (fields.Text(), "é", {"x": ("bytes", [b"\xc3\xa9"])}),
-        (fields.Json(), {"b": (1, None), "a": "é"}, {"x": ("bytes", ['{"a":"é","b":[1,null]}'.encode()])}),
-        (fields.Int(), True, {"x": ("int64", [1])}),
-        (fields.Float(), 1, {"x": ("float", [1.0])}),
-        (fields.Label(["cat", "dog"]), "dog", {"x": ("int64", [1])}),
-        (fields.Labels(["cat", "dog"]), ("dog", 0), {"x": ("int64", [1, 0])}),
-        (fields.Array("float32", (2, 1)), [[1], [2.5]], {"x": ("float", [1.0, 2.5])}),
-        (fields.Array(np.dtype(">i8"), (None,)), np.array([1, 2], np.int8), {"x": ("int64", [1, 2])}),
-        (fields.Array("uint16", (2,)), np.array([1, 258], ">u2"), {"x": ("bytes", [b"\1\0\2\1"])}),
-        (fields.Array("bool", ()), True, {"x": ("bytes", [b"\1"])}),
-        (
-            fields.Mask(),
-            object(),
-            {
-                "x/encoded": ("bytes", [b"..."]),
-                "x/format": ("bytes", [b"PNG"]),
-                "x/height": ("int64", [3]),
-                "x/width": ("int64", [4]),
-            },
-        ),
-    ):
-        assert field.encode("x", value, beside) == stored
-        assert field.features("x") == {key: FeatureSpec(kind, len(held)) for key, (kind, held) in stored.items()} or (
-            field.features("x")["x"].length is None
-        )
-    assert fields.Mask().decode("x", fields.Mask().encode("x", object(), beside)) == picture
 
 
 @each(

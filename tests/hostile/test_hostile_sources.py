@@ -172,17 +172,3 @@ def test_no_annotation_costs_its_image(tmp_path: Path, in_tar: bool) -> None:
     manifest = build(source, tmp_path / "made")
     assert manifest["splits"]["train"]["records"] == len(ANNOTATIONS)
     assert manifest["annotation_errors"] == len(ANNOTATIONS) - in_tar
-
-
-@pytest.mark.parametrize(
-    ("edges", "boxes"),
-    [
-        (("-5", "-5", "5", "5"), [(0.0, 0.0, 0.025, 0.05)]),
-        (("150", "50", "50", "10"), [(0.25, 0.1, 0.75, 0.5)]),
-        (("1e308", "-1e308", "5", "5"), [(0.025, 0.0, 1.0, 0.05)]),
-        (("500", "500", "600", "600"), []),
-    ],
-)
-def test_boxes_are_put_in_order_and_inside(edges: tuple[str, str, str, str], boxes: list[tuple[float, ...]]) -> None:
-    parsed = [named.box for named in parse_annotation(xml(("a", *edges)).encode())]
-    assert [(box.xmin, box.ymin, box.xmax, box.ymax) for box in parsed] == boxes

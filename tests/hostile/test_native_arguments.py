@@ -133,20 +133,6 @@ def test_a_batch_of_another_engine_is_not_filled(sound: Sound) -> None:
         large.replace(sound.finished(), 0, 0, -1, 0)
 
 
-def test_raw_pixels_that_are_fewer_than_their_size_says(sound: Sound, tmp_path: Path) -> None:
-    """The record claims more rows than it has bytes for."""
-    for height, width in ((9, 8), (8, 9), (2**31 - 1, 2**31 - 1), (-8, -8), (0, 8)):
-        features: dict[str, Any] = {"i": ("bytes", [bytes(192)]), "h": ("int64", [height]), "w": ("int64", [width])}
-        path = tmp_path / "claims.tfrecord"
-        path.write_bytes(_native.frame_record(_native.write_example(features)))
-        records = _native.RecordSet()
-        records.add(str(path), _native.scan_shard(str(path)))
-        engine = sound.engine(source=_native.RecordSource(records, sound.keys()))
-        engine.submit(np.array([0], np.uint64), 0)
-        ((_, error),) = engine.next().failures
-        assert "192 bytes of pixels are not" in str(error)
-
-
 @pytest.mark.parametrize(
     "call",
     [

@@ -373,10 +373,8 @@ def test_info_of_every_kind_of_png(color: int, bits: int, *, interlaced: bool) -
 @each("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @each("orientation", range(1, 9))
 def test_info_gives_the_orientation(kind: str, orientation: int) -> None:
-    exif = Image.Exif()
-    exif[274] = orientation
     picture = Image.fromarray(pictures.pixels(20, 10))
-    data = pictures.encode(picture, format=kind, exif=exif)
+    data = pictures.encode(picture, format=kind, exif=pictures.exif(orientation))
     info = image.info(data)
     pixels = image.decode(data)
     assert (info.height, info.width) == pixels.shape[:2]
@@ -401,9 +399,7 @@ def raw_profile(orientation: int) -> bytes:
     """EXIF as ImageMagick writes it into a PNG, compressed."""
     import zlib  # noqa: PLC0415
 
-    exif = Image.Exif()
-    exif[274] = orientation
-    data = b"Exif\0\0" + exif.tobytes().removeprefix(b"Exif\0\0")
+    data = b"Exif\0\0" + pictures.exif(orientation).removeprefix(b"Exif\0\0")
     return zlib.compress(b"\nexif\n%8d\n%s\n" % (len(data), data.hex().encode()))
 
 

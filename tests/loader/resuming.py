@@ -48,7 +48,7 @@ def contents_of(batch: stoker.Batch) -> list[Content]:
 
 
 def check_resume(
-    dataset: stoker.Dataset,
+    dataset: stoker.Dataset | stoker.Mix,
     topologies: Sequence[tuple[int, int]],
     *,
     transform: Any = TRANSFORM,
@@ -112,7 +112,7 @@ class ResumeCheck:
             loader.load_state_dict(self._start)
             self.reference = [content for batch in loader for content in contents_of(batch)]
             assert len(self.reference) == self.size - first
-            if loader.settings.sampling is None:
+            if loader.settings.sampling is None and not isinstance(loader.dataset, stoker.Mix):
                 assert len({content.index for content in self.reference}) == self.size - first
 
     def change(self, before: Topology, after: Topology, every: int) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 
 import stoker
 from loader.processes import free_ports, run_together
 from loader.shards import write_annotated, write_shards
-from stoker.order import EpochOrder, Topology, chosen_tail, steps_left, take_step
+from stoker.order import chosen_tail
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,23 +102,6 @@ def test_all_frameworks_agree(tmp_path: Path, batch_size: int, world_size: int) 
 def test_what_a_tail_is_where_it_is_left_out(world_size: int, tail: Any, *, drop_last: bool) -> None:
     assert chosen_tail(None, drop_last=drop_last, world_size=world_size) == tail
     assert chosen_tail("wrap", drop_last=False, world_size=world_size) == "wrap"
-
-
-def test_no_rank_ever_has_a_short_batch_and_every_sample_counts_once() -> None:
-    random = np.random.default_rng(0)
-    for _ in range(300):
-        samples, batch_size, world_size = (int(random.integers(1, most)) for most in (200, 40, 12))
-        order = EpochOrder(samples, True, 5, 0)
-        tail = chosen_tail(None, drop_last=False, world_size=world_size + 1)
-        seen: list[int] = []
-        for rank in range(world_size + 1):
-            topology, consumed = Topology(batch_size, rank, world_size + 1, tail), 0
-            for _ in range(steps_left(samples, 0, topology)):
-                step = take_step(order, consumed, topology)
-                assert len(step.indices) == batch_size
-                seen += step.indices[step.valid].tolist()
-                consumed = step.consumed
-        assert sorted(seen) == list(range(samples))
 
 
 THREE_RANKS = """

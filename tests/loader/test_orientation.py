@@ -25,17 +25,11 @@ if TYPE_CHECKING:
 TRANSFORM = stoker.CenterCrop(16, 16)
 
 
-def exif(orientation: int) -> bytes:
-    tags = Image.Exif()
-    tags[274] = orientation
-    return tags.tobytes()
-
-
 def write_photos(root: Path, turned: int, images: int = 12) -> Path:
     """Photographs, the last of which are turned."""
     (root / "cat").mkdir(parents=True)
     for number in range(images):
-        options = {"exif": exif(6)} if number >= images - turned else {}
+        options = {"exif": pictures.exif(6)} if number >= images - turned else {}
         (root / f"cat/{number:02d}.jpg").write_bytes(pictures.jpeg(64, 48, number, **options))
     return root
 
@@ -44,7 +38,7 @@ def write_photos(root: Path, turned: int, images: int = 12) -> Path:
 @each("orientation", [1, 2, 6, 9])
 def test_an_orientation_counts_where_decoding_does_not_apply_it(kind: str, orientation: int) -> None:
     image = Image.fromarray(pictures.pixels(31, 18))
-    data = pictures.encode(image, format=kind, **({} if kind == "GIF" else {"exif": exif(orientation)}))
+    data = pictures.encode(image, format=kind, **({} if kind == "GIF" else {"exif": pictures.exif(orientation)}))
     expected = orientation in (2, 6) and kind in ("JPEG", "PNG", "WEBP")  # Pillow turns TIFF itself
     assert is_turned(data) == expected
     for length in (0, 10, 40, len(data) // 2):

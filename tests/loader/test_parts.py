@@ -221,17 +221,9 @@ def test_parts_are_mixed_and_numbered_in_their_wholes(whole: stoker.Dataset, fil
     assert [by_index[index] for index in (3, 5, 40, 41, 60, 64, 68)] == [4, 6, 11, 12, 0, 1, 2]
 
 
-def test_frameworks_take_parts(whole: stoker.Dataset) -> None:
-    part = whole[20:10:-3]
-    expected = [20, 17, 14, 11]
-    with stoker.torch.DataLoader(part, 2, transform=TRANSFORM) as loader:
-        assert [index for batch in loader for index in batch.indices.tolist()] == expected
-    mapped = stoker.torch.MapDataset(part, TRANSFORM)
-    assert [mapped[i][1] for i in range(len(mapped))] == [number + 1 for number in expected]
-    with stoker.jax.batches(part, 4, transform=TRANSFORM, epochs=1) as batches:
-        assert next(batches)["indices"].tolist() == expected
-    elements = stoker.tensorflow.dataset(part, 4, transform=TRANSFORM, elements=["indices"])
-    assert [indices.numpy().tolist() for (indices,) in elements] == [expected]
+def test_samples_of_a_part_by_number_in_pytorch(whole: stoker.Dataset) -> None:
+    mapped = stoker.torch.MapDataset(whole[20:10:-3], TRANSFORM)
+    assert [mapped[i][1] for i in range(len(mapped))] == [21, 18, 15, 12]
 
 
 def test_substitutes_are_of_the_part(tmp_path: Path) -> None:

@@ -90,15 +90,3 @@ def test_records_that_do_not_fit_are_errors_and_others_are_not(tmp_path: Path) -
     path = write(tmp_path, [record(0, pixels(0)), record(1, pixels(1), **{"image/order": ("bytes", [b"WHC"])})])
     with pytest.raises(ExampleError, match="WHC"):
         loaded(path)
-
-
-def test_orders_may_differ_from_record_to_record(tmp_path: Path) -> None:
-    frames = []
-    for i in range(RECORDS):
-        planes = {
-            "image/encoded": ("bytes", [pixels(i).transpose(2, 0, 1).tobytes()]),
-            "image/order": ("bytes", [b"CHW"]),
-        }
-        frames.append(record(i, pixels(i), **(planes if i % 3 else {})))
-    images = np.concatenate([batch.images for batch in loaded(write(tmp_path, frames))])
-    assert all((images[i] == pixels(i)).all() for i in range(RECORDS))

@@ -39,9 +39,7 @@ def image(mode: str) -> Image.Image:
 def encoded(kind: str, mode: str = "RGB", orientation: int = 1) -> bytes:
     options: dict[str, Any] = {}
     if orientation != 1:
-        exif = Image.Exif()
-        exif[274] = orientation
-        options["exif"] = exif.tobytes()
+        options["exif"] = pictures.exif(orientation)
     if kind == "avif":
         return pictures.encode(image(mode), format="AVIF", quality=90, speed=9, **options)
     out = io.BytesIO()

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from reference import pictures
 from small_cases import each
 from stoker.errors import ImageError, ImageTooLargeError
 from stoker.recipe import Recipe, StoredImage, convert, parse_encode, parse_resize, sniff
@@ -34,12 +35,6 @@ def save(kind: str, mode: str = "RGB", size: tuple[int, int] = (48, 36), **optio
     return out.getvalue()
 
 
-def exif(orientation: int) -> bytes:
-    tags = Image.Exif()
-    tags[274] = orientation
-    return tags.tobytes()
-
-
 def rgb(data: bytes) -> np.ndarray:
     with Image.open(io.BytesIO(data)) as image:
         return np.asarray(image.convert("RGB"))
@@ -57,7 +52,7 @@ def opened(data: bytes) -> Image.Image:
         save("JPEG", "L"),
         save("JPEG", subsampling=0),
         save("JPEG", keep_rgb=True),
-        save("JPEG", exif=exif(6)),
+        save("JPEG", exif=pictures.exif(6)),
         save("JPEG") + b"trailing bytes",
     ],
 )
@@ -129,7 +124,7 @@ def test_the_first_frame_of_an_animation_is_stored() -> None:
 @each("orientation", range(1, 9))
 @each("kind", ["JPEG", "PNG", "TIFF"])
 def test_exif_orientation_is_applied_when_asked(kind: str, orientation: int) -> None:
-    data = save(kind, exif=exif(orientation))
+    data = save(kind, exif=pictures.exif(orientation))
     stored = convert(data, Recipe(exif="apply"))
     with Image.open(io.BytesIO(data)) as image:
         upright = np.asarray(ImageOps.exif_transpose(image).convert("RGB"))
@@ -146,7 +141,7 @@ def test_boxes_turn_with_the_pixels(orientation: int) -> None:
     marked = np.zeros((30, 60, 3), np.uint8)
     marked[5:10, 12:36] = 255
     out = io.BytesIO()
-    Image.fromarray(marked).save(out, "PNG", exif=exif(orientation))
+    Image.fromarray(marked).save(out, "PNG", exif=pictures.exif(orientation))
     stored = convert(out.getvalue(), Recipe(exif="apply", resize=parse_resize("exact:120x120")))
     (box,) = stored.geometry.place([Box(12 / 60, 5 / 30, 36 / 60, 10 / 30)])
     rows, columns = np.nonzero(rgb(stored.data)[:, :, 1] > 127)

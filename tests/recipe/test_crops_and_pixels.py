@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from reference import pictures
 from reference.tf1_resize import resize_tf1
 from small_cases import each
 from stoker.errors import ImageTooLargeError
@@ -25,10 +26,8 @@ def jpeg(width: int, height: int, *, orientation: int = 1, mode: str = "RGB") ->
     shape = (height, width, 3) if mode == "RGB" else (height, width)
     noise = np.random.default_rng(width * 7 + height).integers(0, 256, shape, np.uint8)
     image = Image.fromarray(noise).resize((width, height))
-    exif = Image.Exif()
-    exif[274] = orientation
     out = io.BytesIO()
-    image.save(out, "JPEG", quality=90, exif=exif.tobytes())
+    image.save(out, "JPEG", quality=90, exif=pictures.exif(orientation))
     return out.getvalue()
 
 
@@ -102,9 +101,7 @@ def test_an_object_of_a_turned_image(orientation: int, mode: str) -> None:
     data = jpeg(width, height, orientation=orientation)
     part = decoded(data).crop((12, 4, 36, 16))
     out = io.BytesIO()
-    exif = Image.Exif()
-    exif[274] = orientation
-    part.save(out, "PNG", exif=exif)
+    part.save(out, "PNG", exif=pictures.exif(orientation))
     upright = decoded(out.getvalue(), turned=True)
     if mode == "square":
         side = min(upright.size)

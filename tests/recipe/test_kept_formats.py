@@ -26,12 +26,6 @@ CROP = Box(0.25, 0.1, 0.75, 0.9)
 pytestmark = pytest.mark.filterwarnings("ignore:Palette images with Transparency:UserWarning")
 
 
-def exif(orientation: int) -> bytes:
-    tags = Image.Exif()
-    tags[274] = orientation
-    return tags.tobytes()
-
-
 def image(mode: str, seed: int = 1) -> Image.Image:
     """Pixels of a mode; with alpha, it is nowhere the same for long."""
     rgb = pictures.pixels(WIDTH, HEIGHT, seed)
@@ -67,7 +61,7 @@ KEPT = {
     "PNG with alpha": save("PNG", "RGBA"),
     "PNG with a colour that is transparent": save("PNG", transparency=(1, 2, 3)),
     "animated PNG": save("PNG", **FRAMES),
-    "PNG with an orientation": save("PNG", exif=exif(6)),
+    "PNG with an orientation": save("PNG", exif=pictures.exif(6)),
     "PNG without its end": save("PNG")[:-12],
     "PNG with bytes behind its end": save("PNG") + b"behind",
     "lossy WebP": save("WEBP", quality=70),
@@ -76,7 +70,7 @@ KEPT = {
     "lossless WebP with alpha": save("WEBP", "RGBA", lossless=True),
     "animated WebP": save("WEBP", **FRAMES),
     "animated lossless WebP": save("WEBP", lossless=True, **FRAMES),
-    "WebP with a profile": save("WEBP", icc_profile=b"none", exif=exif(3)),
+    "WebP with a profile": save("WEBP", icc_profile=b"none", exif=pictures.exif(3)),
     **{
         f"PNG of colour type {color} and {bits} bits{', interlaced' * interlaced}": png(
             WIDTH, HEIGHT, color, bits, interlaced=interlaced, transparent=True
@@ -208,8 +202,8 @@ def test_nothing_lossless_becomes_lossy(name: str, recipe: Recipe, crop: Box | N
         (KEPT["lossless WebP"], {"resize": parse_resize("short:9")}, "png"),
         (KEPT["animated lossless WebP"], {"resize": parse_resize("short:9")}, "png"),
         (KEPT["WebP with a profile"], {"exif": "apply"}, "jpeg"),
-        (save("JPEG", exif=exif(3)), {"exif": "apply"}, "jpeg"),
-        (save("PNG", exif=exif(3)), {"exif": "apply"}, "png"),
+        (save("JPEG", exif=pictures.exif(3)), {"exif": "apply"}, "jpeg"),
+        (save("PNG", exif=pictures.exif(3)), {"exif": "apply"}, "png"),
         (KEPT["lossless WebP"], {"exif": "apply"}, "webp"),
     ],
 )

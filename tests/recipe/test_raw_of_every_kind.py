@@ -22,12 +22,6 @@ FILTERS = ("box", "bilinear", "bicubic", "lanczos", "nearest", "tf1-align-corner
 RAW = Recipe(encode=RawEncode())
 
 
-def exif(orientation: int) -> bytes:
-    tags = Image.Exif()
-    tags[274] = orientation
-    return tags.tobytes()
-
-
 def array(stored: bytes, width: int, height: int, order: str = "HWC") -> np.ndarray:
     values = np.frombuffer(stored, np.uint8)
     return values.reshape(height, width, 3) if order == "HWC" else values.reshape(3, height, width).transpose(1, 2, 0)
@@ -60,7 +54,7 @@ def test_every_kind_of_file_is_stored_as_pillow_decodes_it(mode: str, options: d
 @each("kind", ["JPEG", "PNG"])
 @each("words", ["apply", "keep"])
 def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> None:
-    data = pictures.encode(Image.fromarray(pictures.pixels(31, 18)), format=kind, exif=exif(orientation))
+    data = pictures.encode(Image.fromarray(pictures.pixels(31, 18)), format=kind, exif=pictures.exif(orientation))
     image = Image.open(io.BytesIO(data))
     seen = np.asarray(ImageOps.exif_transpose(image) if words == "apply" else image)
     stored = convert(data, Recipe(encode=RawEncode("CHW"), exif="apply" if words == "apply" else "keep"))
@@ -74,7 +68,7 @@ def test_planes_of_a_turned_image(kind: str, orientation: int, words: str) -> No
 def test_another_object_is_found_where_its_box_says(kind: str, orientation: int, resize: StoredSize | None) -> None:
     marked = np.zeros((64, 96, 3), np.uint8)
     marked[24:40, 40:56] = 255
-    data = pictures.encode(Image.fromarray(marked), format=kind, exif=exif(orientation))
+    data = pictures.encode(Image.fromarray(marked), format=kind, exif=pictures.exif(orientation))
     crop = Box(24 / 96, 16 / 64, 88 / 96, 56 / 64)
     stored = convert(data, Recipe(resize, RawEncode(), "box", exif="apply"), crop)
     (box,) = stored.geometry.place([Box(40 / 96, 24 / 64, 56 / 96, 40 / 64)])

@@ -57,9 +57,7 @@ def test_what_becomes_a_jpeg_is_what_keep_converts_to_with_markers(options: dict
 
 
 def test_a_picture_that_is_turned_has_markers_too() -> None:
-    exif = Image.Exif()
-    exif[274] = 6
-    source = pictures.jpeg(90, 70, exif=exif.tobytes())
+    source = pictures.jpeg(90, 70, exif=pictures.exif(6))
     stored = convert(source, Recipe(restart=True, exif="apply"))
     assert (stored.width, stored.height, stored.converted) == (70, 90, "turned jpeg")
     assert restart.markers(stored.data)

@@ -36,3 +36,10 @@ def jpeg(width: int, height: int, seed: int = 0, mode: str = "RGB", **options: o
 def rgb(data: bytes) -> Image.Image:
     """The whole image as Pillow decodes it."""
     return Image.open(io.BytesIO(data)).convert("RGB")
+
+
+def exif(orientation: int) -> bytes:
+    """EXIF that says how an image is turned."""
+    tags = Image.Exif()
+    tags[274] = orientation
+    return tags.tobytes()

@@ -32,8 +32,14 @@ def boxes_of(tmp_path: Path, text: str) -> list[Box]:
 
 
 def test_boxes_are_fractions_ordered_and_clamped(tmp_path: Path) -> None:
-    text = xml(("n01", "20", "10", "100", "50"), ("n01", "100", "50", "20.0", "10"), ("n01", "-5", "-1", "999", "100"))
-    assert boxes_of(tmp_path, text) == [Box(0.1, 0.1, 0.5, 0.5), Box(0.1, 0.1, 0.5, 0.5), Box(0.0, 0.0, 1.0, 1.0)]
+    text = xml(
+        ("n01", "20", "10", "100", "50"),
+        ("n01", "100", "50", "20.0", "10"),
+        ("n01", "-5", "-1", "999", "100"),
+        ("n01", "1e308", "-1e308", "5", "5"),
+    )
+    same = Box(0.1, 0.1, 0.5, 0.5)
+    assert boxes_of(tmp_path, text) == [same, same, Box(0.0, 0.0, 1.0, 1.0), Box(0.025, 0.0, 1.0, 0.05)]
 
 
 def test_empty_boxes_are_dropped(tmp_path: Path) -> None:
