@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import re
 import time
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from servers.web import WebHandler, web_server
 from stoker.download import RemoteDataset, download
 from stoker.download.catalogue import RemoteFile
 
@@ -38,15 +36,11 @@ class Seen:
     headers: dict[str, str]
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def __init__(self, server: FaultyServer, *args: object) -> None:
-        self.faulty = server
-        super().__init__(*args)  # type: ignore[arg-type]
+class Handler(WebHandler):
+    state: FaultyServer
 
     def do_GET(self) -> None:
-        faulty = self.faulty
+        faulty = self.state
         faulty.seen.append(Seen(self.path, dict(self.headers.items())))
         self.close_connection = True
         behaviour = faulty.script.popleft() if faulty.script else faulty.always
@@ -59,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
 
     @property
     def body(self) -> bytes:
-        return self.faulty.files[urlsplit(self.path).path.rpartition("/")[2]]
+        return self.state.files[urlsplit(self.path).path.rpartition("/")[2]]
 
     def start(self, status: int, **headers: str | int) -> None:
         """Send the head; underscores of names are dashes, and an empty value leaves a header out."""
@@ -73,9 +67,9 @@ class Handler(BaseHTTPRequestHandler):
         for at in range(0, len(data), 1 << 16):
             piece = data[at : at + (1 << 16)]
             # Counted first: the client may have it, and the test go on, before this thread runs again.
-            self.faulty.sent += len(piece)
+            self.state.sent += len(piece)
             self.wfile.write(piece)
-            time.sleep(self.faulty.pause)
+            time.sleep(self.state.pause)
 
     def wanted_start(self) -> int:
         """Where the client wants to resume."""
@@ -89,9 +83,6 @@ class Handler(BaseHTTPRequestHandler):
             self.start(206, Content_Length=total - start, Content_Range=content_range)
         else:
             self.start(200, Content_Length=total)
-
-    def log_message(self, *args: object) -> None:
-        """A test prints nothing."""
 
 
 @dataclass
@@ -121,16 +112,9 @@ class FaultyServer:
 @contextmanager
 def running(files: dict[str, bytes], host: str = "127.0.0.1") -> Iterator[FaultyServer]:
     faulty = FaultyServer(files)
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, faulty)) as server:
-        server.daemon_threads = True
-        faulty.url = f"http://{host}:{server.server_port}/"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield faulty
-        finally:
-            server.shutdown()
-            thread.join()
+    with web_server(Handler, faulty) as port:
+        faulty.url = f"http://{host}:{port}/"
+        yield faulty
     assert faulty.failures == []
 
 

@@ -7,7 +7,6 @@ signature of the account's key (Shared Key) or a shared access signature that is
 from __future__ import annotations
 
 import base64
-import functools
 import hashlib
 import hmac
 import re
@@ -15,11 +14,12 @@ import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Lock
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from servers.web import WebHandler, web_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,20 +62,15 @@ class AzureServer:
         }
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def __init__(self, server: AzureServer, *args: object) -> None:
-        self.azure = server
-        super().__init__(*args)  # type: ignore[arg-type]
+class Handler(WebHandler):
+    state: AzureServer
 
     def do_GET(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         _, account, container, *rest = unquote(parts.path).split("/", 3)
-        blobs = self.azure.blobs.get(container)
+        blobs = self.state.blobs.get(container)
         if account != ACCOUNT or not (query.get("sig") or self.is_signed(parts.path, query)):
             self.fail(403, "AuthenticationFailed")
         elif blobs is None:
@@ -124,7 +119,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, text.encode(), Content_Type="application/xml")
 
     def put(self, blobs: dict[str, tuple[bytes, str]], name: str, body: bytes) -> None:
-        with self.azure.lock:
+        with self.state.lock:
             exists = self.headers.get("If-None-Match") == "*" and name in blobs
             if not exists:
                 blobs[name] = body, f'"0x{uuid.uuid4().hex[:15].upper()}"'
@@ -136,7 +131,7 @@ class Handler(BaseHTTPRequestHandler):
     def send_blob(self, data: bytes, etag: str) -> None:
         about = {"ETag": etag, "Last_Modified": formatdate(usegmt=True), "Accept_Ranges": "bytes"}
         span = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("x-ms-range") or self.headers.get("Range", ""))
-        fault = self.azure.faults.pop(0) if span and self.azure.faults else ""
+        fault = self.state.faults.pop(0) if span and self.state.faults else ""
         if fault == "busy":
             self.fail(503, "ServerBusy")
         elif span is None or fault == "whole":
@@ -166,28 +161,10 @@ class Handler(BaseHTTPRequestHandler):
         body = b"" if self.command == "HEAD" else f"<Error><Code>{code}</Code></Error>".encode()
         self.answer(status, body, x_ms_error_code=code)
 
-    def answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content_Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """A test prints nothing."""
-
 
 @contextmanager
 def running() -> Iterator[AzureServer]:
     azure = AzureServer()
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, azure)) as server:
-        server.daemon_threads = True
-        azure.endpoint = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield azure
-        finally:
-            server.shutdown()
-            thread.join()
+    with web_server(Handler, azure) as port:
+        azure.endpoint = f"http://127.0.0.1:{port}"
+        yield azure

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import TYPE_CHECKING
+
+from servers.web import WebHandler, web_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,22 +50,17 @@ class PhotoServer:
         return f"http://{HOSTS[host % len(HOSTS)]}:{self.port}/{path}"
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def __init__(self, server: PhotoServer, *args: object) -> None:
-        self.photos = server
-        super().__init__(*args)  # type: ignore[arg-type]
+class Handler(WebHandler):
+    state: PhotoServer
 
     def do_GET(self) -> None:
-        with self.photos.lock:
-            self.photos.seen[self.path] += 1
-        self.photos.ends.wait(self.photos.pause)
-        if self.path == self.photos.slow:
-            self.photos.held.wait(30)
+        with self.state.lock:
+            self.state.seen[self.path] += 1
+        self.state.ends.wait(self.state.pause)
+        if self.path == self.state.slow:
+            self.state.held.wait(30)
         kind, _, name = self.path.strip("/").partition("?")[0].rpartition("/")
-        image = self.photos.images.get(name)
+        image = self.state.images.get(name)
         if kind == "gone" or image is None:
             self.answer(404, b"")
         elif kind == "broken":
@@ -82,29 +77,13 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(200, image)
 
-    def answer(self, status: int, body: bytes, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content_Length": str(len(body)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """A test prints nothing."""
-
 
 @contextmanager
 def serving(images: Mapping[str, bytes]) -> Iterator[PhotoServer]:
     photos = PhotoServer(images)
-    with ThreadingHTTPServer(("", 0), functools.partial(Handler, photos)) as server:
-        server.daemon_threads = True
-        photos.port = server.server_port
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
+    with web_server(Handler, photos, "") as photos.port:
         try:
             yield photos
         finally:
             photos.ends.set()
             photos.held.set()
-            server.shutdown()
-            thread.join()

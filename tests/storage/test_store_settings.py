@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 import stoker
 from reference import pictures
 from servers import azure
+from servers.web import WebHandler, web_server
 from stoker.errors import ConfigError
 from stoker.storage import location, retrying, stores
 
@@ -44,25 +43,18 @@ def requests() -> Iterator[list[dict[str, str]]]:
     """What a server that has nothing is asked for, with its URL in front."""
     asked: list[dict[str, str]] = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(WebHandler):
+        protocol_version = "HTTP/1.0"  # it reads no body, after which a connection could go on
+
         def do_GET(self) -> None:
             asked.append({"path": self.path, **{name.lower(): value for name, value in self.headers.items()}})
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.answer(404)
 
         do_HEAD = do_PUT = do_POST = do_GET  # noqa: N815 - as the library has it
 
-        def log_message(self, *args: object) -> None:
-            """A test prints nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        asked.append({"path": f"http://127.0.0.1:{server.server_port}"})
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
+    with web_server(Handler, None) as port:
+        asked.append({"path": f"http://127.0.0.1:{port}"})
         yield asked
-        server.shutdown()
-        thread.join()
 
 
 @pytest.mark.parametrize("kind", ["az", "abfs", "sas"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import io
 import pickle
 import re
@@ -11,8 +10,6 @@ import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +17,7 @@ import pytest
 from PIL import Image
 
 import stoker
+from servers.web import WebHandler, web_server
 from stoker.cli.main import main
 from stoker.errors import ConfigError, DatasetNotFoundError, SourceError, StokerError, StorageError
 from stoker.forks import PerProcess
@@ -53,47 +51,20 @@ class FileServer:
     requests: list[str] = field(default_factory=list)
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def __init__(self, server: FileServer, *args: object) -> None:
-        self.files = server
-        super().__init__(*args)  # type: ignore[arg-type]
+class Handler(WebHandler):
+    state: FileServer
 
     def do_GET(self) -> None:
-        self.files.requests.append(f"{self.path} {self.headers.get('Range')}")
-        path = self.files.root / self.path.partition("?")[0].lstrip("/")
+        self.state.requests.append(f"{self.path} {self.headers.get('Range')}")
+        path = self.state.root / self.path.partition("?")[0].lstrip("/")
         if not path.is_file():
-            self.answer(self.files.missing, b"")
+            self.answer(self.state.missing, b"")
             return
-        behaviour = self.files.faults.pop(0) if self.files.faults else self.files.always or serve
+        behaviour = self.state.faults.pop(0) if self.state.faults else self.state.always or serve
         behaviour(self, path.read_bytes())
 
-    @property
-    def span(self) -> tuple[int, int] | None:
-        match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
-        return None if match is None else (int(match[1]), int(match[2]) + 1)
 
-    def answer(self, status: int, body: bytes, length: int | None = None, **headers: str) -> None:
-        self.send_response(status)
-        for name, value in {"Content_Length": str(len(body) if length is None else length), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        """A test prints nothing."""
-
-
-def serve(to: Handler, data: bytes) -> None:
-    if to.span is None:
-        to.answer(200, data)
-    elif to.span[0] >= len(data):
-        to.answer(416, b"", Content_Range=f"bytes */{len(data)}")
-    else:
-        part = data[slice(*to.span)]
-        to.answer(206, part, Content_Range=f"bytes {to.span[0]}-{to.span[0] + len(part) - 1}/{len(data)}")
+serve = Handler.answer_span
 
 
 def ignore_ranges(to: Handler, data: bytes) -> None:
@@ -117,23 +88,16 @@ def say_busy(to: Handler, _: bytes) -> None:
 
 
 def break_off(to: Handler, data: bytes) -> None:
-    to.answer(206, b"", 10, Content_Range=f"bytes {to.span[0] if to.span else 0}-9/{len(data)}")
+    to.answer(206, Content_Length=10, Content_Range=f"bytes {to.span[0] if to.span else 0}-9/{len(data)}")
     to.close_connection = True
 
 
 @contextmanager
 def serving(root: Path) -> Iterator[FileServer]:
     files = FileServer(root)
-    with ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, files)) as server:
-        server.daemon_threads = True
-        files.url = f"http://127.0.0.1:{server.server_port}"
-        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield files
-        finally:
-            server.shutdown()
-            thread.join()
+    with web_server(Handler, files) as port:
+        files.url = f"http://127.0.0.1:{port}"
+        yield files
 
 
 @pytest.fixture(autouse=True)
