@@ -70,13 +70,9 @@ def check_destination(destination: Location, *sources: str | None) -> None:
         raise DestinationError(f"{destination} is a file; give a directory", path=str(destination))
     names = sorted(os.fsdecode(child.name) for child in destination.children()) if destination.is_dir() else []
     foreign = [n for n in names if not n.startswith(".") and n != "lost+found" and TEMPORARY_MARK not in n]
-    if foreign and MANIFEST_NAME not in names and not _is_built(destination):
+    if foreign and MANIFEST_NAME not in names and not is_unfinished(destination):
         message = f"{destination} holds something else ({format_some(foreign, 3)}); give a new or empty directory"
         raise DestinationError(message, path=str(destination))
-
-
-def _is_built(destination: Location) -> bool:
-    return is_unfinished(destination) or (destination / MANIFEST_NAME).lexists()
 
 
 def finished_dataset(destination: Location, settings: Callable[[], dict[str, Any]]) -> Manifest | None:

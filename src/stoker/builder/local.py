@@ -101,7 +101,8 @@ class _Shard:
     writer: ShardWriter
     tally: Outcome = field(default_factory=Outcome)
 
-    def commit(self) -> ShardResult:
+    def commit(self, before_commit: Callable[[], None]) -> ShardResult:
+        before_commit()
         with self.writer:
             file = self.writer.commit()
         tally = self.tally
@@ -171,7 +172,9 @@ class LocalEngine:
         interrupted = False
         try:
             for chunk in _chunks(jobs):
-                while self._is_full(chunk):
+                while self._window and (
+                    len(self._window) >= self._max_chunks or self._window_bytes + chunk.size_bytes > self._max_bytes
+                ):
                     self._drain_one()
                 self._window.append((chunk, self._submit(chunk)))
                 self._window_bytes += chunk.size_bytes
@@ -191,11 +194,6 @@ class LocalEngine:
         load = None if self._loading is None else self._loading.begin(items, split)
         return self._pool.submit(self._converter.convert, items, split, self._stop.is_set, load)
 
-    def _is_full(self, chunk: _Chunk) -> bool:
-        if not self._window:
-            return False
-        return len(self._window) >= self._max_chunks or self._window_bytes + chunk.size_bytes > self._max_bytes
-
     def _drain_one(self) -> None:
         chunk, future = self._window[0]
         outcome = future.result()
@@ -210,14 +208,10 @@ class LocalEngine:
         self._shard.tally.add_notes(outcome)
         if chunk.is_last:
             shard, self._shard = self._shard, None
-            self._commits.append((shard, self._committer.submit(self._commit, shard)))
+            self._commits.append((shard, self._committer.submit(shard.commit, self._before_commit)))
         while self._commits and (len(self._commits) > self._max_commits or self._commits[0][1].done()):
             self._finish_commit()
         self._advanced(chunk.count, chunk.size_bytes, len(outcome.rejects))
-
-    def _commit(self, shard: _Shard) -> ShardResult:
-        self._before_commit()
-        return shard.commit()
 
     def _finish_commit(self) -> None:
         result = self._commits[0][1].result()

@@ -80,15 +80,13 @@ class _Watcher:
 
     def advanced(self, *, name: str, stage: Stage, done: int, total: int | None) -> None:
         count = format_size(done) + ("" if total is None else f" of {format_size(total)}")
-        self._display.show(f"{stage} {name}", done, total, count, _byte_rate)
+        self._display.show(
+            f"{stage} {name}", done, total, count, lambda speed: [f"{format_size(speed)}/s"] if speed else []
+        )
 
     def note(self, text: str) -> None:
         self.notes.append(text)
         self._display.say(text)
-
-
-def _byte_rate(speed: float) -> list[str]:
-    return [f"{format_size(speed)}/s"] if speed else []
 
 
 def _directory(dataset: RemoteDataset) -> str:

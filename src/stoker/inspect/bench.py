@@ -81,7 +81,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources import Source
     from stoker.types import Progress
 
     OnTurn = Callable[[str, float], None]
@@ -413,7 +412,10 @@ class BenchImages:
         """Open these images in the user's data; of shards, all images of each."""
         if self.shards:
             return _with_shards(open_dataset(self.spec.dataset, self.split, keys=self.spec.keys), self.shards)
-        return Dataset(path=self.spec.dataset, split=self.split, reader=ImageFiles(self._tree(), self.split))
+        tree = list_source(self.spec.dataset, self.spec.source)
+        rows = tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]
+        reader = ImageFiles(replace(tree, splits={self.split: rows}), self.split)
+        return Dataset(path=self.spec.dataset, split=self.split, reader=reader)
 
     def files_read_by(self, case: Case) -> list[Path]:
         """Return the files of this machine that a case reads."""
@@ -426,10 +428,6 @@ class BenchImages:
     def read_by(self, case: Case) -> int:
         """Return how many a case reads in one pass: more than were chosen where it opens the user's shards."""
         return len(self.open_own() if case.needs == "own" else self.numbers)
-
-    def _tree(self) -> Source:
-        tree = list_source(self.spec.dataset, self.spec.source)
-        return replace(tree, splits={self.split: tree.rows_as_listed(self.split)[np.asarray(self.numbers, np.int64)]})
 
 
 def prepare(dataset: Dataset, spec: BenchSpec, folder: str, forms: frozenset[Form], phase: Phase) -> BenchImages:
