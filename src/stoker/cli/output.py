@@ -191,9 +191,9 @@ def line(text: str) -> None:
     _console(sys.stdout).print(shown)
 
 
-def facts(told: Mapping[str, str]) -> None:
+def facts(by_title: Mapping[str, str]) -> None:
     """Print a line for each fact, by its title; nothing for one that is empty."""
-    for title, text in told.items():
+    for title, text in by_title.items():
         if text:
             line(f"{title}: {text}")
 

@@ -1,4 +1,4 @@
-"""Looking at datasets and loaders: whether they are whole, what they hold and look like, what holds them up."""
+"""Inspects datasets and loaders: verify, info, audit, index, show, doctor and bench."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How fast images come: the ladder of ways to read them, Stoker's own ways, and the codec's limit.
+"""Images per second of the ladder of ways to read them, Stoker's own ways, and the codec's limit.
 
 The ladder goes from the simplest way upwards, each case one step more than the one before. ``make bench`` adds the
 steps of tf.data, ``make bench-rivals`` compares other libraries.

@@ -74,7 +74,7 @@ class StoreError(Exception):
         wait_seconds: float = 0.0,
     ) -> None:
         super().__init__(problem)
-        self.retry, self.busy = retry, busy  # may the same request succeed later? does the store ask for fewer?
+        self.retry, self.busy = retry, busy  # whether it may succeed later; whether the store asks for fewer
         self.answered = answered  # whether the store was there to say so
         self.advice, self.wait_seconds = advice, wait_seconds  # once it is given up; before the next request
 

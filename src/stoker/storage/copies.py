@@ -257,7 +257,7 @@ class ObjectReader(SeekableBytes):
         super().close()
 
     def _fetch(self) -> None:
-        """Get the chunk in which the next read begins, and the one after that where the reads go on and on."""
+        """Get the chunk in which the next read begins, and fetch the one after it ahead while reads are consecutive."""
         end = self._start + len(self._chunk)
         follows = 0 < end <= self._at < end + _CHUNK_BYTES  # a walk through a tar leaves some out
         ahead, self._ahead = self._ahead, None
