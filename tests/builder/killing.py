@@ -1,4 +1,4 @@
-"""Builds in processes that are killed while they work."""
+"""Builds that are interrupted, and builds in processes that are killed while they work."""
 
 from __future__ import annotations
 
@@ -8,9 +8,27 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 HERE = Path(__file__).parent
 _KILLS = 4
+
+
+def interrupt(build: Callable[..., object], out: Path, shards: int) -> int:
+    """Build, with a function that hears of the progress, until so many shards are complete; return how many are."""
+
+    def stop(**_: int) -> None:
+        if len(list(out.glob("*.tfrecord"))) >= shards:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(stop)
+    return len(list(out.glob("*.tfrecord")))
 
 
 def kill_until_built(program: str, out: Path) -> int:

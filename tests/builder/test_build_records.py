@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 import threading
 import time
 import warnings
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from killing import kill_until_built
+from killing import interrupt
 from PIL import Image
 from trees import contents, picture, pixels, write_tree
 
@@ -28,10 +25,10 @@ from stoker.sources import list_records
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import datasets
 
-HERE = Path(__file__).parent
 CLASSES = ["cat", "dog", "eel"]
 
 
@@ -600,20 +597,12 @@ def test_other_records_are_not_taken_for_those_of_an_earlier_run(tmp_path: Path)
             build(other, tmp_path / "out")
 
 
+def interrupted(source: Any, out: Path) -> int:
+    return interrupt(lambda stop: stoker.build(source, out, shards=20, threads=1, progress=stop), out, 8)
+
+
 def captioned(count: int) -> list[dict[str, Any]]:
     return [record | {"caption": f"old {number}"} for number, record in enumerate(records(count))]
-
-
-def interrupted(source: Any, destination: Path) -> int:
-    """Interrupt a build of 20 shards once some are complete; return how many are."""
-
-    def interrupt(**_: int) -> None:
-        if len(list(destination.glob("*.tfrecord"))) >= 8:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stoker.build(source, destination, shards=20, threads=1, progress=interrupt)
-    return len(list(destination.glob("*.tfrecord")))
 
 
 def test_a_call_that_resumes_compares_every_record_of_the_shards_that_are_there(tmp_path: Path) -> None:
@@ -654,24 +643,6 @@ def test_records_that_raise_are_the_same_while_they_raise(tmp_path: Path) -> Non
         build(records(200), tmp_path / "out", shards=20)
     report = build(Sequenced(given), tmp_path / "out", shards=20, max_rejects=1)
     assert [reject.key for reject in report.rejects] == [f"record {broken}"]
-
-
-PROGRAM = """
-import sys
-import numpy as np
-import stoker
-rng = np.random.default_rng(1)
-records = [{"image": rng.integers(0, 256, (60, 80, 3), np.uint8), "label": number % 5} for number in range(240)]
-stoker.build(records, sys.argv[1], shards=24, resize="short:64", threads=2)
-"""
-
-
-@pytest.mark.slow
-def test_kills_do_not_change_a_byte(tmp_path: Path) -> None:
-    assert kill_until_built(PROGRAM, tmp_path / "out") == 4
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], cwd=HERE, check=True, timeout=120)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
-    assert json.loads(contents(tmp_path / "out")["manifest.json"])["splits"]["train"]["class_counts"] == [48] * 5
 
 
 # Other libraries

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from killing import kill_until_built
+from killing import interrupt
 from PIL import Image
 from trees import contents, picture, pixels
 
@@ -21,8 +18,8 @@ from stoker.types import Box
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-HERE = Path(__file__).parent
 SIZE = "20KB"
 
 
@@ -37,16 +34,8 @@ def records(count: int, changed: int = -1, fails_at: int = -1) -> Iterator[dict[
         yield {"image": pixels(number + 1000 * (number == changed)), "label": number % 3, "caption": f"number {number}"}
 
 
-def interrupted(source: Any, destination: Path, **settings: Any) -> int:
-    """Interrupt a build once a few shards are complete; return how many are."""
-
-    def interrupt(**_: int) -> None:
-        if len(list(destination.glob("*.tfrecord"))) >= 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        build(source, destination, threads=1, progress=interrupt, **settings)
-    return len(list(destination.glob("*.tfrecord")))
+def interrupted(source: Any, out: Path) -> int:
+    return interrupt(lambda stop: build(source, out, threads=1, progress=stop), out, 3)
 
 
 def test_records_are_stored_in_their_order_in_shards_of_about_the_size(tmp_path: Path) -> None:
@@ -175,23 +164,6 @@ def test_rejects_name_positions(tmp_path: Path) -> None:
 
 
 # Resuming
-
-
-PROGRAM = """
-import sys
-import numpy as np
-import stoker
-rng = np.random.default_rng(1)
-records = ({"image": rng.integers(0, 256, (60, 80, 3), np.uint8), "label": number % 5} for number in range(240))
-stoker.build(records, sys.argv[1], shard_size="120KB", resize="short:64", threads=2)
-"""
-
-
-@pytest.mark.slow
-def test_kills_do_not_change_a_byte(tmp_path: Path) -> None:
-    assert kill_until_built(PROGRAM, tmp_path / "out") == 4
-    subprocess.run([sys.executable, "-c", PROGRAM, str(tmp_path / "whole")], cwd=HERE, check=True, timeout=120)
-    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
 @pytest.mark.slow

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import os
-import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from killing import interrupt, kill_until_built
 from trees import build, contents, settings_for, write_tree
 
 from small_datasets import change_manifest
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from stoker.builder import BuildReport
 
 HERE = Path(__file__).parent
-COMMAND = [sys.executable, "-m", "stoker.cli.main", "build"]
 
 
 def run(source: Path, destination: Path, **settings: Any) -> BuildReport:
@@ -41,18 +37,30 @@ def source(tmp_path: Path) -> Path:
     return tree
 
 
-def interrupted(source: Path, destination: Path, items: int) -> None:
-    """Build until so many items are done."""
+PROGRAM = """
+import sys
+import numpy as np
+import stoker
+rng = np.random.default_rng(1)
+records = ({"image": rng.integers(0, 256, (60, 80, 3), np.uint8), "label": number % 5} for number in range(240))
+source = records if KIND == "stream" else [*records] if KIND == "sequence" else sys.argv[1].rpartition("/")[0] + "/src"
+size = {"shard_size": "120KB"} if KIND == "stream" else {"shards": 24}
+stoker.build(source, sys.argv[1], resize="short:64", threads=2, **size)
+"""
 
-    class Stop(Exception):  # noqa: N818 - not an error
-        pass
 
-    def progress(*, done: int, total: int, size_bytes: int, rejects: int) -> None:
-        if done >= items:
-            raise Stop
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["folder", "sequence", "stream"])
+def test_kills_do_not_change_a_byte(tmp_path: Path, kind: str) -> None:
+    write_tree(tmp_path / "src", {"a": 300, "b": 300})
+    program = f"KIND = {kind!r}\n{PROGRAM}"
+    assert kill_until_built(program, tmp_path / "out") == 4
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "whole")], cwd=HERE, check=True, timeout=120)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
-    with pytest.raises(Stop):
-        build(settings_for(source, shards=4, threads=1), destination, progress)
+
+def interrupted(source: Path, out: Path) -> int:
+    return interrupt(lambda stop: build(settings_for(source, shards=4, threads=1), out, stop), out, 1)
 
 
 @pytest.mark.slow
@@ -65,42 +73,11 @@ def test_a_kill_at_any_file_operation(tmp_path: Path, source: Path) -> None:
     assert int(done.stdout) > 30
 
 
-def journal_lines(destination: Path) -> int:
-    journal = destination / "build.journal"
-    return journal.read_bytes().count(b"\n") if journal.exists() else 0
-
-
-@pytest.mark.slow
-def test_kills_at_random_moments(tmp_path: Path) -> None:
-    source, out = write_tree(tmp_path / "src", {"a": 300, "b": 300}), tmp_path / "out"
-    arguments = ["--shards", "24", "--resize", "short:64", "--threads", "2", "--json"]
-    whole = [*COMMAND, str(source), str(tmp_path / "whole"), *arguments]
-    expected = json.loads(subprocess.run(whole, capture_output=True, check=True, timeout=60).stdout)
-    rng = random.Random(20)
-    killed = 0
-    while killed < 10:
-        process = subprocess.Popen([*COMMAND, str(source), str(out), *arguments], stdout=subprocess.DEVNULL)
-        # Killed while it works, not while Python starts: some milliseconds after it has finished its next shard.
-        before = journal_lines(out)
-        while journal_lines(out) == before and process.poll() is None:
-            time.sleep(0.001)
-        time.sleep(rng.uniform(0, 0.01))
-        process.kill()
-        if process.wait() != -signal.SIGKILL:
-            break
-        killed += 1
-    assert killed >= 3
-    last = subprocess.run([*COMMAND, str(source), str(out), *arguments], capture_output=True, check=True, timeout=60)
-    assert json.loads(last.stdout)["dataset_id"] == expected["dataset_id"]
-    assert contents(out) == contents(tmp_path / "whole")
-
-
 def test_a_second_run_builds_only_what_is_missing(tmp_path: Path, source: Path) -> None:
-    interrupted(source, tmp_path / "out", 10)
-    there = {path.name for path in (tmp_path / "out").glob("*.tfrecord")}
-    assert 1 <= len(there) < 4
+    there = interrupted(source, tmp_path / "out")
+    assert 1 <= there < 4
     report = run(source, tmp_path / "out", max_rejects=1)
-    assert (report.resumed_shards, report.outcome) == (len(there), "built")
+    assert (report.resumed_shards, report.outcome) == (there, "built")
     assert report.items < 17
     assert report.manifest == run(source, tmp_path / "whole", max_rejects=1).manifest
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
@@ -130,7 +107,7 @@ def test_other_settings_are_refused(
     if finished:
         run(source, out, max_rejects=1)
     else:
-        interrupted(source, out, 10)
+        interrupted(source, out)
     before = contents(out)
     with pytest.raises(DestinationError) as caught:
         run(source, out, **change)
@@ -142,7 +119,7 @@ def test_other_settings_are_refused(
 
 
 def test_a_changed_source_is_other_settings(tmp_path: Path, source: Path) -> None:
-    interrupted(source, tmp_path / "out", 10)
+    interrupted(source, tmp_path / "out")
     (source / "a/a_0.JPEG").write_bytes(b"changed")
     with pytest.raises(DestinationError, match="source is"):
         run(source, tmp_path / "out")
@@ -279,7 +256,7 @@ def test_two_builds_at_once_are_refused(tmp_path: Path, source: Path) -> None:
 
 
 def test_what_dead_builds_left_is_swept(tmp_path: Path, source: Path) -> None:
-    interrupted(source, tmp_path / "out", 10)
+    interrupted(source, tmp_path / "out")
     stray = tmp_path / "out/train-00003-of-00004.tfrecord.tmp-1-aa"
     stray.write_bytes(b"half")
     run(source, tmp_path / "out", max_rejects=1)

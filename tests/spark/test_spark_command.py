@@ -17,6 +17,7 @@ import pytest
 from clusters import COMMAND, OPTIONS, contents, same, settings_of, write_source
 
 import stoker.spark
+from builder.killing import journal_lines
 from builder.trees import build
 from stoker.cli.main import main
 
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.servers
 
 PACKAGE = Path(stoker.__file__).parent
-
-
-def journal_lines(destination: Path) -> int:
-    journal = destination / "build.journal"
-    return journal.read_bytes().count(b"\n") if journal.exists() else 0
 
 
 def wait_for_shards(destination: Path, driver: subprocess.Popen[str], shards: int) -> None:
