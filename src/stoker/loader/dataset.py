@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, cast, overload
@@ -66,6 +66,9 @@ if TYPE_CHECKING:
     from stoker.loader.selection import Numbers
     from stoker.loader.shards import OpenShard
     from stoker.types import Exif, Field, Mode, Progress, SchemaInfo
+
+    _Row = tuple[int, bytes | None, int, int, int]
+    """Class, name (None if damaged), number, object (-1: the whole image) and size in bytes of one item of a build."""
 
 
 _STRIP_IMAGES, _STRIP_SECONDS = 8, 1.0
@@ -674,59 +677,53 @@ class _Listing:
         self.splits: dict[str, NDArray[np.int64]] = {}
         self.boxes = 0
         self._datasets, self._progress, self._crop_objects = datasets, progress, crop_objects
-        self._size_bytes = self._damaged = 0
+        self._done = self._size_bytes = self._damaged = 0
 
     def add(self, number: int, split: str) -> None:
         """Add the samples of a dataset as a split, in the order of a tree of its files where that is known."""
         dataset, first = self._datasets[number], len(self.builder)
         listed = dataset.reader.items(dataset.numbers, crop_objects=self._crop_objects)
+        self._done += 0 if listed is None else len(dataset)
         for item in self._read(dataset) if listed is None else listed:
             self.builder.add(replace(item, columns={"dataset": number}))
         self.splits[split] = np.arange(first, len(self.builder), dtype=np.int64)
 
-    def _read(self, dataset: Dataset) -> list[Item]:
-        records: list[_Record] = []
-        numbers = np.sort(np.asarray(dataset.numbers, np.int64))
+    def _read(self, dataset: Dataset) -> Iterator[Item]:
+        rows: list[_Row] = []
+        numbers, total = np.sort(np.asarray(dataset.numbers, np.int64)), sum(map(len, self._datasets))
         with dataset.reader.reading_in_order(numbers):
-            for first in range(0, len(numbers), _AT_ONCE):
-                some = [self._look(dataset, key) for key in numbers[first : first + _AT_ONCE].tolist()]
-                self._show(len(self.builder) + len(records) + len(some), some)
-                records += some
-        items = [(label, record, position) for record in records for position, label in record.items()]
-        has_names = all(record.name or record.is_damaged for record in records)
-        items.sort(key=lambda item: (item[0], item[1].name if has_names else b"", item[1].key, item[2]))
-        paths = (
-            f"{dataset.split}#{record.key}".encode() + (b" " + record.name if record.name else b"")
-            for _, record, _ in items
-        )
-        return [
-            Item(path, label, record.size_bytes, record.key, position)
-            for path, (label, record, position) in zip(paths, items, strict=True)
-        ]
+            for key in map(int, numbers):
+                rows += self._look(dataset, key)
+                self._done += 1
+                if self._progress is not None and (self._done % _AT_ONCE == 0 or self._done == total):
+                    done, size_bytes = self._done, self._size_bytes
+                    self._progress(done=done, total=total, size_bytes=size_bytes, rejects=self._damaged)
+        has_names = all(name != b"" for _, name, *_ in rows)
+        rows.sort(key=lambda row: (row[0], (row[1] or b"") if has_names else b"", *row[2:4]))
+        for label, name, key, position, size_bytes in rows:
+            path = f"{dataset.split}#{key}".encode() + (b" " + name if name else b"")
+            yield Item(path, label, size_bytes, key, position)
 
-    def _show(self, done: int, some: Sequence[_Record]) -> None:
-        self._size_bytes += sum(record.size_bytes for record in some)
-        self._damaged += sum(record.is_damaged for record in some)
-        if self._progress is not None:
-            total = sum(map(len, self._datasets))
-            self._progress(done=done, total=total, size_bytes=self._size_bytes, rejects=self._damaged)
-
-    def _look(self, dataset: Dataset, key: int) -> _Record:
+    def _look(self, dataset: Dataset, key: int) -> list[_Row]:
         try:
             sample = dataset.reader.sample(key)
             boxes = sample.boxes
         except StorageError:  # the record may be whole
             raise
         except StokerError:  # the build will meet it again, and name it among the rejects
-            return _Record(-1, b"", key, 0, (), is_damaged=True)
+            self._damaged += 1
+            return [(-1, None, key, -1, 0)]
         label = _class_of(dataset, key, sample.label)
         objects = [label if box.label is None else _class_of(dataset, key, box.label) for box in boxes]
         if dataset.schema.box_names and self._crop_objects:
             label = -1  # the classes are those of the boxes
         self.names.see(label, sample, objects if self._crop_objects or not dataset.schema.box_names else ())
         self.boxes += len(boxes)
-        name = sample.source.encode("utf-8", "surrogateescape")
-        return _Record(label, name, key, len(sample.encoded), tuple(objects) if self._crop_objects else ())
+        name, size_bytes = sample.source.encode("utf-8", "surrogateescape"), len(sample.encoded)
+        self._size_bytes += size_bytes
+        parts = enumerate(objects if self._crop_objects else ())
+        whole: list[_Row] = [(label, name, key, -1, size_bytes)]
+        return [(each, name, key, position, size_bytes) for position, each in parts] or whole
 
 
 def _class_of(dataset: Dataset, key: int, label: int) -> int:
@@ -741,22 +738,6 @@ def _class_of(dataset: Dataset, key: int, label: int) -> int:
     else:
         problem = f"is not a class, because classes count from {base}; if these count from 0, give --from-label-base 0"
     raise record_error(ConfigError, dataset.reader.native.where(key), f"label {label} {problem}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """What the listing keeps of a record; ``objects`` has the class of each, and is empty when it is taken whole."""
-
-    label: int
-    name: bytes
-    key: int
-    size_bytes: int
-    objects: tuple[int, ...]
-    is_damaged: bool = False
-
-    def items(self) -> list[tuple[int, int]]:
-        """Return what it becomes: the number of an object, or -1 for all of it, and the class of that."""
-        return list(enumerate(self.objects)) or [(-1, self.label)]
 
 
 class ClassNames:
