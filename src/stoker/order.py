@@ -26,24 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = [
-    "BlockShuffle",
-    "EpochOrder",
-    "Position",
-    "ShuffleQuality",
-    "Step",
-    "Tail",
-    "Topology",
-    "chosen_tail",
-    "random_numbers",
-    "random_sample",
-    "shuffle_quality",
-    "steps_from",
-    "steps_left",
-    "take_step",
-    "unrepeated",
-]
-
 MAX_POSITIONS = 1 << 18
 """The most positions of an epoch that `shuffle_quality` looks at; a longer epoch is sampled."""
 

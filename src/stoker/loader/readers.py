@@ -386,15 +386,15 @@ class ImageFiles(SampleReader):
         return np.fromiter(digests, np.uint64, len(numbers))
 
     def content_digests(self, numbers: Numbers) -> NDArray[np.uint64]:
+        def digest(number: int) -> int:
+            return _native.name_digest(self.image(number))
+
         digests = np.empty(len(numbers), np.uint64)
         with stoppable_pool(available_cpus() if self.remote is None else _AT_ONCE_REMOTE, "stoker-digests") as pool:
             for start in range(0, len(numbers), _CHUNK):
                 some = np.asarray(numbers[start : start + _CHUNK]).tolist()
-                digests[start : start + len(some)] = list(pool.map(self._content_digest, some))
+                digests[start : start + len(some)] = list(pool.map(digest, some))
         return digests
-
-    def _content_digest(self, number: int) -> int:
-        return _native.name_digest(self.image(number))
 
     def local_paths(self, numbers: Numbers) -> list[Path]:
         """Return the archives that hold images, and the folders of those that are files of their own."""

@@ -282,15 +282,14 @@ def _read_anew(shard: OpenShard) -> OpenShard:
 
 def _open_plain(shard: _ListedObject, count: int | None) -> OpenShard:
     cached_index = shard.cached_index()
-    if count is not None and cached_index.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, cached_index.path, stamp=shard.stamp)
-    rows = cached_index.read()
-    if rows is None:
-        rows = shard.fetch_rows()
-        cached_index.write(rows)
-    if count == len(rows) and cached_index.may_list(count):
-        return OpenShard(shard.path, count, shard.size_bytes, cached_index.path, stamp=shard.stamp)
-    return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
+    if count is None or not cached_index.may_list(count):
+        rows = cached_index.read()
+        if rows is None:
+            rows = shard.fetch_rows()
+            cached_index.write(rows)
+        if count != len(rows) or not cached_index.may_list(count):
+            return replace(OpenShard.of(shard.path, rows), stamp=shard.stamp)
+    return OpenShard(shard.path, count, shard.size_bytes, cached_index.path, stamp=shard.stamp)
 
 
 def _is_plain(shard: _ListedObject) -> bool:
