@@ -288,10 +288,10 @@ def _halves(numbers: Any) -> Any:
 
 def _fitting(what: str, numbers: Any) -> Any:
     """Return numbers of 64 bits in the types that JAX has for them, and everything else as it is."""
-    if not _is_list(numbers) and numbers.dtype == np.float64:
-        return numbers.astype(jax.dtypes.canonicalize_dtype(np.float64))
-    if _is_list(numbers) or numbers.dtype not in (np.int64, np.uint64):
+    if _is_list(numbers) or numbers.dtype not in (np.int64, np.uint64, np.float64):
         return numbers
+    if numbers.dtype == np.float64:
+        return numbers.astype(jax.dtypes.canonicalize_dtype(np.float64))
     fitting = numbers.astype(jax.dtypes.canonicalize_dtype(np.int64))
     if (fitting != numbers).any():
         message = f"{what} {numbers[fitting != numbers][0]} does not fit into int32, the integers of JAX"

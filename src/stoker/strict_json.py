@@ -22,7 +22,8 @@ def parse_json(text: bytes) -> Any:
         raise _too_deep() from None
     level = [document]
     for _ in range(_MAX_LEVELS):
-        level = [child for node in level for child in _children(node)]
+        inner = [node for node in level if isinstance(node, dict | list)]
+        level = [child for node in inner for child in (node.values() if isinstance(node, dict) else node)]
         if not level:
             return document
     raise _too_deep()
@@ -47,12 +48,6 @@ def _finite(text: str) -> float:
 def no_constant(text: str) -> NoReturn:
     """Refuse NaN and Infinity, which are none of JSON: a ``parse_constant`` of `json`."""
     raise ValueError(f"{text} is not a number of JSON")
-
-
-def _children(node: object) -> list[Any]:
-    if isinstance(node, dict):
-        return list(node.values())
-    return node if isinstance(node, list) else []
 
 
 def _too_deep() -> ValueError:

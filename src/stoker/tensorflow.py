@@ -174,7 +174,7 @@ def dataset(
     passes = _passes(feed, find_call_site(), start, tuple(elements))
     batches = tf.data.Dataset.from_generator(passes, output_signature=spec)
     if start.consumed == 0:
-        batches = batches.apply(tf.data.experimental.assert_cardinality(feed.steps))
+        batches = batches.apply(tf.data.experimental.assert_cardinality(feed.steps_after(0)))
     # One batch ahead, so that handing over from Python costs the training step nothing.
     return batches.prefetch(1).with_options(_options())
 

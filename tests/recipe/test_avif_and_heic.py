@@ -60,7 +60,12 @@ def test_they_become_pngs_of_the_same_pixels(kind: str, mode: str) -> None:
     assert sniff(data) == sniff(data[:32]) == kind
     stored = convert(data, Recipe())
     assert check(data, Recipe()) == stored.storing
-    assert (stored.converted, stored.storing.format, stored.width, stored.height) == (kind, "png", WIDTH, HEIGHT)
+    assert (stored.storing.converted, stored.storing.format, stored.width, stored.height) == (
+        kind,
+        "png",
+        WIDTH,
+        HEIGHT,
+    )
     with Image.open(io.BytesIO(stored.data)) as png:
         assert png.mode == mode
         assert (np.asarray(png) == by_pillow(data, mode)).all()

@@ -82,7 +82,7 @@ def test_keep_stores_the_very_bytes_of_a_plain_jpeg(data: bytes, check: Any) -> 
 def test_for_readers_of_jpeg_other_formats_become_jpegs_of_the_same_pixels(kind: str, options: dict[str, Any]) -> None:
     data = save(kind, **options)
     stored = convert(data, JPEG_ONLY)
-    assert (stored.width, stored.height, stored.converted) == (48, 36, kind.lower())
+    assert (stored.width, stored.height, stored.storing.converted) == (48, 36, kind.lower())
     assert opened(stored.data).format == "JPEG"
     assert opened(stored.data).layer == [(1, 1, 1, 0), (2, 1, 1, 1), (3, 1, 1, 1)]  # 4:4:4, two tables
     difference = np.abs(rgb(stored.data).astype(int) - rgb(data))
@@ -97,11 +97,11 @@ def test_cmyk_jpegs_become_rgb(adobe_inverted: bool) -> None:
         start = data.index(b"\xff\xee")
         data = data[:start] + data[start + 2 + int.from_bytes(data[start + 2 : start + 4]) :]
     stored = convert(data, KEEP)
-    assert stored.converted == "cmyk jpeg"
+    assert stored.storing.converted == "cmyk jpeg"
     assert (opened(stored.data).format, opened(stored.data).mode) == ("PNG", "RGB")
     assert (rgb(stored.data) == rgb(data)).all()
     lossy = convert(data, JPEG_ONLY)
-    assert (lossy.converted, opened(lossy.data).mode) == ("cmyk jpeg", "RGB")
+    assert (lossy.storing.converted, opened(lossy.data).mode) == ("cmyk jpeg", "RGB")
     assert np.abs(rgb(lossy.data).astype(int) - rgb(stored.data)).mean() < 2
 
 
@@ -131,7 +131,7 @@ def test_exif_orientation_is_applied_when_asked(kind: str, orientation: int) -> 
     assert (stored.height, stored.width) == upright.shape[:2]
     assert np.abs(rgb(stored.data).astype(int) - upright).mean() < (1.5 if kind == "JPEG" else 1e-9)
     turned = None if orientation == 1 else f"turned {kind.lower()}"
-    assert stored.converted == {"JPEG": turned, "PNG": turned}.get(kind, kind.lower())
+    assert stored.storing.converted == {"JPEG": turned, "PNG": turned}.get(kind, kind.lower())
     assert stored.storing.format == ("jpeg" if kind == "JPEG" else "png")
     assert stored.data == data or opened(stored.data).getexif().get(274, 1) == 1
 
@@ -171,7 +171,7 @@ def test_resized_pixels_are_those_of_pillow(kind: str, words: str, size: tuple[i
     expected = io.BytesIO()
     image.resize(size, Image.Resampling.BICUBIC).save(expected, "JPEG", quality=100, subsampling=0)
     assert (stored.width, stored.height) == size
-    assert stored.converted == (None if kind == "JPEG" else "png")
+    assert stored.storing.converted == (None if kind == "JPEG" else "png")
     assert np.abs(rgb(stored.data).astype(int) - rgb(expected.getvalue())).max() <= 1
 
 
@@ -184,14 +184,14 @@ def test_max_keeps_small_jpegs_byte_for_byte_and_encodes_the_rest() -> None:
     recipe = Recipe(resize=parse_resize("max:48"))
     data = save("JPEG", "L")
     assert convert(data, recipe) == StoredImage(data, 48, 36, source_size=(48, 36))
-    assert convert(save("JPEG", "CMYK"), recipe).converted == "cmyk jpeg"
+    assert convert(save("JPEG", "CMYK"), recipe).storing.converted == "cmyk jpeg"
     assert convert(save("PNG"), recipe).data == save("PNG")
     for other in (
         Recipe(resize=recipe.resize, encode=parse_encode("jpeg:90")),
         Recipe(recipe.resize, formats=frozenset({"jpeg"})),
     ):
         assert convert(data, other).data == data
-        assert convert(save("PNG"), other).converted == "png"
+        assert convert(save("PNG"), other).storing.converted == "png"
     with pytest.raises(ImageError):
         convert(data[:-2], recipe)
 
@@ -298,7 +298,7 @@ def test_pillows_own_limit_does_not_interfere_and_nothing_leaks(monkeypatch: pyt
             thread.start()
         for thread in threads:
             thread.join()
-        assert convert(save("BMP"), KEEP).converted == "bmp"
+        assert convert(save("BMP"), KEEP).storing.converted == "bmp"
         assert warnings.filters == before
     assert seen == []
 

@@ -15,7 +15,7 @@ from small_cases import each
 from stoker import _native
 from stoker.errors import ImageError
 from stoker.recipe import Recipe, check, convert, parse_encode, parse_resize
-from stoker.recipe.image_formats import decode_in_own_mode, is_lossy_webp, is_whole_png
+from stoker.recipe.image_formats import decode_with_pillow, is_lossy_webp, is_whole_png
 from stoker.types import Box
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def test_png_and_webp_are_kept_byte_for_byte(name: str, settings: dict[str, Any]
     data, recipe = KEPT[name], Recipe(**settings)
     stored = convert(data, recipe)
     assert stored.data == data
-    assert (stored.width, stored.height, stored.converted) == (WIDTH, HEIGHT, None)
+    assert (stored.width, stored.height, stored.storing.converted) == (WIDTH, HEIGHT, None)
     assert stored.storing.format == ("png" if name.startswith(("PNG", "animated PNG")) else "webp")
     assert check(data, recipe) == stored.storing
     assert stored.storing.method == "kept"
@@ -144,7 +144,7 @@ def test_what_cannot_be_kept_becomes_a_png_of_the_same_pixels(name: str, setting
     assert (as_pillow_gives_it(stored.data, mode) == as_pillow_gives_it(data, mode)).all()
     assert (_native.decode_image(stored.data) == as_pillow_gives_it(data, "RGB")).all()
     assert (stored.storing.format, stored.storing.method) == ("png", "encoded")
-    assert stored.converted == stored.storing.source
+    assert stored.storing.converted == stored.storing.source
     assert check(data, recipe) == stored.storing
     assert convert(stored.data, Recipe()).data == stored.data
 
@@ -293,7 +293,7 @@ def test_the_colours_of_transparent_pixels_stay() -> None:
 @pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "I;16"])
 def test_pixels_come_in_the_mode_that_the_image_has(mode: str) -> None:
     data = save("PNG", mode)
-    pixels, _ = decode_in_own_mode(data, "png", lambda *_: None, frozenset({"L", "LA", "RGB", "RGBA", "I;16"}))
+    pixels, _ = decode_with_pillow(data, "png", lambda *_: None, frozenset({"L", "LA", "RGB", "RGBA", "I;16"}))
     assert (pixels.squeeze() == np.asarray(opened(data))).all()
-    narrow, _ = decode_in_own_mode(data, "png", lambda *_: None, frozenset({"RGB", "RGBA"}))
+    narrow, _ = decode_with_pillow(data, "png", lambda *_: None, frozenset({"RGB", "RGBA"}))
     assert narrow.shape == (HEIGHT, WIDTH, 4 if "A" in mode else 3)

@@ -103,7 +103,7 @@ def test_what_is_built_is_what_pillow_decodes(kind: str) -> None:
     data = png(20, 14, 6) if kind == "png" else webp(20, 14, mode="RGBA")
     stored = convert(data, Recipe(encode=parse_encode("raw")))
     assert stored.data == by_pillow(data).tobytes()
-    assert stored.converted == kind
+    assert stored.storing.converted == kind
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])

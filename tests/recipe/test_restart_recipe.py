@@ -33,7 +33,7 @@ def test_a_jpeg_keeps_its_pixels(options: dict[str, object]) -> None:
     stored = convert(source, RESTART)
     assert (rgb(stored.data) == rgb(source)).all()
     assert restart.markers(stored.data)
-    assert (stored.width, stored.height, stored.converted) == (90, 70, None)
+    assert (stored.width, stored.height, stored.storing.converted) == (90, 70, None)
 
 
 @pytest.mark.parametrize("options", [{"format": "PNG"}, {"format": "WEBP"}, {"mode": "CMYK"}, {"format": "BMP"}])
@@ -53,13 +53,13 @@ def test_what_becomes_a_jpeg_is_what_keep_converts_to_with_markers(options: dict
     assert (rgb(stored.data) == rgb(kept.data)).all()
     assert restart.markers(stored.data)
     assert not restart.markers(kept.data)
-    assert stored.converted == kept.converted
+    assert stored.storing.converted == kept.storing.converted
 
 
 def test_a_picture_that_is_turned_has_markers_too() -> None:
     source = pictures.jpeg(90, 70, exif=pictures.exif(6))
     stored = convert(source, Recipe(restart=True, exif="apply"))
-    assert (stored.width, stored.height, stored.converted) == (70, 90, "turned jpeg")
+    assert (stored.width, stored.height, stored.storing.converted) == (70, 90, "turned jpeg")
     assert restart.markers(stored.data)
     assert Image.open(io.BytesIO(convert(source, RESTART).data)).getexif()[274] == 6
 

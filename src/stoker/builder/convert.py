@@ -214,8 +214,8 @@ class ItemConverter:
         if self._stores_boxes:
             outcome.boxes.update(box.label for box in sample.boxes if box.label is not None and box.label >= 0)
         outcome.formats[image.storing.format, image.storing.method] += 1
-        if image.converted is not None:
-            outcome.converted[image.converted] += 1
+        if image.storing.converted is not None:
+            outcome.converted[image.storing.converted] += 1
         return frame
 
     def _sample(self, label: int, filename: bytes, image: StoredImage, boxes: Sequence[Box]) -> StoredSample:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 import numpy as np
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from stoker.format import ClassLabel
     from stoker.order import Position
     from stoker.transforms import Output
-    from stoker.types import BatchForm, Field, Mode
+    from stoker.types import BatchForm, Mode
 
 
 ColumnForm = Literal["values", "bytes", "str"]
@@ -233,10 +232,38 @@ def plain_arrays(value: Any) -> Any:
     return value
 
 
-def _batch_value(form: BatchForm, column: NativeColumn, bad: Callable[[int, str], ExampleError]) -> Any:
-    """Return what a batch has of a field, of what the core gives; raises what ``bad`` gives of a row and a problem."""
+def native_column(name: str, form: BatchForm) -> _native.FieldColumn:
+    """Return what the core is to collect of a field that is no plane."""
+    return _native.FieldColumn(
+        name,
+        form.stored,
+        form=_OBJECTS.get(form.kind, "values"),
+        text=form.kind in ("text", "json"),
+        fixed=form.fixed,
+        group=form.group,
+    )
+
+
+def empty_column(form: BatchForm) -> NativeColumn:
+    """Return the column of a batch without samples."""
+    types = {"bytes": np.uint8, "float": np.float32, "int64": np.int64}
+    return [] if form.kind in _OBJECTS else (np.empty(0, types[form.stored]), np.zeros(1, np.int64))
+
+
+def batch_value(name: str, form: BatchForm, column: NativeColumn, where: Callable[[int], Where]) -> Any:
+    """Return what a batch has of a field, of what the core gives; ``where`` says where the record of a row is."""
+
+    def bad(row: int, problem: str) -> ExampleError:
+        return record_error(ExampleError, where(row), f"feature {name!r} {problem}")
+
     if form.kind == "json":
-        return [_loaded(cast("bytes", text), partial(bad, row)) for row, text in enumerate(column)]
+        documents = []
+        for row, text in enumerate(column):
+            try:
+                documents.append(parse_json(cast("bytes", text)))
+            except ValueError as error:
+                raise bad(row, f"is not JSON: {str(error)[:_SHOWN]}") from error
+        return documents
     if isinstance(column, list):
         return column
     values, offsets = column
@@ -270,56 +297,3 @@ def row_of(value: Any, row: int) -> Any:
     if isinstance(value, Ragged):
         return value.values[value.offsets[row] : value.offsets[row + 1]]
     return value.values[row] if isinstance(value, Padded) else value[row]
-
-
-def _loaded(text: bytes, bad: Callable[[str], ExampleError]) -> Any:
-    try:
-        return parse_json(text)
-    except ValueError as error:
-        raise bad(f"is not JSON: {str(error)[:_SHOWN]}") from error
-
-
-class FieldReader:
-    """What the core reads of the records' fields, and what a batch has of that.
-
-    ``forms`` says how batches have each; the core collects the values of ``columns``, and crops and resizes ``planes``
-    as the first image of the record.
-    """
-
-    def __init__(self, fields: Mapping[str, Field]) -> None:
-        self.forms = {name: field.form() for name, field in fields.items()}
-        self._columns = {name: form for name, form in self.forms.items() if not form.is_plane}
-        self._planes = {name: form for name, form in self.forms.items() if form.is_plane}
-        self.columns = [
-            _native.FieldColumn(
-                name,
-                form.stored,
-                form=_OBJECTS.get(form.kind, "values"),
-                text=form.kind in ("text", "json"),
-                fixed=form.fixed,
-                group=form.group,
-            )
-            for name, form in self._columns.items()
-        ]
-        self.planes = [_native.FieldPlane(f"{name}/encoded", form.bits) for name, form in self._planes.items()]
-
-    def values(
-        self, columns: Sequence[NativeColumn], planes: Sequence[Any], where: Callable[[int], Where]
-    ) -> dict[str, Any]:
-        """Return the fields of a batch; the core gives the values of each of `columns`, and of each of `planes`."""
-        fields = dict(zip(self._planes, planes, strict=True))
-        for (name, form), column in zip(self._columns.items(), columns, strict=True):
-
-            def bad(row: int, problem: str, name: str = name) -> ExampleError:
-                return record_error(ExampleError, where(row), f"feature {name!r} {problem}")
-
-            fields[name] = _batch_value(form, column, bad)
-        return {name: fields[name] for name in self.forms}
-
-    def empty_columns(self) -> list[NativeColumn]:
-        """Return the columns of a batch without samples."""
-        types = {"bytes": np.uint8, "float": np.float32, "int64": np.int64}
-        return [
-            [] if form.kind in _OBJECTS else (np.empty(0, types[form.stored]), np.zeros(1, np.int64))
-            for form in self._columns.values()
-        ]

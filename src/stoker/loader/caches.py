@@ -48,22 +48,10 @@ from stoker.strict_json import parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from stoker.loader.dataset import Dataset
 
 
 _KEY_DIGITS = 32
-
-
-def cache_key(dataset: Dataset | Mix, sizes: NDArray[np.uint64]) -> str:
-    """Return 32 hex digits that stand for the samples of a dataset, by `Dataset.stamps` and the bytes of each."""
-    digest = hashlib.sha256()
-    for part in _wholes(dataset):
-        for stamp in part.stamps():
-            digest.update(b"%d\0%b" % (len(stamp), stamp))
-    digest.update(np.ascontiguousarray(sizes, "<u8").data)
-    return digest.hexdigest()[:_KEY_DIGITS]
 
 
 def _wholes(dataset: Dataset | Mix) -> list[Dataset]:
@@ -228,7 +216,12 @@ class NodeCache:
             message = "a NodeCache keeps files for other processes, and the images are records of this one"
             raise ConfigError(f"{message}; use stoker.MemoryCache(..., keep='decoded'), or build the records first")
         sizes = np.concatenate([part.sample_bytes for part in parts])
-        key = cache_key(dataset, sizes)
+        # 32 hex digits that stand for the samples: changed files are never served from old bytes.
+        digest = hashlib.sha256()
+        for stamp in (stamp for part in parts for stamp in part.stamps()):
+            digest.update(b"%d\0%b" % (len(stamp), stamp))
+        digest.update(np.ascontiguousarray(sizes, "<u8").data)
+        key = digest.hexdigest()[:_KEY_DIGITS]
         if key in use.files:
             return use.files[key]
         directory = CacheDirectory(self.directory)

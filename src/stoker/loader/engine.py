@@ -22,7 +22,7 @@ from stoker.errors import (
     TooManyBadSamplesError,
 )
 from stoker.forks import process_number
-from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, FieldReader
+from stoker.loader.batch import NO_BOXES, Batch, BatchOrigin, batch_value, empty_column, native_column
 from stoker.loader.epochs import WHOLE_IMAGE, Request, parts_of, upcoming
 from stoker.loader.pictures import first_mask
 from stoker.loader.read_ahead import Prefetcher, Upcoming
@@ -120,11 +120,16 @@ class _Submitted(NamedTuple):
 
 
 class BatchMaker:
-    """Makes batches of what the core gives, in the form that a feed has for them."""
+    """What the core is asked for under a feed, and batches of what it gives.
+
+    It collects the values of ``columns``, and crops and resizes ``planes`` as the first image of a record.
+    """
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self.fields = FieldReader(feed.fields)
+        self._forms = {name: field.form() for name, field in feed.fields.items()}
+        self.columns = [native_column(name, form) for name, form in self._forms.items() if not form.is_plane]
+        self.planes = [_native.FieldPlane(f"{name}/encoded", f.bits) for name, f in self._forms.items() if f.is_plane]
         self.specs = native_transforms(feed.settings.transform)
         self._origin = BatchOrigin(feed.output, feed.dataset.mode, tuple(feed.samples.classes), first_mask(feed.fields))
 
@@ -133,7 +138,8 @@ class BatchMaker:
     ) -> Batch:
         """Return a batch of what the core gives; ``where`` says where the record of a row is."""
         images, labels, indices, seeds, boxes, columns, planes = taken
-        form = self._feed.settings.boxes
+        of_columns, of_planes = iter(columns), iter(planes)
+        boxes_form = self._feed.settings.boxes
         return Batch(
             images=self._of_transforms(images),
             labels=labels,
@@ -141,8 +147,13 @@ class BatchMaker:
             valid=valid,
             seeds=seeds,
             position=position,
-            boxes=None if form is None else self._of_transforms([form.form(native_boxes) for native_boxes in boxes]),
-            fields=self.fields.values(columns, list(map(self._of_transforms, planes)), where),
+            boxes=None if boxes_form is None else self._of_transforms(list(map(boxes_form.form, boxes))),
+            fields={
+                name: self._of_transforms(next(of_planes))
+                if form.is_plane
+                else batch_value(name, form, next(of_columns), where)
+                for name, form in self._forms.items()
+            },
             origin=self._origin,
         )
 
@@ -153,10 +164,11 @@ class BatchMaker:
         images = [np.empty((0, *shape), output.dtype) for shape in shapes]
         planes = [
             images if form.kind == "image" else [np.empty((0, *spec.shape), form.dtype) for spec in self.specs]
-            for form in self.fields.forms.values()
+            for form in self._forms.values()
             if form.is_plane
         ]
-        boxes, columns = [NO_BOXES] * len(shapes), self.fields.empty_columns()
+        boxes = [NO_BOXES] * len(shapes)
+        columns = [empty_column(form) for form in self._forms.values() if not form.is_plane]
         taken = (images, np.empty(0, np.int64), none, none, boxes, columns, planes)
         return self.batch(taken, np.empty(0, np.bool_), position, lambda row: ("", row, 0))
 
@@ -214,8 +226,8 @@ class SampleEngine:
             ahead=self.ranges,
             convert=converter(self._given, settings.max_pixels, mode),
             mode=mode,
-            columns=self._maker.fields.columns,
-            planes=self._maker.fields.planes,
+            columns=self._maker.columns,
+            planes=self._maker.planes,
             turns=feed.dataset.exif == "apply",
         )
 
@@ -295,13 +307,11 @@ class SampleEngine:
                     raise problem
                 finally:
                     del error, problem  # raised, they hold this frame: a cycle would keep the whole loader alive
-        where, taken = partial(self._where, submitted), finished.take()
+        taken, numbers = finished.take(), request.numbers
         if self._feed.samples.has_box_classes:
             taken[1][request.objects == WHOLE_IMAGE] = -1
-        return self._maker.batch(taken, submitted.step.valid, submitted.position, where)
-
-    def _where(self, submitted: _Submitted, row: int) -> Where:
-        return self._native.where(int(cast("Request", submitted.request).numbers[row]))
+        valid, position = submitted.step.valid, submitted.position
+        return self._maker.batch(taken, valid, position, lambda row: self._native.where(int(numbers[row])))
 
     def drop_pending(self) -> None:
         """Forget every queued batch."""

@@ -105,11 +105,6 @@ class Feed:
         """Number of decoding threads."""
         return self.cpus.threads if isinstance(self.cpus, CpuShare) else self.cpus
 
-    @property
-    def steps(self) -> int:
-        """Number of batches of a whole epoch."""
-        return self.steps_after(0)
-
     def steps_after(self, consumed: int) -> int:
         """Return the number of batches that an epoch still has; this alone says where one ends."""
         return steps_left(self.samples.length, consumed, self.topology)

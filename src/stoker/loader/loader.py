@@ -195,7 +195,7 @@ class Loader:
 
     def __len__(self) -> int:
         """Return the number of batches of a whole epoch."""
-        return self.feed.steps
+        return self.feed.steps_after(0)
 
     __getattr__ = no_attribute("stoker.Loader", ITERATING)
 

@@ -121,7 +121,7 @@ def by_decoder(formats: Mapping[str, int]) -> tuple[dict[str, int], dict[str, in
 
 
 def decode_with_pillow(
-    data: bytes, kind: str, check_pixels: Callable[[int, int], None], mode: Mode = "RGB"
+    data: bytes, kind: str, check_pixels: Callable[[int, int], None], mode: Mode | frozenset[str] = "RGB"
 ) -> tuple[NDArray[Any], int]:
     """Return the pixels of the first frame in a mode, and the EXIF orientation (1 when absent).
 
@@ -129,19 +129,11 @@ def decode_with_pillow(
     Pillow's ``convert(mode)``. Palettes are looked up, transparency is kept in RGBA and otherwise dropped (not
     composited). 16-bit grey stays as it is in I;16, whatever the order of its bytes, and is otherwise scaled to 8 bits,
     ``round(value / 257)``; of 16-bit RGB Pillow itself keeps the high bytes. TIFF is turned upright by Pillow while it
-    decodes, so its orientation is always 1.
+    decodes, so its orientation is always 1. Of several modes it is the image's own, or RGB; of LA, uint8 (H, W, 2).
     """
     with loaded(data, kind, check_pixels) as image:
-        return _in_mode(image, kind, mode), _orientation(image) if kind != "tiff" else 1
-
-
-def decode_in_own_mode(
-    data: bytes, kind: str, check_pixels: Callable[[int, int], None], modes: frozenset[str]
-) -> tuple[NDArray[Any], int]:
-    """Return the same in the mode that the image has, as far as that is RGB or among these; of LA, uint8 (H, W, 2)."""
-    with loaded(data, kind, check_pixels) as image:
-        mode = mode_among(_own_mode(image), modes)
-        pixels = pixels_of(image, "LA") if mode == "LA" else _in_mode(image, kind, cast("Mode", mode))
+        chosen = mode if isinstance(mode, str) else mode_among(_own_mode(image), mode)
+        pixels = pixels_of(image, "LA") if chosen == "LA" else _in_mode(image, kind, cast("Mode", chosen))
         return pixels, _orientation(image) if kind != "tiff" else 1
 
 
@@ -187,7 +179,7 @@ _LOSSLESS_WEBP_EFFORT = 50
 
 
 def encode_png(pixels: NDArray[Any]) -> bytes:
-    """Return a PNG of pixels as `decode_in_own_mode` gives them."""
+    """Return a PNG of pixels as `decode_with_pillow` gives them."""
     out = io.BytesIO()
     image_of(pixels).save(out, "PNG", compress_level=_PNG_LEVEL)
     return out.getvalue()

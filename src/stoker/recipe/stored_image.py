@@ -17,7 +17,6 @@ from stoker.recipe.image_formats import (
     NATIVE_FORMATS,
     SNIFF_BYTES,
     as_image_error,
-    decode_in_own_mode,
     decode_with_pillow,
     dimensions,
     encode_png,
@@ -93,11 +92,6 @@ class StoredImage:
         width, height = self.source_size
         return (height, width) if self.geometry.orientation >= _SWAPS_SIDES else (width, height)
 
-    @property
-    def converted(self) -> str | None:
-        """What the source is, where ``data`` is of another kind: ``png``, ``cmyk jpeg``, ...; None otherwise."""
-        return self.storing.converted
-
 
 @dataclass(frozen=True, slots=True)
 class _Header:
@@ -172,7 +166,7 @@ def _refuse_more_pixels(limit: int, width: int, height: int) -> None:
 def _decode_other(data: bytes, kind: str, recipe: Recipe, modes: frozenset[str]) -> tuple[Pixels, int]:
     """Return the pixels of a file that is not a JPEG, and, where the recipe applies it, its EXIF orientation."""
     if kind not in NATIVE_FORMATS:
-        return decode_in_own_mode(data, kind, recipe.check_pixels, modes)
+        return decode_with_pillow(data, kind, recipe.check_pixels, modes)
     mode = mode_among(own_mode(data, kind), modes)
     pixels = decode(data, recipe.max_pixels, cast("Mode", "RGBA" if mode == "LA" else mode))
     if mode == "LA":
