@@ -5,8 +5,6 @@ from __future__ import annotations
 import io
 import pickle
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,14 +78,6 @@ def test_a_dataset_keeps_its_mode(folder: Path, mode: Any) -> None:
         brought: stoker.Loader = pickle.loads(pickle.dumps(loader))
         with brought:
             assert (next(iter(brought)).images == expected).all()
-
-
-def test_another_process_has_the_mode(folder: Path) -> None:
-    train = stoker.open(folder, mode="I;16")
-    saved = pickle.dumps(stoker.Loader(train, batch_size=SIZE, transform=TRANSFORM, seed=3, threads=1))
-    there = "import pickle, sys; sys.stdout.buffer.write(next(iter(pickle.load(sys.stdin.buffer))).images.tobytes())"
-    done = subprocess.run([sys.executable, "-c", there], input=saved, check=True, capture_output=True)
-    assert done.stdout == pixels(train).tobytes()
 
 
 @pytest.mark.parametrize("mode", ["rgb", "CMYK", "P", "", None, 3, ["L"]])

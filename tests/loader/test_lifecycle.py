@@ -135,16 +135,6 @@ def test_a_new_position_ends_the_iteration_under_way(shards: list[Path], *, with
         assert loader.state_dict()["epoch"] == 3
 
 
-def test_two_loaders_run_side_by_side(shards: list[Path]) -> None:
-    train = stoker.open(shards[0])
-    with (
-        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as first,
-        stoker.Loader(train, batch_size=3, transform=TRANSFORM) as second,
-    ):
-        for a, b in zip(first, second, strict=True):
-            assert (a.images == b.images).all()
-
-
 def test_a_closed_loader_says_so(shards: list[Path]) -> None:
     loader = stoker.Loader(stoker.open(shards[0]), batch_size=3, transform=TRANSFORM)
     batch = next(iter(loader))

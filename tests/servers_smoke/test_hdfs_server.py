@@ -1,11 +1,10 @@
-"""The HDFS server is a real one: hdfs-native reads and writes, renames have one winner, data pass by a proxy."""
+"""The HDFS server is a real one: hdfs-native reads and writes, data pass by a proxy."""
 
 from __future__ import annotations
 
 import random
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -36,24 +35,6 @@ def test_it_gives_back_what_it_took_and_renames_over_nothing(hdfs_server: HdfsSe
     ]
     with pytest.raises(FileExistsError):
         client.rename("/smoke/round/one", "/smoke/round/two")
-
-
-def test_one_of_a_race_to_rename_wins(hdfs_server: HdfsServer) -> None:
-    client = Client(hdfs_server.url)
-    client.mkdirs("/smoke/race", create_parent=True)
-    for number in range(4):
-        write(client, f"/smoke/race/{number}.tmp", b"%d" % number)
-
-    def publish(number: int) -> int | None:
-        try:
-            client.rename(f"/smoke/race/{number}.tmp", "/smoke/race/final")
-        except FileExistsError:
-            return None
-        return number
-
-    with ThreadPoolExecutor(4) as threads:
-        winners = [number for number in threads.map(publish, range(4)) if number is not None]
-    assert [b"%d" % number for number in winners] == [client.read("/smoke/race/final").read()]
 
 
 def test_it_has_the_same_files_at_the_same_address_after_a_restart(hdfs_server: HdfsServer) -> None:

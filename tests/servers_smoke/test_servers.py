@@ -9,13 +9,11 @@ import random
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import obstore
 import pytest
-from obstore.exceptions import AlreadyExistsError
 from obstore.store import GCSStore, S3Store
 
 from servers import gcs
@@ -79,21 +77,6 @@ def test_s3_refuses_requests_without_a_right_signature(s3_server: S3Server) -> N
     assert ask("GET", url, headers=wrong).status == 403
 
 
-def test_s3_has_one_winner_of_a_race_to_create(s3_server: S3Server) -> None:
-    store = s3_store(s3_server, s3_server.make_bucket())
-
-    def create(number: int) -> int | None:
-        try:
-            obstore.put(store, "once", b"%d" % number, mode="create")
-        except AlreadyExistsError:
-            return None
-        return number
-
-    with ThreadPoolExecutor(8) as threads:
-        winners = [number for number in threads.map(create, range(8)) if number is not None]
-    assert [b"%d" % number for number in winners] == [obstore.get(store, "once").bytes()]
-
-
 def test_s3_has_the_same_objects_at_the_same_address_after_a_restart(s3_server: S3Server) -> None:
     bucket = s3_server.make_bucket()
     assert s3_server.ask("PUT", f"/{bucket}/kept", BODY).status == 200
@@ -129,19 +112,6 @@ def test_gcs_takes_from_gcsfs_and_gives_to_obstore(
     store = gcs_store(faulty_gcs.url, bucket)
     for key in ("some/object", "in parts"):
         assert obstore.get(store, key).bytes() == BODY
-
-
-def test_gcs_has_one_winner_of_a_race_to_create(gcs_server: GcsServer) -> None:
-    bucket = gcs_server.make_bucket()
-    url = f"{gcs_server.endpoint}/upload/storage/v1/b/{bucket}/o?uploadType=multipart&ifGenerationMatch=0"
-    head = '--B\r\nContent-Type: application/json\r\n\r\n{"name": "once"}\r\n--B\r\nContent-Type: text/plain\r\n\r\n'
-
-    def create(number: int) -> int:
-        headers = {"Content-Type": "multipart/related; boundary=B"}
-        return ask("POST", url, f"{head}{number}\r\n--B--\r\n".encode(), headers).status
-
-    with ThreadPoolExecutor(8) as threads:
-        assert sorted(threads.map(create, range(8))) == [200] + [412] * 7
 
 
 def test_gcs_keeps_objects_over_a_restart_if_asked_to(gcs_server: GcsServer) -> None:

@@ -17,6 +17,7 @@ from storage.store_folders import SERVERS, STORES, store_folder
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from servers.azure import AzureServer
     from stoker.storage import StoreLocation
 
 pytestmark = pytest.mark.servers
@@ -35,17 +36,7 @@ def faulty(
     proxy.faults = []
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        Answer(503),
-        Answer(429),
-        Answer(500),
-        Reset(),
-        Truncate(1000),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("action", [Answer(503), Answer(429), Answer(500), Reset(), Truncate(1000)], ids=str)
 def test_reading_goes_on(faulty: tuple[FaultProxy, StoreLocation], action: Answer | Reset | Truncate | Flip) -> None:
     proxy, folder = faulty
     path = folder / "object"
@@ -69,6 +60,24 @@ def test_reading_a_part_goes_on(faulty: tuple[FaultProxy, StoreLocation], action
     proxy.faults = [Fault(action, method="GET", path="object", count=3)]
     assert folder.store.read(path.key, 50_000, 200_000) == DATA[50_000:250_000]
     assert sum(proxy.traffic.faults.values()) == 3
+
+
+@pytest.mark.parametrize("wrong", ["whole", "other part", "shorter part"])
+@pytest.mark.parametrize(("start", "length"), [(0, 1), (0, 100), (300, 100)])
+def test_another_answer_is_not_taken_for_the_part(
+    azure_server: AzureServer,
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    wrong: str,
+    start: int,
+    length: int,
+) -> None:
+    monkeypatch.setattr(retrying, "_FIRST_WAIT", 0.01)
+    file = store_folder("az", request, monkeypatch) / "object"
+    file.write_atomically(DATA[:1024])
+    azure_server.faults = ["busy", wrong, wrong]
+    assert file.read_range(start, length, 1024) == DATA[start : start + length]
+    assert azure_server.faults == []
 
 
 @pytest.mark.parametrize("action", [Answer(503), Answer(500), Reset(), Reset(served=True), CutUpload(1000)], ids=str)
