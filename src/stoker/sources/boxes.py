@@ -40,7 +40,7 @@ from stoker.sources.files import (
 from stoker.sources.items import Blobs, chunks
 from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last
 from stoker.sources.reader import to_bytes, to_text
-from stoker.sources.tar_format import ForwardBytes, may_be_tar, open_stream, read_member, tar_members
+from stoker.sources.tar_format import FileWindow, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, from_uri, join, location, split_bucket
 from stoker.types import Box
 
@@ -573,7 +573,7 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTable:
     boxes = BoxTable(str(path), replacing=True)
     total = path.size()
     with open_stream(path) as stream:
-        source = ForwardBytes(stream, str(path))
+        source = FileWindow(stream, 0, None, str(path))
         for done, member in enumerate(tar_members(source)):
             if member.isreg() and not member.issparse():
                 _add_member(boxes, source, member)
@@ -583,7 +583,7 @@ def read_box_tar(path: Location, progress: Progress | None) -> BoxTable:
     return boxes
 
 
-def _add_member(boxes: BoxTable, source: ForwardBytes, member: tarfile.TarInfo) -> None:
+def _add_member(boxes: BoxTable, source: FileWindow, member: tarfile.TarInfo) -> None:
     folder, _, name = member.name.encode("utf-8", "surrogateescape").rpartition(b"/")
     stem, dot, ending = name.rpartition(b".")
     if not dot:

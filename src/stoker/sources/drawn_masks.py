@@ -3,9 +3,7 @@
 pycocotools turns polygons into runs of pixels. It checks nothing, and crashes on coordinates that are too large, so
 whatever it is given is checked here. RLE needs no more than its numbers, and is read here.
 
-Lists beside masks in colours say which class each colour is. ``labelmap.txt`` of CVAT and Datumaro counts the
-background as 0 and the other classes from 1 on, in the order of its lines; ``class_dict.csv`` and CamVid's
-``label_colors.txt`` count their lines from 0. Pascal VOC has colours of its own.
+docs/reference/images.md says which lists have the class of each colour; Pascal VOC has colours of its own.
 """
 
 from __future__ import annotations

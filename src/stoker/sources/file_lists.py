@@ -1,15 +1,12 @@
 """File lists: text files with the path of one image a line. `find_files` makes one.
 
-A path is absolute, or relative to the folder of the list or to ``image_root``, or it is the URL of an object. Blank
-lines are counted, everything else is a path, or in a list with labels a path and a label: there are no comments. Blanks
-around a path belong to it unless only the path without them is there. A file that is not there is an item all the same,
-so that a build names it among the rejects.
+Blank lines are counted, everything else is a path, or in a list with labels a path and a label: there are no comments.
+Blanks around a path belong to it unless only the path without them is there. A file that is not there is an item all
+the same, so that a build names it among the rejects.
 
-In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label, and the
-first line may be a header. A list is one if a path of it is there up to such a separator and not as a whole; then all
-its lines must have a label, otherwise none. A label is the id of a class if all of them are numbers, or else its name.
-Where some of the numbers are no ids, the list is a table with a field.
-Without labels the class is the folder of the image, or the one above that if it is called ``images``.
+In a list with labels a tab, a comma or a blank, the last on its line, stands between each path and its label. A list is
+one if a path of it is there up to such a separator and not as a whole; then all its lines must have a label, otherwise
+none. Where some of the labels are numbers and no ids, the list is a table with a field.
 
 ``ilsvrc.json``, the configuration of ALCF's example pipeline, names two lists in its section ``data``, and says how
 they are read. Other sections (model, optimizer, ...) are for training programs.

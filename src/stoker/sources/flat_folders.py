@@ -1,9 +1,5 @@
 """Folders of images without classes: images that lie in one folder, or one of each split, or in folders of dates.
 
-::
-
-    photos/1.jpg          train/1.jpg  test/2.jpg          2026/07/1.jpg          DCIM/100APPLE/1.jpg
-
 An item is a file with a suffix of images, or without one: videos and documents may lie beside images.
 """
 

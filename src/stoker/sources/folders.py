@@ -1,20 +1,11 @@
 """A folder of images as a source: splits, classes, and images that lie in one folder without any class.
 
-Three layouts of a split are understood::
+Without folders of splits, all is the split "train". Images of validation and test may lie in the folder of their split
+without a class: those of validation with a list of `stoker.sources.labels`. Tiny ImageNet has them in ``val/images``.
 
-    root/train/<class>/...           root/<class>/...
-    root/validation/<class>/...      (all of it is the split "train")
-    root/test/<class>/...
-
-    root/validation/*.JPEG           with a list of `stoker.sources.labels`
-    root/test/*.JPEG                 without labels
-
-    root/train/<wnid>/images/*.JPEG  Tiny ImageNet: val/images with val/val_annotations.txt, test/images without labels
-
-``val`` is another name for ``validation``, as are ``valid`` and ``dev`` beside ``train``; all names of splits are in
-`stoker.sources.names`. The class of a file is the first folder below its split; how deep the file lies below
-that does not matter. Every regular file is an item, whatever it is called, except hidden files and the sidecars of
-`stoker.sources.files.SIDECARS`: content decides later what an item is.
+`stoker.sources.names` has all names of splits. The class of a file is the first folder below its split; how deep the
+file lies below that does not matter. Every regular file is an item, whatever it is called, except hidden files and the
+sidecars of `stoker.sources.names.SIDECARS`: content decides later what an item is.
 """
 
 from __future__ import annotations

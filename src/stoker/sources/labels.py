@@ -63,7 +63,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.format import BACKGROUND, LABELS_NAME, MANIFEST_NAME
 from stoker.sources.files import nonblank_lines, text_of
 from stoker.sources.names import DEVKIT_FOLDER, image_stem
-from stoker.sources.tar_format import ForwardBytes, may_be_tar, open_stream, read_member, tar_members
+from stoker.sources.tar_format import FileWindow, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, location
 from stoker.strict_json import parse_json
 from stoker.types import MAX_CLASSES
@@ -445,7 +445,7 @@ def read_validation_labels(path: Location) -> ValidationLabels:
 def _lines_of_devkit(path: Location) -> list[tuple[int, bytes]]:
     """Return the lines of the list in the development kit that are not blank, and their numbers."""
     with open_stream(path) as stream:
-        source = ForwardBytes(stream, str(path))
+        source = FileWindow(stream, 0, None, str(path))
         for member in tar_members(source):
             if member.isreg() and member.name.rpartition("/")[2] == _GROUND_TRUTH:
                 lines = read_member(source, member, _MAX_GROUND_TRUTH_BYTES).splitlines()

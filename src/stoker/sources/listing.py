@@ -250,7 +250,7 @@ def _write_tree(writer: _Writer, tree: Source) -> dict[str, Any]:
 def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
     own = {name.removeprefix(_OWN): column for name, column in columns.items() if name.startswith(_OWN)}
     table = ItemTable(**{name: columns[name] for name in _TABLE}, columns=own)
-    classes = _bytes_of(described["classes"])
+    classes = tuple(map(to_bytes, described["classes"]))
     _check_table(table, len(classes))
     try:
         reader = _READERS[described["reader"]["name"]].from_json(described["reader"], table)
@@ -259,7 +259,7 @@ def _read_tree(described: dict[str, Any], columns: _NamedColumns) -> Source:
     tree = Source(
         root=str(described["root"]),
         classes=classes,
-        texts=_bytes_of(described["texts"]),
+        texts=tuple(map(to_bytes, described["texts"])),
         table=table,
         splits={_split(name): _rows(first, count, len(table)) for name, (first, count) in described["splits"].items()},
         ignored={str(kind): int(count) for kind, count in described["ignored"].items()},
@@ -356,7 +356,3 @@ def _split(name: str) -> str:
     if name not in SPLITS:
         raise ValueError(f"no split {name!r}")
     return name
-
-
-def _bytes_of(texts: list[str]) -> tuple[bytes, ...]:
-    return tuple(map(to_bytes, texts))

@@ -1,17 +1,8 @@
 """Folders of images beside folders of masks, in which a file has the class id of each pixel of an image.
 
-Names of folders tell which they are, and the split of their images, in any order::
-
-    images/1.jpg                    masks/1.png, or 1_mask.png
-    train/images/1.jpg              train/masks/1.png
-    images/training/1.jpg           annotations/training/1.png           ADE20K
-    leftImg8bit/train/ulm/          gtFine/train/ulm/                    Cityscapes
-    train/1.png                     train_labels/1_L.png                 CamVid
-    Train/Urban/images_png/1.png    Train/Urban/masks_png/1.png          LoveDA
-
-Of two folders one may have any name where the other is called after masks. A mask has the name of its image, but for
-`_IMAGE_AFFIX` and `_MASK_AFFIX`, in a folder of the same name, or all masks lie in others than the images. Images have
-no class; their field ``mask`` has the ids as they are stored, of a palette the indices.
+docs/reference/images.md says how folders and masks are called. Names of folders tell which they are, and the split of
+their images, in any order: ``train/masks``, ``annotations/training``, ``gtFine/train/ulm``, ``Train/Urban/masks_png``.
+A mask lies in a folder of the same name as its image, or all masks lie in others than the images.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Lists of splits beside images: texts called after splits, each line of which begins with the name of an image.
 
-They lie in the folder of the images, in one of its `_FOLDERS`, or beside a folder ``images``. A name is the path of an
-image below the folder, as of another computer too, or the end of that, with its suffix or without::
-
-    annotations/trainval.txt    Abyssinian_100 1 1 1             Oxford-IIIT pets
-    train.txt, val.txt          /data/camvid/images/1.png ...
-    meta/train.txt              apple_pie/1005649                Food-101
+docs/reference/images.md says where they lie. A name is the path of an image below the folder, as of another computer
+too (``/data/camvid/images/1.png``), or the end of that, with its suffix or without (``Abyssinian_100 1 1 1``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The members of a tar, read header by header; nothing is ever unpacked, and nothing in it is trusted.
 
 `tarfile` understands the headers (ustar, GNU long names, PAX). It reads from a part of a file (`FileWindow`) or a
-stream (`ForwardBytes`), which bound how much a header can make it read. `MemberReader` reads images that are members.
+stream, which bounds how much a header can make it read. `MemberReader` reads images that are members.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import os
 import tarfile
 import zlib
-from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
@@ -47,102 +46,55 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
-class TarBytes(ABC):
-    """What a tar is read from."""
+class FileWindow:
+    """What a tar is read from: a whole file, or a part of one, as of a tar in a tar; or a stream that it decompresses to.
 
-    def __init__(self, where: str, size: int | None) -> None:
-        self.where = where  # what it is called in messages
-        self.size = size  # its length; None if that is known only at its end
+    Args:
+        file: Open for reading; stays the caller's.
+        start: Where the part begins.
+        size: Its length; the caller has made sure that it lies in the file. None: it ends where the stream does.
+        where: What it is called in messages.
+    """
+
+    def __init__(self, file: IO[bytes], start: int, size: int | None, where: str) -> None:
+        self.start = self._position = start
+        self.size, self.where = size, where
         self.budget = 0  # bytes that may still be read for one header
         self.last = b""  # what was read last
+        self._file = file
 
     def read(self, size: int) -> bytes:
         """Return the next bytes; fewer only at the end."""
         if not 0 <= size <= self.budget:
             raise ValueError(f"a header of {size} bytes")
         self.budget -= size
-        self.last = self._read(size)
+        self._file.seek(self._position)
+        left = size if self.size is None else max(0, self.start + self.size - self._position)
+        self.last = self._file.read(min(size, left))
+        self._position += len(self.last)
         return self.last
 
-    @abstractmethod
-    def _read(self, size: int) -> bytes: ...
-
-    @abstractmethod
     def seek(self, position: int) -> None:
-        """Go on reading elsewhere."""
-
-    @abstractmethod
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-
-
-class FileWindow(TarBytes):
-    """A part of a file that is a tar: the whole file, or a tar inside it.
-
-    Args:
-        file: Open for reading; stays the caller's.
-        start: Where the part begins.
-        size: Its length; the caller has made sure that it lies in the file.
-        where: What it is called in messages.
-    """
-
-    def __init__(self, file: IO[bytes], start: int, size: int, where: str) -> None:
-        super().__init__(where, size)
-        self.start = self._position = start
-        self._file = file
-        self._end = start + size
-
-    def _read(self, size: int) -> bytes:
-        self._file.seek(self._position)
-        data = self._file.read(max(0, min(size, self._end - self._position)))
-        self._position += len(data)
-        return data
-
-    def seek(self, position: int) -> None:
-        if position < 0:
-            raise ValueError("an offset is negative")
+        """Go on reading elsewhere; in a stream only further on, as each way back would decompress it anew."""
+        if position < (self.tell() if self.size is None else 0):
+            raise ValueError("an offset leads back")
         self._position = self.start + position
 
     def tell(self) -> int:
+        """Return the position of the next byte."""
         return self._position - self.start
 
     def inner(self, member: tarfile.TarInfo) -> FileWindow:
         """Return a member as a part of its own."""
         return FileWindow(self._file, self.start + member.offset_data, member.size, f"{self.where}/{member.name}")
 
-
-class ForwardBytes(TarBytes):
-    """A stream that is a tar, perhaps a compressed one; the stream stays the caller's."""
-
-    def __init__(self, stream: IO[bytes], where: str) -> None:
-        super().__init__(where, None)
-        self._stream = stream
-        self._position = 0
-
-    def _read(self, size: int) -> bytes:
-        data = self._stream.read(size)
-        self._position += len(data)
-        return data
-
-    def seek(self, position: int) -> None:
-        if position < self._position:
-            raise ValueError("an offset leads back")
-        while self._position < position:
-            part = self._stream.read(min(position - self._position, 2**16))
-            if not part:
-                break
-            self._position += len(part)
-
-    def tell(self) -> int:
-        return self._position
-
     def finish(self) -> None:
-        """Read what follows the tar, so that the checksum of a compressed one is compared."""
+        """Read what follows the tar in a stream, so that its checksum is compared."""
         try:
-            while self._stream.read(2**16):
+            while self._file.read(2**16):
                 pass
         except TAR_DAMAGE as error:
-            raise damaged(self, self._position, str(error)) from error
+            raise damaged(self, self.tell(), str(error)) from error
 
 
 def is_compressed(path: Location) -> bool:
@@ -167,13 +119,13 @@ def open_stream(path: Location) -> Iterator[IO[bytes]]:
             yield cast("IO[bytes]", content)
 
 
-def damaged(source: TarBytes, offset: int, problem: str, what: str = "damaged") -> SourceError:
+def damaged(source: FileWindow, offset: int, problem: str, what: str = "damaged") -> SourceError:
     """Return the error of a tar that holds something wrong at a byte, or ends there too early."""
     message = f"{source.where} is {what} at byte {offset}: {problem}; fetch or make it again"
     return SourceError(message, path=source.where, offset=offset)
 
 
-def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
+def tar_members(source: FileWindow) -> Iterator[tarfile.TarInfo]:
     """Yield the members of a tar in order, directories and links too.
 
     Names are as the tar spells them: not safe to be joined to any path. Sizes are checked against the end of a tar
@@ -204,7 +156,7 @@ def tar_members(source: TarBytes) -> Iterator[tarfile.TarInfo]:
     raise damaged(source, tar.offset, "this is not a header")
 
 
-def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
+def read_member(source: FileWindow, member: tarfile.TarInfo, limit: int) -> bytes:
     """Return the bytes of the member that `tar_members` has just yielded."""
     if member.size > limit:
         problem = f"{member.name!r} has {member.size} bytes, more than {limit}"
@@ -219,7 +171,7 @@ def read_member(source: TarBytes, member: tarfile.TarInfo, limit: int) -> bytes:
     return data
 
 
-def _next(tar: tarfile.TarFile, source: TarBytes) -> tarfile.TarInfo | None:
+def _next(tar: tarfile.TarFile, source: FileWindow) -> tarfile.TarInfo | None:
     source.budget = _MAX_HEADER_BYTES
     try:
         member = tar.next()
