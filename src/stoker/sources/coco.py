@@ -706,8 +706,8 @@ def _collect(
             named[image] += 1
     files = " and ".join(str(part.path) for part in parts)
     unused = sorted(sizes.keys() - named.keys())
-    builder.skipped.ignored["not in the COCO file"] += len(unused)
-    builder.skipped.warn(unused, f"{files} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}")
+    message = f"{files} {'do' if len(parts) > 1 else 'does'} not name these files: {{names}}"
+    builder.skipped.warn(unused, message, "not in the COCO file")
     again = sorted(path for path, count in named.items() if count > 1)
     builder.skipped.warn(again, f"{files} name the same images, which are items of each split: {{names}}")
 

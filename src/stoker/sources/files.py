@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from codecs import BOM_UTF8
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +37,7 @@ AT_ONCE = 32
 """Requests of a listing that are under way at the same time."""
 
 _WAITING_PER_THREAD = 2
+_MAX_NOTED = 2**16
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
@@ -188,11 +189,20 @@ class Skipped:
     # how many, by suffix or by kind (``hidden``, ``junk``, ``special file``, ``link out of the tree``, ...)
     ignored: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)  # warnings for the user, in the order in which they were found
+    noted: defaultdict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))  # names, by kind
 
-    def warn(self, names: Sequence[bytes | str], message: str) -> None:
-        """Add a warning about some names, if there are any; ``{names}`` in it stands for the first few."""
+    def warn(self, names: Sequence[bytes | str], message: str, kind: str | None = None) -> None:
+        """Warn of names, if there are any, of which ``{names}`` stands for the first few; count those of a kind."""
+        if kind is not None:
+            self.ignored[kind] += len(names)
         if names:
             self.warnings.append(message.replace("{names}", shown_names(names)))
+
+    def note(self, kind: str, name: bytes) -> None:
+        """Count a name, and keep it for a warning, unless there are very many."""
+        self.ignored[kind] += 1
+        if len(self.noted[kind]) < _MAX_NOTED:
+            self.noted[kind].append(name)
 
     def count_sidecar(self, name: bytes) -> None:
         """Count a file for which `is_sidecar` is true."""

@@ -168,8 +168,7 @@ class _SplitFinder:
         for name in filter(is_sidecar, names):
             self._skipped.count_sidecar(name)
         unused = [name for name in names if not is_sidecar(name)]
-        self._skipped.ignored["outside the splits"] += len(unused)
-        self._skipped.warn(unused, "beside the splits and not used: {names}")
+        self._skipped.warn(unused, "beside the splits and not used: {names}", "outside the splits")
 
     def _class_folders(self, folder: bytes, entries: Sequence[Child]) -> _SplitFolder:
         """Return the class folders among ``entries``; count the files that lie outside any class."""

@@ -632,17 +632,11 @@ def _claim(look: Look) -> list[ImageTable]:
     tables = look.once(find_metadata)
     given = TABLE_OPTIONS.intersection(look.options.given())
     if given and (look.is_file or {"image_column", "split_column"} & given or not tables):
-        return find_tables(look, image_base(look), _named_tables(look)) or look.once(find_tables_of_splits)
+        files = [look.path] * look.is_file if look.layout is None else look.files_near(look.layout.base)
+        return find_tables(look, image_base(look), files) or look.once(find_tables_of_splits)
     if not tables:
         return look.once(find_tables_of_splits)
     return tables if not any(map(why_unused, tables)) or not look.holds_folders else []
-
-
-def _named_tables(look: Look) -> list[Location]:
-    """Return the files that may be the table of which a user says something."""
-    if look.layout is None:
-        return [look.path] if look.is_file else []
-    return look.files_near(look.layout.base)
 
 
 def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
@@ -895,8 +889,7 @@ class _Images:
         """Warn of files without a row, images with several rows, and rows without a label."""
         skipped = self._builder.skipped
         tables = " and ".join(str(table.path) for table in self._tables)
-        skipped.ignored["not in the metadata"] += len(unused)
-        skipped.warn(unused, f"no row of {tables} names these files: {{names}}")
+        skipped.warn(unused, f"no row of {tables} names these files: {{names}}", "not in the metadata")
         if repeated:
             message = f"images that a row names again: {repeated:,}; each row is an item of its own"
             images = len({*self._paths})

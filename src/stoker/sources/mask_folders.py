@@ -290,9 +290,8 @@ def _list(look: Look, contents: _Contents) -> Source:
             cells.append(json_bytes([os.fsdecode(mask), mask_bytes]))
         skipped.ignored["beside the masks"] += pairs.others
         for names, what in ((pairs.alone, "image without a mask"), (pairs.unused, "mask without an image")):
-            skipped.ignored[what] += len(names)
             count = format_count(len(names), what.partition(" ")[0])
-            skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}")
+            skipped.warn(sorted(names), f"{count} {what.partition(' ')[2]}, not used: {{names}}", what)
     above = {(own.images.split, _folder_of(own.images.path[:-1])) for own in contents.pairs if own.masks_of}
     if len(above) > len({split for split, _ in above}):
         skipped.warn(sorted({path for _, path in above}), "folders of images and masks, not classes: {names}")

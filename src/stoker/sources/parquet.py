@@ -124,14 +124,12 @@ def _list(look: Look, files: Mapping[Location, str | None]) -> Source:
     builder = SourceBuilder(look, folder, (folder,))
     rows = _Rows(builder, folder)
     for path, split in files.items():
-        if split is None:
-            builder.skipped.ignored["of another split"] += 1
-        else:
+        if split is not None:
             rows.add(path, split)
     other = sorted(path.name for path, split in files.items() if split is None)
-    builder.skipped.warn(other, "not of train, validation or test, so not used: {names}")
-    missing = _missing(files)
-    builder.skipped.warn(missing, "their names say that there are more files, and these are not there: {names}")
+    builder.skipped.warn(other, "not of train, validation or test, so not used: {names}", "of another split")
+    message = "their names say that there are more files, and these are not there: {names}"
+    builder.skipped.warn(_missing(files), message)
     if not len(builder.collector):
         raise SourceError(f"{look.root} holds no rows of train, validation or test", path=look.root)
     return builder.finish_in(rows.finish())

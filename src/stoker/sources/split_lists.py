@@ -215,8 +215,6 @@ def _divide(builder: SourceBuilder, lists: Sequence[_List], paths: Sequence[byte
             skipped.warnings.append(f"{message}: {os.fsdecode(rest[:_SHOWN_BYTES])}")
     rest_in = None if any(each.split == "train" for each in lists) else "train"
     unlisted = [path for path in paths if path not in split_of]
-    if unlisted and rest_in is None:
-        skipped.ignored["in no list of a split"] += len(unlisted)
-    what = "in train" if rest_in else "left out"
-    skipped.warn(unlisted, f"{format_count(len(unlisted), 'image')} in none of these lists, {what}: {{names}}")
+    message = f"{format_count(len(unlisted), 'image')} in none of these lists, {'in train' if rest_in else 'left out'}"
+    skipped.warn(unlisted, f"{message}: {{names}}", None if rest_in else "in no list of a split")
     collector.divide(split_of[path][0] if path in split_of else rest_in for path in paths)

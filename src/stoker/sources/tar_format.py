@@ -47,7 +47,7 @@ _MAX_HEADER_BYTES, _MAX_VALUE_BYTES = 2**20, 2**24
 
 
 class FileWindow:
-    """What a tar is read from: a whole file, or a part of one, as of a tar in a tar; or a stream that it decompresses to.
+    """What a tar is read from: a whole file, or a part of one, as of a tar in a tar; or what a file decompresses to.
 
     Args:
         file: Open for reading; stays the caller's.

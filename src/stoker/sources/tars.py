@@ -46,7 +46,6 @@ _OTHER_NAMES = (
     (re.compile(r"(.*[^a-z])?test([^a-z].*)?\.tar", re.IGNORECASE), "test"),
 )
 _PROGRESS_IMAGES = 1024
-_MAX_NOTED = 2**16
 
 
 def find_tars(look: Look, folder: Location) -> dict[Location, str]:
@@ -251,8 +250,6 @@ class TarImages:
         self._builder = builder
         self._skipped = builder.skipped
         self._archives, self._offsets = GrowingColumn("i"), GrowingColumn("q")
-        self._unsafe: list[bytes] = []
-        self._links: list[bytes] = []
         self._size = self._before = 0  # of the tar, and how many images come before it
 
     def __len__(self) -> int:
@@ -278,15 +275,13 @@ class TarImages:
             name = member.name.encode("utf-8", "surrogateescape")
             parts = path_parts(name)
             if name.startswith(b"/") or b".." in parts or b"\0" in name:
-                self._skipped.ignored["unsafe name"] += 1
-                _note(self._unsafe, name)
+                self._skipped.note("unsafe name", name)
             elif not JUNK.isdisjoint(parts if member.isdir() else parts[:-1]):
                 self._skipped.ignored["junk"] += 1
             elif (member.isreg() and not member.issparse() and parts) or member.isdir():
                 yield member, b"/".join(parts)
             elif member.issym() or member.islnk():
-                self._skipped.ignored["link"] += 1
-                _note(self._links, b"/".join(parts))
+                self._skipped.note("link", b"/".join(parts))
             else:
                 self._skipped.ignored["special file"] += 1
 
@@ -303,13 +298,9 @@ class TarImages:
     def finish(self) -> None:
         """Set the columns of `MemberReader`, and warn of what is not used; nothing can be added afterwards."""
         self._builder.collector.columns = {"archive": self._archives.finish(), "offset": self._offsets.finish()}
-        self._skipped.warn(self._unsafe, "members of tars whose names lead out of it are not used: {names}")
-        self._skipped.warn(self._links, "links in tars are not followed: {names}")
-
-
-def _note(names: list[bytes], name: bytes) -> None:
-    if len(names) < _MAX_NOTED:
-        names.append(name)
+        noted = self._skipped.noted
+        self._skipped.warn(noted["unsafe name"], "members of tars whose names lead out of it are not used: {names}")
+        self._skipped.warn(noted["link"], "links in tars are not followed: {names}")
 
 
 TARS = Kind(

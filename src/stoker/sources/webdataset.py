@@ -59,7 +59,6 @@ _MAX_CLASS_BYTES, _MAX_JSON_BYTES = 64, 2**20
 _HEAD_MEMBERS = 64
 _HEAD_SHARDS = 16
 _HEAD_NAMES = 64
-_MAX_NOTED = 2**16
 
 _PROBLEMS = {
     "sample without an image": "samples without an image are not used (a key is a name up to its first dot): {names}",
@@ -188,7 +187,6 @@ class _Samples:
     def __init__(self, builder: SourceBuilder) -> None:
         self._builder = builder
         self._images = TarImages(builder)
-        self._problems: dict[str, list[bytes]] = {problem: [] for problem in _PROBLEMS}
         self._slices: dict[str, GrowingColumn] = {}
         self._most = -1  # the largest class id
 
@@ -249,9 +247,7 @@ class _Samples:
         if len(sample.images) != 1 and problem is None:
             problem = "sample with several images" if sample.images else "sample without an image"
         if problem is not None:
-            self._builder.skipped.ignored[problem] += 1
-            if len(self._problems[problem]) < _MAX_NOTED:
-                self._problems[problem].append(os.fsencode(path.name) + b": " + key)
+            self._builder.skipped.note(problem, os.fsencode(path.name) + b": " + key)
             return
         self._most = max(self._most, sample.class_id)
         for field, value in sample.slices.items():
@@ -274,8 +270,8 @@ class _Samples:
     def finish(self) -> None:
         """Set where images are, and warn of members that are not used."""
         self._images.finish()
-        for problem, names in self._problems.items():
-            self._builder.skipped.warn(names, _PROBLEMS[problem])
+        for problem, message in _PROBLEMS.items():
+            self._builder.skipped.warn(self._builder.skipped.noted[problem], message)
         self._builder.numbered = self._most >= 0
         self._builder.names_may_be_numbers = False
 
