@@ -29,11 +29,11 @@ from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
 from stoker.sources.boxes import MappedBoxes, annotations_beside
 from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
-from stoker.sources.image_tables import find_tables, image_base, list_metadata, split_alone
+from stoker.sources.image_tables import find_tables, image_base, list_tables, split_alone
 from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
 from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
-from stoker.sources.source import LABEL_OPTIONS, Kind, SourceBuilder
+from stoker.sources.source import SourceBuilder
 from stoker.sources.tables import IMAGE_WORDS, are_no_ids
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
@@ -71,7 +71,8 @@ _SPELLINGS = {"prefectch_buffer_size": "prefetch_buffer_size"}
 """Keys as their program spells them."""
 
 
-def _list(look: Look, path: Location) -> Source:
+def list_file_lists(look: Look, _is_file: object) -> Source:
+    path = look.path
     config = read_config(path) if is_config(path) else None
     if config and look.options.image_root is not None:
         raise ConfigError(f"{path} says where its images are: leave {option('image_root')} out")
@@ -80,7 +81,7 @@ def _list(look: Look, path: Location) -> Source:
     builder.takes_root = config is None
     lists = _FileLists(builder, config.lists() if config else {path: split_alone(path, builder.warnings)})
     if config is None and not lists.has_classes(path) and (tables := find_tables(look, path.parent, [path])):
-        return list_metadata(look, tables)
+        return list_tables(look, tables)
     lists.fill()
     count = builder.settle()
     if config is not None and config.num_classes not in (None, count):
@@ -505,11 +506,3 @@ def read_config(path: Location) -> PipelineConfig:
         message += f" spelling or remove it; the keys of data that are read: {', '.join(sorted(known))}"
         raise ConfigError(message)
     return PipelineConfig(path, **values)
-
-
-FILE_LISTS = Kind(
-    name="file list, ilsvrc.json",
-    claim=lambda look: look.path if look.is_file else None,
-    list=_list,
-    options=LABEL_OPTIONS | {"boxes", "validation_labels", "image_root"},
-)

@@ -30,7 +30,7 @@ from stoker.sources.known_layouts import (
 )
 from stoker.sources.labels import find_validation_labels
 from stoker.sources.names import SPLIT_FOLDERS, SPLIT_WORDS, are_splits, is_image_name
-from stoker.sources.source import Kind, SourceBuilder
+from stoker.sources.source import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class _Contents:
     seen: str
 
 
-def _claim(look: Look) -> _Contents | None:
+def claim_flat_folders(look: Look) -> _Contents | None:
     """Return the images of a folder; None if they have classes, a list or a table beside them may say these."""
     options = look.options
     if look.layout is None or options.labels is not None or options.validation_labels is not None:
@@ -119,7 +119,7 @@ def not_classes(top: Location, names: Sequence[str]) -> str:
     return f"folders called after dates, such as {names[0]}/" if names and all(map(_DATE.fullmatch, names)) else ""
 
 
-def _list(look: Look, contents: _Contents) -> Source:
+def list_flat_folders(look: Look, contents: _Contents) -> Source:
     builder = SourceBuilder(look, contents.base, is_ordered=False)
     beside, count = Counter[str](), 0
     for path, listing in contents.listings.items():
@@ -192,11 +192,3 @@ def _classes_in_names(names: Sequence[str]) -> tuple[str, str]:
     if are_views or all(map(_OF_A_CAMERA.fullmatch, numbers)):
         return "", ""
     return f"{where} with {format_some(sorted(numbers), _FEW)}", rows
-
-
-FLAT_FOLDER = Kind(
-    name="folder of images without classes",
-    claim=_claim,
-    list=_list,
-    options=frozenset({"labels", "validation_labels", "imagenet_labels"}),
-)

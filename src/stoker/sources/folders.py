@@ -22,7 +22,7 @@ from stoker.errors import SourceError
 from stoker.sources.boxes import TINY_LIST, read_tiny_boxes
 from stoker.sources.coco import coco_of_classes, find_coco
 from stoker.sources.files import folders_in, is_dataset
-from stoker.sources.image_tables import find_metadata, list_metadata, split_in_name, why_unused
+from stoker.sources.image_tables import find_metadata, list_tables, split_in_name, why_unused
 from stoker.sources.items import SPLITS
 from stoker.sources.known_layouts import CONVERT, check_class_folders, inner_folders, refuse_arrays
 from stoker.sources.labels import (
@@ -45,7 +45,7 @@ from stoker.sources.names import (
     splits_called_like,
 )
 from stoker.sources.parquet_files import ARROW_SUFFIX, PARQUET_SUFFIX
-from stoker.sources.source import Kind, SourceBuilder
+from stoker.sources.source import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Child, Location, from_uri, location
 
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 _METADATA = frozenset(name.encode() for name in (*TEXT_LISTS, *LABEL_LISTS, *CLASS_LISTS, TINY_LIST, "sizes.txt"))
 
 
-def _list(look: Look, layout: Layout) -> Source:
+def list_class_folders(look: Look, layout: Layout) -> Source:
     _refuse_coco(look)
     refuse_arrays(look, layout.base)
     builder = SourceBuilder(look, layout.base, layout.tops, is_ordered=False)
@@ -69,7 +69,7 @@ def _list(look: Look, layout: Layout) -> Source:
     if not any(folder.labels for folder in splits.values()):
         classes = {folder.path: folder.classes or () for folder in splits.values()}
         if tables := check_class_folders(look, builder, layout.base, classes):
-            return list_metadata(look, tables)
+            return list_tables(look, tables)
         builder.label_warnings += [] if builder.labels else inner_folders(look, layout.base, classes)
     _collect(builder, splits)
     if os.fsencode(layout.base.name) in SPLIT_FOLDERS:
@@ -324,10 +324,3 @@ def _refuse_tables(path: Location, tree: Source) -> None:
     inner = path / os.fsdecode(folder if folder and split in SPLIT_FOLDERS else parent)
     message = f"{path} holds Parquet files in folders that are no splits, such as {inner}"
     raise SourceError(f"{message}; give one of these folders", path=str(path))
-
-
-FOLDER = Kind(
-    name="folder of class folders or of train/ and validation/",
-    claim=lambda look: look.layout,
-    list=_list,
-)

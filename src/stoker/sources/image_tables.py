@@ -46,7 +46,7 @@ from stoker.sources.names import (
 )
 from stoker.sources.options import SEPARATORS
 from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
-from stoker.sources.source import LABEL_OPTIONS, TABLE_OPTIONS, Kind, SourceBuilder
+from stoker.sources.source import SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.tables import (
     CAPTION,
@@ -76,6 +76,11 @@ if TYPE_CHECKING:
     from stoker.sources.options import SourceOptions
     from stoker.sources.source import Source
 
+
+TABLE_OPTIONS = frozenset(
+    {"image_column", "label_column", "columns", "label_separator", "split_column", "separator", "image_root"}
+)
+"""Names of the options that mean something to a table beside images."""
 
 FILE_NAME = "file_name"
 """The column of the images of metadata files."""
@@ -624,7 +629,7 @@ def why_unused(table: ImageTable) -> str:
             return str(error)
 
 
-def _claim(look: Look) -> list[ImageTable]:
+def claim_tables(look: Look) -> list[ImageTable]:
     """Return the metadata files of a folder; none if one of them names no files, and there are folders of classes.
 
     Where the user says what the columns of a table are, it is that table, whatever it is called.
@@ -639,7 +644,7 @@ def _claim(look: Look) -> list[ImageTable]:
     return tables if not any(map(why_unused, tables)) or not look.holds_folders else []
 
 
-def list_metadata(look: Look, tables: Sequence[ImageTable]) -> Source:
+def list_tables(look: Look, tables: Sequence[ImageTable]) -> Source:
     """List the images that the tables of a folder, or of its folders of splits, name."""
     base = image_base(look)
     if not tables[0].is_found:
@@ -931,11 +936,3 @@ def _first_folder(path: bytes, prefix: bytes = b"") -> bytes:
 def _ends_with(path: bytes, name: bytes) -> bool:
     """Return whether a path is a name, with or without a suffix, in any folder."""
     return any((b"/" + each).endswith(b"/" + name) for each in (path, divide_suffix(path)[0]))
-
-
-METADATA = Kind(
-    name="table of images",
-    claim=_claim,
-    list=list_metadata,
-    options=LABEL_OPTIONS | TABLE_OPTIONS | {"boxes"},
-)
