@@ -1,7 +1,7 @@
 """Where images come from: a source is listed once, in an order that no file system can change.
 
 - ``listing``: tells the kinds of sources apart; start here to add one; ``look``: what they look at
-- ``folders``, ``flat_folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``,
+- ``folders``, ``patterns``, ``image_tables``, ``tars``, ``webdataset``, ``file_lists``,
   ``url_lists``, ``coco``, ``yolo``, ``voc``, ``mask_folders``, ``parquet``: the kinds
 - ``source``: what a kind is, what it fills in, and the result, which ``listing`` writes and reads as a file; ``items``:
   its table

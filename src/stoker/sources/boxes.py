@@ -37,21 +37,18 @@ from stoker.sources.files import (
     read_annotation,
     seen_in,
 )
-from stoker.sources.items import Blobs, chunks
+from stoker.sources.items import Blobs, Item, ItemTable, chunks
 from stoker.sources.names import ANNOTATION_FOLDERS, divide_suffix, image_stem, replace_last
 from stoker.sources.reader import to_bytes, to_text
 from stoker.sources.tar_format import FileWindow, may_be_tar, open_stream, read_member, tar_members
 from stoker.storage import Location, from_uri, join, location, split_bucket
-from stoker.types import Box
+from stoker.types import Box, Progress
 
 if TYPE_CHECKING:
     import tarfile
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
-
-    from stoker.sources.items import Item, ItemTable
-    from stoker.types import Progress
 
 
 TINY_LIST, TINY_BOXES = "val_annotations.txt", "_boxes.txt"

@@ -45,7 +45,7 @@ from stoker.sources.names import (
     without_year,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.strict_json import no_constant
 from stoker.types import MAX_CLASSES
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 
 _MAX_BYTES = 2**30

@@ -27,22 +27,20 @@ import numpy as np
 from stoker import _native
 from stoker.config import format_some, option
 from stoker.errors import ConfigError, SourceError, StorageError
-from stoker.sources.boxes import MappedBoxes, annotations_beside
+from stoker.sources.boxes import Annotations, BoxTable, MappedBoxes, annotations_beside
 from stoker.sources.files import in_order, numbered_lines, size_or_zero, text_of
 from stoker.sources.image_tables import find_tables, image_base, list_tables, split_alone
 from stoker.sources.items import Group, GrowingColumn, repeats_in
 from stoker.sources.labels import find_validation_labels, read_validation_labels
 from stoker.sources.names import IMAGES_FOLDER, SPLIT_FOLDERS, splits_called_like
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tables import IMAGE_WORDS, are_no_ids
 from stoker.storage import Location, from_uri, is_absolute, is_path_error, is_web, join, location, split_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from stoker.sources.boxes import Annotations, BoxTable
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
     from stoker.storage import FileInfo
 
 

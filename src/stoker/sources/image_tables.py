@@ -44,9 +44,9 @@ from stoker.sources.names import (
     splits_among,
     without_own,
 )
-from stoker.sources.options import SEPARATORS
+from stoker.sources.options import SEPARATORS, SourceOptions
 from stoker.sources.parquet_files import PARQUET_SUFFIX, holds_bytes
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.sources.tables import (
     CAPTION,
@@ -73,8 +73,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.look import FolderContents, Look
-    from stoker.sources.options import SourceOptions
-    from stoker.sources.source import Source
 
 
 TABLE_OPTIONS = frozenset(

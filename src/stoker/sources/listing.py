@@ -30,8 +30,7 @@ from stoker.errors import ConfigError, SourceError
 from stoker.sources.boxes import Annotations, BoxFolder, MappedBoxes, TableBoxes
 from stoker.sources.coco import claim_coco, list_coco
 from stoker.sources.file_lists import list_file_lists
-from stoker.sources.flat_folders import claim_flat_folders, list_flat_folders
-from stoker.sources.folders import list_class_folders
+from stoker.sources.folders import claim_flat_folders, list_class_folders, list_flat_folders
 from stoker.sources.image_tables import TABLE_OPTIONS, claim_tables, list_tables
 from stoker.sources.items import SPLITS, Blobs, Column, ItemTable, chunks, row_range
 from stoker.sources.look import Look

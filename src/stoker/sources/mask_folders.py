@@ -33,7 +33,7 @@ from stoker.sources.names import (
     without_year,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.split_lists import divide_by_lists
 from stoker.storage import Location, from_uri, join
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 
 _SPLIT = "|".join(SPLIT_WORDS)

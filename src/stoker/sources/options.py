@@ -5,16 +5,12 @@ from __future__ import annotations
 import dataclasses
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Self
 
 from stoker.config import check_choice, option
 from stoker.declare import Command, Instance, Names, PathOrUrl, Settings, declared
 from stoker.sources.labels import BUNDLED_LIST
 from stoker.storage import is_web, location
-
-if TYPE_CHECKING:
-    from typing import Self
-
 
 SEPARATORS = (",", ";", "\t", "|")
 """What may stand between the columns of a table."""

@@ -36,7 +36,7 @@ from stoker.sources.parquet_files import (
     is_parquet,
     reported_damage,
 )
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tables import (
     BOXES_AS_JSON,
     LABEL,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.look import Layout, Look
     from stoker.sources.options import SourceOptions
-    from stoker.sources.source import Source
     from stoker.storage import Child, Location
     from stoker.types import Field
 

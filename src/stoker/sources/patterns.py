@@ -29,17 +29,16 @@ from typing import TYPE_CHECKING
 from stoker.config import format_count
 from stoker.errors import SourceError
 from stoker.sources.files import images_among
-from stoker.sources.flat_folders import not_classes
+from stoker.sources.folders import not_classes
 from stoker.sources.known_layouts import check_class_folders
 from stoker.sources.names import SPLIT_FOLDERS, are_splits, is_image_name
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.storage import Location, glob_matches, location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 MAX_NAMES = 2**20
 """Most names that a pattern may stand for."""

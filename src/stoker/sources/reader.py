@@ -19,7 +19,7 @@ from stoker.errors import SourceError
 from stoker.fields import from_json
 from stoker.sources.drawn_masks import DrawnMask
 from stoker.sources.files import read_file
-from stoker.sources.items import Blobs, chunks
+from stoker.sources.items import Blobs, Item, ItemTable, chunks
 from stoker.storage import Location, from_uri, join, without_signature
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
     from stoker.types import Box, Field
 
 Latency: TypeAlias = Literal["disk", "store", "web"]

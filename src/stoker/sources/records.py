@@ -17,13 +17,13 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -51,13 +51,9 @@ from stoker.storage import from_uri, is_web, without_signature
 from stoker.types import MAX_CLASSES, Box, Field, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from typing import Self
-
     from numpy.typing import NDArray
 
     from stoker.fields import Roles
-    from stoker.types import Field
 
 
 ROOT = "the source"

@@ -38,7 +38,7 @@ from stoker.sources.labels import (
 from stoker.sources.names import IMAGES_FOLDER, NOT_CLASSES, SPLIT_FOLDERS, is_sidecar, shown_names
 from stoker.sources.reader import Cells, FileReader, IndexedReader, Latency, Reader, SourceImage, StoredReader
 from stoker.storage import Location, from_uri, is_absolute, join, location, without_signature
-from stoker.types import MAX_CLASSES
+from stoker.types import MAX_CLASSES, Box, Field, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from stoker.sources.items import Item
     from stoker.sources.labels import LabelMap
     from stoker.sources.look import Look
-    from stoker.types import Box, Field, Progress
 
 
 _HASHED_ROWS = 2**14

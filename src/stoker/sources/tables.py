@@ -38,7 +38,6 @@ from stoker.types import MAX_CLASSES, Field
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from stoker.sources.options import SourceOptions
     from stoker.sources.source import SourceBuilder
     from stoker.storage import Location
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from stoker.errors import SourceError
 from stoker.sources.files import read_slice
-from stoker.sources.items import chunks
+from stoker.sources.items import Item, ItemTable, chunks
 from stoker.sources.reader import ArchiveReader, Extents, numbers_in
 from stoker.strict_json import parse_json
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item, ItemTable
     from stoker.storage import Location
 
 

@@ -22,7 +22,7 @@ from stoker.sources.items import Group, GrowingColumn
 from stoker.sources.labels import find_validation_labels, missing_labels_advice, read_validation_labels
 from stoker.sources.names import JUNK, SPLIT_FOLDERS, are_splits, is_sidecar, path_parts
 from stoker.sources.patterns import expand_braces, image_patterns
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, may_be_tar, tar_members
 from stoker.storage import Location, location
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from stoker.sources.labels import ValidationLabels
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 
 _KNOWN_NAMES = (

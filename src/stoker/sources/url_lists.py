@@ -22,7 +22,7 @@ from stoker.sources.items import Group, GrowingColumn, Item, repeats_in
 from stoker.sources.parquet import has_images
 from stoker.sources.parquet_files import PARQUET_SUFFIX
 from stoker.sources.reader import FileReader
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tables import TableRows, damaged, find_classes_of, table_rows
 from stoker.sources.tar_format import may_be_tar
 from stoker.storage import Location, is_web, without_signature
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 _TEXT = ".txt"
 _TABLES = (".csv", ".tsv", ".jsonl", PARQUET_SUFFIX)

@@ -25,7 +25,7 @@ from stoker.sources.items import Blobs, Column, GrowingBlobs
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import divide_suffix, is_image_name, is_sidecar, splits_among
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.split_lists import BOTH, divided, find_lists
 from stoker.storage import Location, from_uri, join
 from stoker.types import MAX_CLASSES, Field
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 _IMAGES, _ANNOTATIONS, _MASKS, _SETS = b"JPEGImages/", b"Annotations/", b"SegmentationClass/", b"ImageSets/"
 _PARTS = frozenset(name[:-1] for name in (_ANNOTATIONS, _MASKS, _SETS))

@@ -24,7 +24,7 @@ from stoker.fields import Json, Text, field_of_image
 from stoker.sources.items import GrowingColumn, chunks, new_column
 from stoker.sources.labels import LabelMap, read_label_map
 from stoker.sources.names import are_splits, is_sidecar, splits_among
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.sources.tables import BOXES_AS_JSON, has_boxes
 from stoker.sources.tar_format import FileWindow, MemberReader, is_compressed, read_member, tar_members
 from stoker.sources.tars import TarImages, find_tars, folder_of, named_tars, split_of
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from stoker.sources.look import Layout, Look
-    from stoker.sources.source import Source
     from stoker.storage import Child, Location
 
 

@@ -22,7 +22,7 @@ from stoker.recipe import is_turned
 from stoker.sources.boxes import Annotations, flaws_of, place_box
 from stoker.sources.drawn_masks import CocoMask, DrawnMask, drawn_mask
 from stoker.sources.files import first_file, in_order, nonblank_lines, read_annotation, sizes_of, text_of
-from stoker.sources.items import GrowingBlobs
+from stoker.sources.items import GrowingBlobs, Item
 from stoker.sources.labels import has_control_character
 from stoker.sources.names import (
     divide_suffix,
@@ -34,7 +34,7 @@ from stoker.sources.names import (
     without_own,
 )
 from stoker.sources.reader import Cells, json_bytes
-from stoker.sources.source import SourceBuilder
+from stoker.sources.source import Source, SourceBuilder
 from stoker.storage import Location, from_uri, is_absolute, join
 from stoker.types import MAX_CLASSES, Box
 
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from stoker.sources.items import Item
     from stoker.sources.look import Look
-    from stoker.sources.source import Source
 
 _NAME, _DARKNET, _SUFFIXES = "data.yaml", "obj.data", (".yaml", ".yml", ".data")
 _CLASSES = ("classes.txt", "obj.names", "_darknet.labels")
