@@ -34,46 +34,41 @@ if TYPE_CHECKING:
     from stoker.types import ArrowColumn, Features, Pixels
 
 
-class ClassIds:
-    """The ids of classes, by names if there are some."""
-
-    def __init__(self, names: Sequence[str] | None, field: str) -> None:
-        self._field = field
-        self._named = None if names is None else {name: number for number, name in enumerate(names)}
-        self._count = 2**31 if names is None else len(names)
-
-    def of(self, value: Any) -> int:
-        """Return the id of a class that is given by id or by name; `WrongError` if there is none."""
-        if isinstance(value, str) and self._named is None:
-            problem = "must be the id of a class, as the field has no names"
-            raise WrongError(f"{problem}; to name the classes give stoker.fields.{self._field}([...])")
-        if isinstance(value, (float, np.floating)) and float(value).is_integer():  # of pandas
-            value = int(value)
-        if isinstance(value, str) and value in (named := self._named or {}):
-            return named[value]
-        if isinstance(value, str) or not is_whole(value) or not 0 <= value < self._count:
-            name = "" if self._named is None else ", or the name of one"
-            raise WrongError(f"must be the id of a class, 0 to {self._count - 1}{name}")
-        return int(value)
-
-    def check(self, ids: NDArray[np.int64]) -> None:
-        """Refuse stored numbers that are not ids, with a ``ValueError``."""
-        wrong = ids[(ids < 0) | (ids >= self._count)]
-        if wrong.size:
-            raise ValueError(f"{wrong[0]} is not the id of a class, 0 to {self._count - 1}")
-
-
 class ClassField(Field):
     """A field with ids of classes, which may have names."""
 
     __slots__ = ()
 
     names: Sequence[str] | None
-    _ids: ClassIds
+    _ids: dict[str, int]  # by name
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", _checked_names(self.names))
-        object.__setattr__(self, "_ids", ClassIds(self.names, type(self).__name__))
+        object.__setattr__(self, "_ids", {name: number for number, name in enumerate(self.names or ())})
+
+    @property
+    def _count(self) -> int:
+        return 2**31 if self.names is None else len(self.names)
+
+    def _id_of(self, value: Any) -> int:
+        """Return the id of a class that is given by id or by name; `WrongError` if there is none."""
+        if isinstance(value, str) and self.names is None:
+            problem = "must be the id of a class, as the field has no names"
+            raise WrongError(f"{problem}; to name the classes give stoker.fields.{type(self).__name__}([...])")
+        if isinstance(value, (float, np.floating)) and float(value).is_integer():  # of pandas
+            value = int(value)
+        if isinstance(value, str) and value in self._ids:
+            return self._ids[value]
+        if isinstance(value, str) or not is_whole(value) or not 0 <= value < self._count:
+            name = "" if self.names is None else ", or the name of one"
+            raise WrongError(f"must be the id of a class, 0 to {self._count - 1}{name}")
+        return int(value)
+
+    def _check_ids(self, ids: NDArray[np.int64]) -> None:
+        """Refuse stored numbers that are not ids, with a ``ValueError``."""
+        wrong = ids[(ids < 0) | (ids >= self._count)]
+        if wrong.size:
+            raise ValueError(f"{wrong[0]} is not the id of a class, 0 to {self._count - 1}")
 
     @property
     def class_names(self) -> Sequence[str] | None:
@@ -100,7 +95,7 @@ class Label(ClassField, ValueField):
     missing_shown: ClassVar[str] = "no class"
     spec: ClassVar[FeatureSpec] = FeatureSpec("int64", 1)
     names: Sequence[str] | None = None
-    _ids: ClassIds = field(init=False, repr=False, compare=False)
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def show(self, value: int) -> str:
         return _shown([value], self.names)
@@ -110,12 +105,12 @@ class Label(ClassField, ValueField):
 
     def _values(self, value: Any) -> list[int]:
         is_number = is_whole(value) or isinstance(value, (float, np.floating))
-        return [-1 if is_number and (value == -1 or np.isnan(value)) else self._ids.of(value)]
+        return [-1 if is_number and (value == -1 or np.isnan(value)) else self._id_of(value)]
 
     def _value(self, values: list[int]) -> int:
         (number,) = values
         if number != -1:
-            self._ids.check(np.asarray(values, np.int64))
+            self._check_ids(np.asarray(values, np.int64))
         return number
 
 
@@ -135,7 +130,7 @@ class Labels(ClassField, ValueField):
     spec: ClassVar[FeatureSpec] = FeatureSpec("int64", None)
     names: Sequence[str] | None = None
     pad_to: int | None = None
-    _ids: ClassIds = field(init=False, repr=False, compare=False)
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         ClassField.__post_init__(self)
@@ -158,14 +153,14 @@ class Labels(ClassField, ValueField):
         ids = []
         for label in value:
             try:
-                ids.append(self._ids.of(label))
+                ids.append(self._id_of(label))
             except WrongError as error:
                 raise WrongError(f"each of its classes {error}; {describe(label)} is not") from None
         return ids
 
     def _value(self, values: list[int]) -> NDArray[np.int64]:
         ids = np.asarray(values, np.int64)
-        self._ids.check(ids)
+        self._check_ids(ids)
         return ids
 
 
@@ -208,7 +203,7 @@ class Boxes(ClassField):
 
     kind: ClassVar[str] = "boxes"
     names: Sequence[str] | None = None
-    _ids: ClassIds = field(init=False, repr=False, compare=False)
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def features(self, name: str) -> dict[str, FeatureSpec]:  # noqa: ARG002 - boxes are no extra field
         """Return nothing: boxes have the keys of the layout."""
@@ -263,6 +258,6 @@ class Boxes(ClassField):
 
     def _class(self, value: object) -> int:
         try:
-            return self._ids.of(value)
+            return self._id_of(value)
         except WrongError as error:
             raise WrongError(f"the label of a box is {describe(value)}, but {error}") from None

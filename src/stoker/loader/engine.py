@@ -177,14 +177,7 @@ class BatchMaker:
 
 
 class SampleEngine:
-    """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread.
-
-    Attributes:
-        report: The bad samples since `begin_report`.
-        ranges: What was fetched ahead from stores; None where nothing is remote.
-        close: Stops the threads; samples being decoded are finished first, those being waited for are not. It keeps
-            neither the engine nor the dataset alive: a program may have the dataset hold the loader.
-    """
+    """Steps of an epoch in, batches out, in the order in which they are submitted. Serves one thread."""
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
@@ -207,6 +200,8 @@ class SampleEngine:
             most_ahead = max(least, min(_MAX_AHEAD, feed.samples.size))
             locate = self._native.remote_spans
             self._ahead = Prefetcher([*files, *self._given], feed.read_ahead, self.ranges, locate, most_ahead)
+        # Stops the threads; samples being decoded are finished first, those being waited for are not. It keeps neither
+        # the engine nor the dataset alive: a program may have the dataset hold the loader.
         self.close = partial(_close, self._native, self._ahead)
 
     def _native_engine(self) -> _native.BatchEngine:

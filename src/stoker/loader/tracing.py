@@ -238,11 +238,7 @@ class FetchLog:
 
 
 class EventLog:
-    """The events of one loader; see `stoker.loader.Loader.events`. For one thread.
-
-    Attributes:
-        threads: Names of the threads, by their number: those that decode, and those that fetch where something does.
-    """
+    """The events of one loader; see `stoker.loader.Loader.events`. For one thread."""
 
     def __init__(self, engine: _native.BatchEngine, threads: int, fetches: FetchLog | None, connections: int) -> None:
         self._engine, self._fetches = engine, fetches
