@@ -192,9 +192,7 @@ class Sample:
                 or the mask is damaged or of another size.
         """
         if max_pixels is not None and self.schema.image_encoding == "file":
-            kind = sniff(self.encoded)
-            info = _native.probe_jpeg(self.encoded) if kind == "jpeg" else None
-            width, height = (info.width, info.height) if info else dimensions(self.encoded, kind)
+            width, height = dimensions(self.encoded, sniff(self.encoded))
             if width * height > max_pixels:
                 raise ImageError(f"{width} x {height} pixels are too many for a small picture")
         pixels = self.decode()

@@ -264,7 +264,10 @@ def _orientation(image: Image.Image) -> int:
 
 
 def dimensions(data: bytes, kind: str) -> tuple[int, int]:
-    """Return (width, height) of an image that is not a JPEG, as its header says; nothing is decoded."""
+    """Return (width, height) of an image, as its header says; nothing is decoded."""
+    if kind == "jpeg":
+        info = _native.probe_jpeg(data)
+        return info.width, info.height
     if kind not in FORMATS:
         raise ImageError(f"not an image: {kind}" if kind in ("empty", "text") else f"not a readable image: {kind}")
     with as_image_error(kind):

@@ -24,7 +24,6 @@ import numpy as np
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import fromstring
 
-from stoker import _native
 from stoker.config import format_some, option, option_with
 from stoker.errors import SourceError
 from stoker.recipe import dimensions, is_turned, orientation, sniff, turn_box
@@ -218,9 +217,8 @@ def turn_back(boxes: list[Box], item: Item, data: object) -> list[Box]:
         return boxes
     kind = sniff(data)
     turned = orientation(data, kind)
-    info = _native.probe_jpeg(data) if kind == "jpeg" else None
-    stored = (info.width, info.height) if info else dimensions(data, kind)
-    return [turn_box(box, _BACK[turned]) for box in boxes] if turned in _BACK and stored == (height, width) else boxes
+    is_turned_back = turned in _BACK and dimensions(data, kind) == (height, width)
+    return [turn_box(box, _BACK[turned]) for box in boxes] if is_turned_back else boxes
 
 
 def _boxes_of(table: ItemTable, rows: NDArray[np.int64]) -> Blobs:
